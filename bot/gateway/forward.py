@@ -1,6 +1,7 @@
 """Forwards a client's call once it is granted, using the data center's credential."""
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from bot.gateway.answers import message, whole_seconds
 from bot.gateway.bodies import (
     IN_MEMORY_BYTES,
     MOST_BYTES,
+    PIECE_BYTES,
     Delivery,
     Mask,
     PassedAnswer,
@@ -57,6 +59,7 @@ RENEW_SECONDS = 60.0
 # Time limit for reading the message of a 429, which has already been counted.
 REFUSAL_SECONDS = 3.0
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+_GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
 
 
 @dataclass(frozen=True)
@@ -301,7 +304,7 @@ class _Exchange:
             response.close()
             answer = message(HTTPStatus.TOO_MANY_REQUESTS, refusal.sentence)
         else:
-            refusal = await self._refuse(response, body)
+            refusal = await self._refuse(response, _decompressed(body, response))
             clean = mask.clean(body) + mask.rest()
             answer = web.Response(status=429, body=clean, headers=_headers(response, mask))
         self._refused = answer, refusal
@@ -328,6 +331,15 @@ class _Exchange:
             self._seen.outcome = ClientGone.outcome
         await self._delivery.end()
         return self._delivery.answer
+
+
+def _decompressed(body: bytes, response: aiohttp.ClientResponse) -> bytes:
+    """Return the decompressed start of a body; a service may compress although asked not to."""
+    if response.headers.get("Content-Encoding", "").strip().casefold() not in _CODINGS:
+        return body
+    with suppress(zlib.error):
+        return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(body, PIECE_BYTES)
+    return b""
 
 
 def is_gone(request: web.BaseRequest) -> bool:

@@ -1,12 +1,14 @@
 """No room: who is declined, in which form, and who waits; and what the service itself declines."""
 
 import asyncio
+import gzip
 import json
 import time
 
 import pytest
 from aiohttp import web
 
+from bot.quotas.rules.blocks import BlockCode
 from bot.quotas.store import incidents
 from tests.gateway.conftest import EU, ITEMS, hold_all, running_gateway
 
@@ -79,10 +81,12 @@ async def test_client_waits_no_longer_than_it_said(gateway):
     await asyncio.gather(*calls)
 
 
-def refusing(code: int, *, retry: str | None = None):
+def refusing(code: int, *, packed=False, retry: str | None = None):
     async def answer(_request, _body):
         body = json.dumps({"code": code, "message": "Too many, says the service."}).encode()
         headers = {"Content-Type": "application/json"}
+        if packed:
+            body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
         if retry:
             headers["Retry-After"] = retry
         return web.Response(status=429, body=body, headers=headers)
@@ -118,6 +122,12 @@ async def test_nobody_calls_while_the_service_blocks(gateway):
     assert (kind, code) == ("blocked", 44)
     assert_is_left(60, seconds, began)
     assert len(gateway.upstream.got) == 1
+
+
+async def test_compressed_refusal_is_understood(gateway):
+    gateway.upstream.answer = refusing(1070, packed=True)
+    assert await gateway.status(ITEMS) == 429
+    assert (await open_incidents(gateway))[0].code == BlockCode.CONCURRENT
 
 
 @pytest.mark.parametrize(("told", "kept"), [("300", 300), ("99999", 3600)])
