@@ -219,6 +219,14 @@ class _Showing:
             raise
 
     async def _edit(self, sent: SentCard) -> None:
+        if sent.fingerprint != outbox.WHATEVER:
+            # If the answer is lost, it's unknown which text Slack shows.
+            unsure = await self._note(
+                sent.channel_id, sent.message_ts, outbox.WHATEVER, is_done=False
+            )
+            if unsure is None:
+                return
+            self.sent = sent = unsure
         try:
             await self._update(sent)
         except SlackMessageGone:

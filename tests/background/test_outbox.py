@@ -230,6 +230,16 @@ async def test_whatever_slack_does_there_is_one_message_in_the_end(rig, fault):
     assert await rig.due_in() is None
 
 
+async def test_edit_whose_answer_is_lost_is_made_again(rig):
+    for words in ("failed", "retrying", "failed"):
+        if words == "retrying":
+            rig.slack.workspace.faults.cut("chat.update")
+        await rig.change(words)
+        await rig.work()
+    assert rig.texts() == ["failed"]
+    assert await rig.due_in() is None
+
+
 async def test_failed_edit_after_a_lost_answer_posts_nothing_more(rig):
     rig.slack.workspace.faults.cut("chat.postMessage")
     rig.slack.workspace.faults.drop("chat.update", times=2)
