@@ -292,8 +292,8 @@ async def test_garbage_is_not_kept_in_memory(fleet):
         each = [(port, sent) for port in ports for sent in GARBAGE] * times
         await asyncio.gather(*(hang_up_on(port, sent, turns) for port, sent in each))
 
-    await send(10)
+    await send(20)
     before = megabytes(process.pid)
-    await send(65)  # 520 connections, which send 200 MiB
+    await send(130)  # 1,040 connections
     assert megabytes(process.pid) < before + 20
     assert process.tracebacks == []

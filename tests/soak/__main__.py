@@ -4,10 +4,14 @@ import argparse
 import asyncio
 import secrets
 import sys
+import tempfile
 import traceback
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from sandbox.services.limits import MINUTE_EXCEEDED
 from tests.faults.running import table
+from tests.soak import crowds
 from tests.soak.actors import Pace
 from tests.soak.soaking import soak
 from tests.support.postgres import own_database, server_url
@@ -17,12 +21,41 @@ KILL_EVERY_SECONDS = 12.0
 BLOCK_SECONDS = 20.0
 
 
-async def run(seconds: float, seed: int) -> int:
-    """Soak, print, and return the exit status."""
-    pace = Pace(seconds, KILL_EVERY_SECONDS, MINUTE_EXCEEDED, BLOCK_SECONDS)
-    try:
+async def mixed(seconds: float, seed: int) -> list[tuple[str, object]]:
+    """People, clicks, blocks and kills; rows of the table."""
+    async with own_database(server_url()) as url:
+        pace = Pace(seconds, KILL_EVERY_SECONDS, MINUTE_EXCEEDED, BLOCK_SECONDS)
+        return await soak(url, pace, seed)
+
+
+async def crowded(seconds: float, _seed: int) -> list[tuple[str, object]]:
+    """Crowds at the gateway, on both databases; rows of the table."""
+    found: dict[str, object] = {}
+    for name in ("SQLite", "PostgreSQL"):
+        async with AsyncExitStack() as stack:
+            urls = [await stack.enter_async_context(new_database(name)) for _ in range(2)]
+            found |= await crowds.declined(urls[0], name)
+            found |= await crowds.waiting(urls[1], seconds, name)
+    return [*found.items()]
+
+
+@asynccontextmanager
+async def new_database(name: str) -> AsyncIterator[str]:
+    if name == "PostgreSQL":
         async with own_database(server_url()) as url:
-            rows = await soak(url, pace, seed)
+            yield url
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield f"sqlite:///{folder}/gatehouse.db"
+
+
+PARTS = {"mixed": mixed, "crowds": crowded}
+
+
+async def run(parts: Collection[str], seconds: float, seed: int) -> int:
+    """Soak, print, and return the exit status."""
+    try:
+        rows = [row for part in parts for row in await PARTS[part](seconds, seed)]
     except AssertionError as error:
         traceback.print_exc()
         sys.stderr.write(f"FAILED with --seed {seed}: {str(error)[:3000]}\n")
@@ -37,8 +70,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak")
     parser.add_argument("--seconds", type=float, default=TEN_MINUTES)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10_000))
+    parser.add_argument("--only", choices=PARTS, help="one part of it")
     options = parser.parse_args()
-    return asyncio.run(run(options.seconds, options.seed))
+    parts = [options.only] if options.only else list(PARTS)
+    return asyncio.run(run(parts, options.seconds, options.seed))
 
 
 if __name__ == "__main__":

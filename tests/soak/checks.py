@@ -1,15 +1,7 @@
 """What must be true after a soak."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
-from sqlalchemy import select
-
-from bot.ops.clock import SystemClock
-from bot.quotas.rules.quota import GRACE_SECONDS
-from bot.quotas.store.accounts import UNSENT
-from bot.services.http import TOTAL_SECONDS
-from bot.store.engine import Database
-from bot.store.tables import quota_calls, quota_organizations
 from sandbox.services.calls import Call
 from tests.soak.actors import BLOCKED, Soak
 from tests.support.story import ALERTS
@@ -22,10 +14,9 @@ PER_MINUTE = 100
 LOST_AT_ONCE = 5
 # A call may arrive at the service's last moment of a block and be answered after it.
 EDGE_SECONDS = 2.0
-HOLD_SECONDS = TOTAL_SECONDS + GRACE_SECONDS
 
 
-async def check(soak: Soak, database_url: str) -> dict[str, object]:
+async def check(soak: Soak) -> dict[str, object]:
     """Hold everything to the model; return what was found, for the table.
 
     Raises:
@@ -50,7 +41,6 @@ async def check(soak: Soak, database_url: str) -> dict[str, object]:
         "refusals that the bot provoked": 0,
         "incident messages": len(soak.fleet.slack.workspace.messages(ALERTS)),
         "tracebacks in the logs": 0,
-        "calls seen by the service, counted, and in doubt": await ledger(soak, database_url),
     }
 
 
@@ -92,28 +82,3 @@ def _most(times: list[float]) -> int:
             first += 1
         most = max(most, last - first + 1)
     return most
-
-
-async def ledger(soak: Soak, database_url: str) -> str:
-    """Hold the calls that the ledger counts to those that the service saw, and those in doubt."""
-    calls = [call for call in soak.fleet.services.state.calls if call.service == "inventory"]
-    seen = Counter((call.data_center, call.organization_id or "") for call in calls)
-    organization = quota_organizations.c
-    joined = select(organization.data_center, organization.organization_id, quota_calls).join(
-        quota_calls, quota_calls.c.organization == organization.id
-    )
-    database = Database(database_url, SystemClock())
-    try:
-        async with database.read_only() as tx:
-            sent = joined.where(quota_calls.c.slot_free_at != UNSENT)
-            rows = (await tx.connection.execute(sent)).all()
-    finally:
-        await database.close()
-    settled, in_doubt = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for row in rows:
-        is_open = abs(row.permit_until - row.reserved_at - HOLD_SECONDS) < 0.01
-        (in_doubt if is_open else settled)[row.data_center, row.organization_id] += 1
-    for key in {*seen, *settled, *in_doubt}:
-        told = f"{key}: {seen[key]} seen, {settled[key]} counted, {in_doubt[key]} in doubt"
-        assert settled[key] <= seen[key] <= settled[key] + in_doubt[key], told
-    return f"{seen.total()}, {settled.total()} and {in_doubt.total()}"

@@ -19,6 +19,7 @@ from tests.soak.actors import (
     requester,
 )
 from tests.soak.checks import check
+from tests.soak.crowds import truth
 from tests.support.fleet import running_fleet
 from tests.support.loop_time import seconds_now
 from tests.support.story import Story
@@ -51,7 +52,8 @@ async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, obje
         ends_at = seconds_now() + pace.seconds
         one = Soak(fleet, Story(fleet), random.Random(seed), pace, ends_at)
         await work(one)
-        found = await check(one, database_url)
+        found = await check(one)
+        found |= await truth(database_url, fleet.services.state, "PostgreSQL")
     return [("seconds of work", f"{pace.seconds:.0f}"), *rows(one), *found.items()]
 
 

@@ -1,9 +1,12 @@
 """The short form of the soak: three processes, kills, and the same model at the end."""
 
+import math
+
 import pytest
 
 from sandbox.services.limits import TOO_MANY_AT_ONCE
 from tests.soak.actors import Pace
+from tests.soak.crowds import LATEST_SECONDS, SLOWED, declined, waiting
 from tests.soak.soaking import soak
 
 
@@ -15,3 +18,24 @@ async def test_a_short_soak_ends_as_the_model_says(postgres_url):
     found = dict(await soak(postgres_url, pace, seed=7))
     assert found["refusals that the bot provoked"] == 0
     assert found["kills -9"] >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_flood_of_declined_calls_delays_no_other_organization(database_url):
+    found = await declined(database_url, "here")
+    assert found["gateway: slowed so many times, here"] <= SLOWED
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_free_slot_is_granted_within_a_second_while_calls_wait(tmp_path):
+    seconds = []
+    # Other tests can hold up this machine for a second, so a late grant is measured once more.
+    while len(seconds) < 2 and (not seconds or seconds[-1] > LATEST_SECONDS):
+        url = f"sqlite:///{tmp_path}/{len(seconds)}.db"
+        # The first minute's slots are free again after 60 s, of which 50 are skipped.
+        found = await waiting(url, 16.0, "here", count=1, skipped=50.0, latest=math.inf)
+        assert found["gateway: refused by the service, here"] == 0
+        seconds.append(found["gateway: seconds to the latest grant of a free slot, here"])
+    assert min(seconds) <= LATEST_SECONDS
