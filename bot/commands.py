@@ -83,7 +83,7 @@ class Command:
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 
     def only(self, may: Callable[[Permission], bool]) -> "Command":
-        """Return the command with only the forms that the person may use, or with all if none."""
+        """Return the command with the forms that the person may use, or all forms if none."""
         forms = tuple(form for form in self.forms if may(form.permission))
         return replace(self, forms=forms or self.forms)
 

@@ -35,7 +35,7 @@ class Credential(Protocol):
     """A credential for the inventory service."""
 
     async def sign(self) -> Signed:
-        """Return the additions to a request; may renew the token, and so raise ServiceError."""
+        """Return the additions to a request. Raises ServiceError if a token can't be renewed."""
 
     async def renewed(self, refused: Signed) -> Signed | None:
         """Return a new credential to replace `refused`; None if that is impossible."""

@@ -165,7 +165,7 @@ class OAuthSettings(BaseModel):
 
 
 class DataCenterSettings(BaseModel):
-    """Access to a data center: one of two credentials, and a separate address, if any."""
+    """The settings of a data center: one of two credentials, and optionally its own address."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -287,7 +287,7 @@ class JobLoop:
 def _limit(
     crowds: Mapping[str, int], running: Sequence[Job], room: int
 ) -> tuple[int, set[str], set[str]]:
-    """Return how many jobs to claim, the kinds to exclude, and the kinds to exclude retries of."""
+    """Return the number of jobs to claim, kinds to exclude, and kinds whose retries to exclude."""
     count, full, full_of_retried = room, set[str](), set[str]()
     for kind, most in crowds.items():
         crowded = [job for job in running if job.kind == kind]

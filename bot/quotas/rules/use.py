@@ -44,7 +44,7 @@ _FULL = {
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """`used` of `limit`."""
+    """The use of a limit: `used` of `limit` calls."""
 
     used: int
     limit: int
