@@ -236,8 +236,8 @@ class _RolesCheck:
             return []
         owner = f"{min(lonely)}'s" if len(lonely) == 1 else "approvers'"
         problem = (
-            f"{owner} own requests for {target} can never be approved: {others} other"
-            f"{'' if others == 1 else 's'} can approve, and APPROVALS_NEEDED is {self._needed}"
+            f"{owner} own requests for {target} can never be approved: besides them,"
+            f" {others} can approve, and APPROVALS_NEEDED is {self._needed}"
         )
         return [_mistake(ROLES, "lonely_approver", problem, advice)]
 
