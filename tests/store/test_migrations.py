@@ -68,7 +68,7 @@ async def test_database_of_version_0_2_0_gets_the_same_tables(empty_database_url
 @pytest.mark.parametrize("revision", ["0001", "0014"])
 async def test_schema_before_the_firstknown_revisions_one_is_refused(database, revision):
     await revision_0015.set_revision(database.url, revision)
-    with pytest.raises(DatabaseTooOld, match=r"Start version 0\.2\.0"):
+    with pytest.raises(DatabaseTooOld, match=r"Run version 0\.2\.0"):
         await migrate(database)
 
 
