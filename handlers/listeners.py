@@ -39,14 +39,14 @@ C = TypeVar("C", bound=Typed)
 
 
 class Place(Enum):
-    """The location of an answer, within Slack's limits: a response_url edits only one message.
+    """Where an answer appears. A response_url can edit only one message, which limits the choice.
 
     Attributes:
         NEW: A new message, which replaces "Working on it".
         CLICKED: Replaces the clicked message, as does "Working on it".
         BELOW: A new message below the clicked message, which must stay.
-        FORM: Like BELOW, but only for errors: otherwise a form opens.
-        LATER: Like FORM: the click is stored, and answered when it is processed.
+        FORM: A form opens; errors are shown as in BELOW.
+        LATER: Like FORM, but the click is stored and answered once it has been processed.
         NOWHERE: Nothing is shown.
     """
 

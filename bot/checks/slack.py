@@ -200,7 +200,7 @@ class _RolesCheck:
 
     def _deciders(self) -> list[Finding]:
         policy = self._policy
-        advice = "give somebody the role approver in ROLES"
+        advice = "give somebody the approver role in ROLES"
         everywhere = policy.holders(Permission.DECIDE)
         found = self._too_few(everywhere, "anything", advice, self._needed)
         for flow_sid in dict.fromkeys((*policy.flow_approvers, *policy.flow_policies)):

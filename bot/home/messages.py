@@ -162,7 +162,7 @@ def _ending(content: HomeContent, show: Show) -> list[SlackBlock]:
 def _limits(content: HomeContent) -> list[SlackBlock]:
     lines = []
     for block in content.blocks:
-        again = f" Gatehouse tries again {text.time(block.until)}." if block.until else ""
+        again = f" Gatehouse will try again {text.time(block.until)}." if block.until else ""
         where = f"*{text.escape(block.name, 80)}* ({block.data_center})"
         lines.append(f":no_entry: {where} is blocked (code {block.code}).{again}")
     for use in content.closest:

@@ -92,10 +92,10 @@ async def refused(tx: Transaction, refusal: Refusal) -> None:
 async def _learn(
     tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
 ) -> IncidentDetail:
-    """Lower the limit according to a refusal; return details for the incident.
+    """Lower the limit after a refusal; return details for the incident.
 
-    The bot's own use is its use when the call was granted, or its current use if that is greater.
-    The day counts only the bot's calls, not those of other clients.
+    The bot's usage is taken when the call was granted, or now if that is higher. The daily count
+    covers only the bot's calls, not those of other clients.
     """
     error, granted, in_use = refusal.error, refusal.reservation.granted, account.in_use
     at = account.now - refusal.seconds_ago

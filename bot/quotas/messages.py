@@ -123,7 +123,7 @@ def detail(organization: Detail) -> Message:
     pairs = [(kind.in_words.capitalize(), _meter(organization, kind)) for kind in LimitKind]
     if block := standing.blocks.longest:
         again = _soon(organization, block.until)
-        state += f" since {_moment(block.since)}. Gatehouse tries again {again}."
+        state += f" since {_moment(block.since)}. Gatehouse will try again {again}."
     else:
         # During a block, no calls are made, so there is nothing to forecast.
         pairs.append(("At this pace", _forecast(organization)))
@@ -242,7 +242,7 @@ def _charts(hours: Sequence[tuple[float, int]]) -> list[SlackBlock]:
 def checked(result: Checked) -> Message:
     """Show the result of a check: a successful call, a refused call, or no call."""
     name, standing = f"*{text.escape(result.name, 300)}*", result.standing
-    until = "" if result.until is None else f" Gatehouse tries again {_moment(result.until)}."
+    until = "" if result.until is None else f" Gatehouse will try again {_moment(result.until)}."
     if result.seconds is not None:
         verdict = f":white_check_mark: Test call to {name} succeeded ({result.seconds:.2f} s)."
     elif result.refusal is not None:
@@ -348,7 +348,7 @@ def _effects(incident: Incident) -> list[str]:
         sentences.append("Gatehouse makes fewer calls at once for a day.")
     if is_open and (block := incident.blocks.longest):
         again = _moment(block.until)
-        sentences.append(f"Gatehouse tries again {again} and makes no calls until then.")
+        sentences.append(f"Gatehouse will try again {again} and won't make any calls until then.")
     elif is_open:
         sentences.append("Gatehouse is trying again now.")
     return sentences

@@ -44,7 +44,7 @@ class ServiceError(GatehouseError):
 
 
 class ServiceUnreachable(ServiceError):
-    """No connection could be made (`sent` is False), or it broke during the answer."""
+    """The connection failed (`sent` is False), or was lost before the whole answer arrived."""
 
     outcome = "unreachable"
     is_passing = True

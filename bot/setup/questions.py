@@ -183,8 +183,8 @@ class _Questions:
             return {**vendor, "data_centers": dict.fromkeys(words)}
 
         place = self._ask(
-            "Zoho Inventory: data centers, such as eu or com eu (leave empty to skip; for another"
-            " vendor, enter its address, its token address if it has one, then the data centers)",
+            "Zoho Inventory: data centers, separated by spaces, such as com eu (leave empty to"
+            " skip; for another vendor: its URL, its token URL if it has one, then data centers)",
             take_place,
         )
         if place is None:

@@ -108,7 +108,7 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
 
 def _why(person: Person, decision: Decision) -> str:
     if decision.setting == "ROLES":
-        return f"has the role {person.role} [ROLES]"
+        return f"has the {person.role} role [ROLES]"
     if person.slack_user_id in decision.holders:
         return f"named in {decision.setting}"
     groups = sorted(person.groups.intersection(decision.holders))

@@ -71,7 +71,7 @@ async def test_the_first_429_opens_an_alert_that_says_it_all(world, code, limit)
     assert words in message.text
     assert "1/100 per minute, 1/1,000 per day, 1/5 at once" in message.text
     assert "another client" in message.text
-    assert re.search(r"tries again <!date\^\d+", message.text)
+    assert re.search(r"will try again <!date\^\d+", message.text)
     assert message.buttons == ["Check now", "Mute 1 h"]
     assert "cleared" not in message.all_text.lower()
 
@@ -82,7 +82,9 @@ async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world):
     await check(world)
     message = await the_alert(world)
     answer = await check(world)
-    assert "is still blocked, so no call was made. Gatehouse tries again <!date^" in answer.all_text
+    assert (
+        "is still blocked, so no call was made. Gatehouse will try again <!date^" in answer.all_text
+    )
     before = len(world.slack.workspace.ephemerals("U0OPERATOR"))
     await world.slack.click("U0OPERATOR", message, "Check now")
     answer = await world.answer("U0OPERATOR", after=before)

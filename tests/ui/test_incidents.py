@@ -49,7 +49,7 @@ def test_an_open_one_says_what_a_person_needs():
         "> You are blocked.",
         "37/100 per minute, 120/1,000 per day, 1/5 at once",
         "Gatehouse made only 37 of these calls, so *another client* used up the limit.",
-        f"Gatehouse tries again <!date^{int(AT.timestamp()) + 60}^",
+        f"Gatehouse will try again <!date^{int(AT.timestamp()) + 60}^",
         "People who use the service in their browser may be locked out too.",
     ):
         assert words in message.text

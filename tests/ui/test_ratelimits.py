@@ -108,8 +108,8 @@ def test_a_check_says_what_happened():
     assert "Test call to *Acme* succeeded (0.21 s)." in passed.text
     assert "minute 1/100 · day 0/1,000 · at once 0/5" in passed.text
     refused = ratelimits.checked(Checked("Acme", standing(blocks=blocks), refusal="<no>"))
-    assert "Test call to *Acme* was blocked: “&lt;no&gt;” Gatehouse tries again" in refused.text
+    assert "Test call to *Acme* was blocked: “&lt;no&gt;” Gatehouse will try again" in refused.text
     silent = ratelimits.checked(Checked("Acme", standing(blocks=blocks)))
-    assert "is still blocked, so no call was made. Gatehouse tries again <!date^" in silent.text
+    assert "is still blocked, so no call was made. Gatehouse will try again <!date^" in silent.text
     for message in (passed, refused, silent):
         check_valid(message)

@@ -81,7 +81,7 @@ class Standing:
         return cls(key, plan, limits, InUse(), day, Blocks())
 
     def meter(self, kind: LimitKind) -> Meter:
-        """Return the use of one limit."""
+        """Return the usage against one limit."""
         if kind is LimitKind.MINUTE:
             return Meter(self.in_use.minute, self.limits.minute)
         if kind is LimitKind.DAY:

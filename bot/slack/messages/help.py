@@ -42,7 +42,7 @@ def of_testusers(may: May, aliases: Sequence[str]) -> Message:
     named = ", ".join(text.escape(alias, 40) for alias in known)
     more = ", …" if len(known) < len(aliases) and known else ""
     hints = (
-        f"Flows: {named}{more} (or paste a SID)." if named else "A flow is a name or a SID.",
+        f"Flows: {named}{more} (or paste a SID)." if named else "Give a flow by its name or SID.",
         "Durations: 30m, 2h, 3d. Times: 18:00, friday, tomorrow 9:00, 2026-12-01 09:00.",
         ABOUT_TEST_USERS,
         f"Example: {text.code(TESTUSERS.example('add'))}",

@@ -143,7 +143,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A flow's POST in doubt. `sent_before` is the time when the same list was sent previously."""
+    """A POST with an unknown outcome. `sent_before` is when the same list was last sent."""
 
     plan: ListChangePlan
     sent_at: datetime

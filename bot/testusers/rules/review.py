@@ -99,10 +99,10 @@ def review(
         request: The request.
         flow: Its flow with the current alias.
         policy: The rules for the flow.
-        at: The time of the following data.
+        at: When the data below was read.
         listed: The list as last read, with the bot's own changes since.
         change_id: The id of the last of these changes.
-        grant_ends: The ends of the flow's grants that have an end, by identity.
+        grant_ends: When each of the flow's time-limited grants ends, by identity.
     """
     requested = request.requested
     begins_at = _begins_at(requested, at)

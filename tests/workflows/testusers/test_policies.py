@@ -176,4 +176,4 @@ async def test_explaining_names_every_rule_with_its_setting(database, clock):
         "Adam Admin (U0ADAM) can't approve. Gatehouse would tell them: You can't approve"
     )
     by_role = await explain(world.people, Flow(SURVEY), ADA)
-    assert "Ada Approver (U0ADA) can approve: has the role approver [ROLES]." in by_role
+    assert "Ada Approver (U0ADA) can approve: has the approver role [ROLES]." in by_role
