@@ -24,6 +24,9 @@ async def test_commands_are_completed_with_their_hints(person: Person) -> None:
 async def test_what_people_say_is_unread_until_one_looks(
     person: Person, browser: Browser, sandbox: Sandbox
 ) -> None:
+    # What is said before a page has its events is nothing new to it.
+    await person.type("good morning")
+    await expect(person.newest).to_contain_text("good morning")
     async with person_at(browser, sandbox.url) as other:
         await other.act_as("Adam")
         await other.go_to("#alerts")

@@ -210,6 +210,7 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         ]
         await state.until(lambda: late.struck == 5)
         state.limits.block(at, 1070)
+        late.lift()
         await asyncio.gather(*asking)
         await fleet.slack.until(
             lambda: sum("was blocked" in item.text for item in fleet.seen_by("U0OPERATOR")) == 5,
@@ -220,7 +221,6 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         await fleet.add()
         fleet.slack.workspace.faults.ratelimit("chat.update", retry_after=1, times=2)
         state.limits.lift(at)
-        late.lift()
         await fleet.slack.until(lambda: "*Cleared*" in the_only_alert(fleet).text)
         refused = re.search(r"blocked (\d+) times", json.dumps(the_only_alert(fleet).blocks))
         assert refused is not None

@@ -103,7 +103,7 @@ async def standing(database):
 async def test_a_person_waits_two_seconds_for_a_line_and_not_longer(guard, clock):
     async with in_flight(guard, 5):
         began = clock.monotonic()
-        with pytest.raises(QuotaExhausted, match=r"5 calls of .* are already running") as caught:
+        with pytest.raises(QuotaExhausted, match=r"5 calls for .* are already running") as caught:
             await make(guard)
         assert clock.monotonic() - began == pytest.approx(2.0)
         assert caught.value.limit_kind == "concurrent"
