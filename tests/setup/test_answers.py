@@ -91,6 +91,13 @@ WRONG = [
     ("inventory/data_centers/eu/code", "demo-code-used", 2, "eu: code was rejected (invalid_code)"),
     ("inventory/data_centers/eu/code", "demo-code-in", 2, "code is for the data center in, not eu"),
     ("inventory/data_centers/eu/client_secret", "x", 2, "client_secret was rejected"),
+    ("slack_app_token", "xapp-gone", 1, "Slack refuses SLACK_APP_TOKEN"),
+    ("approvers", ["U0NOBODY", "@ada"], 1, "There is no user U0NOBODY"),
+    ("inventory/base_url", "http://127.0.0.1:1/inventory/v1", 1, "inventory eu"),
+    ("inventory/data_centers/eu", {"authtoken": "demo-com"}, 1, "inventory eu"),
+    ("flow/auth_token", "old-token", 1, "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN"),
+    ("flow/aliases", {"welcome": "FW" + "9" * 32}, 1, "There is no flow FW999"),
+    ("email/api_key", "SG.gone-key", 1, "The key is wrong or was deleted"),
     ("flow/account_sid", "AC00000000000000000000000000000009", 1, "Check FLOW_ACCOUNT_SID"),
     ("flow/vendor", "other", 1, "set FLOW_FORM_FIELD=TestUsers"),
 ]
