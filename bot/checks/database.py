@@ -104,7 +104,7 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
         return [well("clock", "agrees with Slack's.")]
     sentence = (
         f"This machine's clock is {ahead_or_behind(ahead)} Slack's;"
-        " at 300 s, Gatehouse has to refuse every request from Slack. Turn time synchronisation on."
+        " at 300 s, Gatehouse has to refuse every request from Slack. Turn on time synchronization."
     )
     return [Finding("clock", "clock_off", sentence)]
 
@@ -124,7 +124,7 @@ async def database_clock(parts: Parts) -> list[Finding]:
         return [well("database clock", "agrees with this machine's.")]
     sentence = (
         f"This machine's clock is {ahead_or_behind(ahead)} the database's, which requests and"
-        " limits depend on. Synchronise both."
+        " limits depend on. Synchronize both."
     )
     return [Finding("database clock", "database_clock_off", sentence)]
 

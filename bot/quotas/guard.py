@@ -79,10 +79,10 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
     seconds = 0.0 if at is None else at - now
     time, when = datetime.fromtimestamp(now + seconds, UTC), text.duration(math.ceil(seconds))
     if isinstance(reason, Blocked):
-        again = f"will try again in {when}" if seconds > 0 else "is trying again now"
+        later = f"will try again in {when} and won't make any calls until then"
         sentence = (
             f"The inventory service has blocked {whose} with code {int(reason.code)}."
-            f" Gatehouse {again} and won't make any calls until then."
+            f" Gatehouse {later if seconds > 0 else 'is trying again now'}."
         )
         return OrganizationBlocked(sentence, code=int(reason.code), until=time, seconds=seconds)
     used = (_SHARE_USED_UP if reason.is_share else _USED_UP)[reason.kind]

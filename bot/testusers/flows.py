@@ -60,12 +60,12 @@ class Flows:
         if found := find_flow(typed, self.sids):
             return found
         self.service()
-        unknown, close = f"I don't know a flow called “{typed[:80]}”.", closest(typed, self.aliases)
-        guess = f" Did you mean “{close[0]}”?" if close else ""
+        unknown = f"I don't know a flow called “{typed[:80]}”."
+        near = closest(typed, self.aliases, FLOWS_MEANT)
+        guess = f" Did you mean “{near[0]}”?" if near else ""
         more = ", …" if len(self.aliases) > FLOWS_NAMED else ""
         known = f"{guess} (Flows: {', '.join(self.aliases[:FLOWS_NAMED])}{more})"
         use_sid = " Use its SID: FW and 32 hexadecimal digits."
-        near = closest(typed, self.aliases, FLOWS_MEANT)
         error = NotFound(f"{unknown}{known if self.aliases else use_sid}")
         raise error.or_rather(*(Meant(typed, alias) for alias in near))
 

@@ -75,57 +75,54 @@ async def until_answered_everywhere(fleet: Fleet, outcome: str, times: int) -> N
 @pytest.mark.postgres
 async def test_replayed_now_acts_once_over_all_processes(postgres_url):
     async with recorded_fleet(postgres_url, 2) as (fleet, sent):
-        await replay_now(fleet, sent, postgres_url)
-
-
-async def replay_now(fleet: Fleet, sent: list, url: str) -> None:
-    flow = fleet.services.state.flows[WELCOME_FLOW]
-    await fleet.ask("U0ADMIN", "/testusers", f"add welcome {WHO} now because urgent")
-    await fleet.slack.until(lambda: WHO in flow.identities)
-    await until_done(url, "testusers.apply")
-    now = list(sent)
-    others = [identity for identity in flow.identities if identity != WHO]
-    fleet.services.state.edit_flow(WELCOME_FLOW, others)
-    await replay_everywhere(fleet, now)
-    await until_answered_everywhere(fleet, "replayed", 1)
-    # Whoever stops finishes what runs: the job of the first delivery, which has nothing left to do.
-    await asyncio.gather(*(process.stop() for process in fleet.processes if process.is_running))
-    stored, waiting = await rows(
-        url, select(requests.c.id), select(jobs.c.key).where(jobs.c.kind == "testusers.apply")
-    )
-    assert (len(stored), waiting) == (1, [])
-    assert list(flow.identities) == others
+        flow = fleet.services.state.flows[WELCOME_FLOW]
+        await fleet.ask("U0ADMIN", "/testusers", f"add welcome {WHO} now because urgent")
+        await fleet.slack.until(lambda: WHO in flow.identities)
+        await until_done(postgres_url, "testusers.apply")
+        now = list(sent)
+        others = [identity for identity in flow.identities if identity != WHO]
+        fleet.services.state.edit_flow(WELCOME_FLOW, others)
+        await replay_everywhere(fleet, now)
+        await until_answered_everywhere(fleet, "replayed", 1)
+        # A process that stops finishes the first delivery's job, which has nothing left to do.
+        await asyncio.gather(*(process.stop() for process in fleet.processes if process.is_running))
+        stored, waiting = await rows(
+            postgres_url,
+            select(requests.c.id),
+            select(jobs.c.key).where(jobs.c.kind == "testusers.apply"),
+        )
+        assert (len(stored), waiting) == (1, [])
+        assert list(flow.identities) == others
 
 
 async def test_replayed_click_is_stored_once_after_a_restart(sqlite_url):
     async with recorded_fleet(sqlite_url, 1) as (fleet, sent):
-        await replay_click(fleet, sent, sqlite_url)
+        await fleet.ask("U0OPERATOR", "/testusers", f"add welcome {WHO}")
+        card = (await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0APPROVALS")))[0]
+        sent.clear()
+        await fleet.slack.click("U0OPERATOR", card, "Cancel")
+        await fleet.slack.until(lambda: "Cancelled" in card.all_text)
+        await until_done(sqlite_url, "testusers.interaction")
 
+        def cancelled() -> int:
+            lines = [line for process in fleet.processes for line in process.lines]
+            return sum("testusers.cancel" in line and "replayed" not in line for line in lines)
 
-async def replay_click(fleet: Fleet, sent: list, url: str) -> None:
-    await fleet.ask("U0OPERATOR", "/testusers", f"add welcome {WHO}")
-    card = (await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0APPROVALS")))[0]
-    sent.clear()
-    await fleet.slack.click("U0OPERATOR", card, "Cancel")
-    await fleet.slack.until(lambda: "Cancelled" in card.all_text)
-    await until_done(url, "testusers.interaction")
-
-    def cancelled() -> int:
-        lines = [line for process in fleet.processes for line in process.lines]
-        return sum("testusers.cancel" in line and "replayed" not in line for line in lines)
-
-    await fleet.slack.until(cancelled)
-    await replay_everywhere(fleet, sent)
-    known, clicks = await rows(
-        url,
-        select(received_events.c.event_id),
-        select(jobs.c.key).where(jobs.c.kind == "testusers.interaction"),
-    )
-    assert (len([item for item in known if item.event_id.startswith("signature:")]), clicks) == (
-        2,
-        [],
-    )
-    assert cancelled() == 1
+        await fleet.slack.until(cancelled)
+        await replay_everywhere(fleet, sent)
+        known, clicks = await rows(
+            sqlite_url,
+            select(received_events.c.event_id),
+            select(jobs.c.key).where(jobs.c.kind == "testusers.interaction"),
+        )
+        assert (
+            len([item for item in known if item.event_id.startswith("signature:")]),
+            clicks,
+        ) == (
+            2,
+            [],
+        )
+        assert cancelled() == 1
 
 
 async def test_one_id_leads_from_the_click_to_the_post_and_the_audit(sqlite_url):

@@ -175,7 +175,14 @@ async def test_a_corrected_word_is_asked_about_if_it_is_wrong_again(world):
 async def test_a_mentioned_number_is_asked_about_when_the_form_opens(world):
     message = world.slack.say(ADA, "C0GENERAL", "Please call 0170 555 0142.")
     await world.slack.message_shortcut(OTTO, message, "add_as_test_users")
-    await pressed(world, await form_of(world), "Keep “01705550142” as typed")
+    form = await form_of(world)
+    await pressed(world, form, "Keep “01705550142” as typed")
+    (people,) = [
+        block["element"]
+        for block in form.blocks
+        if block.get("label", {}).get("text") == "Identities"
+    ]
+    assert people["initial_value"] == '"01705550142"'
 
 
 async def test_the_form_stays_open_where_the_policy_refuses(sqlite_url):
