@@ -45,6 +45,12 @@ OWN_TABLES = text(
 )
 
 
+NOT_THIS_VERSION = (
+    "This database wasn't written by this version of Gatehouse. Back it up with the version that"
+    " wrote it."
+)
+
+
 class BackupError(Exception):
     """A backup or restore failed; the message says why."""
 
@@ -70,8 +76,8 @@ async def _back_up(database: Database, path: Path) -> int:
     try:
         async with database.read_only() as tx:
             revision = await tx.connection.run_sync(migrations.revision_of)
-            if revision is None:
-                raise BackupError("This database doesn't contain Gatehouse's tables.")
+            if revision != migrations.known_revisions()[-1]:
+                raise BackupError(NOT_THIS_VERSION)
             head = {"gatehouse_backup": FORM, "version": __version__, "revision": revision}
             head["at"] = (await tx.now()).isoformat()
             verdict = await AuditStore().verify(tx)
@@ -109,9 +115,9 @@ async def restore(url: str, path: Path) -> int:
         try:
             file = Database(url, SystemClock()).file
             if file is None:
-                verdict = await _restore_server(url, path, head, end)
+                verdict = await _restore_server(url, path, end)
             else:
-                verdict = await _restore_file(file, path, head, end)
+                verdict = await _restore_file(file, path, end)
         finally:
             lock.release()
     except (BackupError, DatabaseInUse, DatabaseUnavailable, OSError) as error:
@@ -122,9 +128,7 @@ async def restore(url: str, path: Path) -> int:
     return 0 if verdict.is_intact else BROKEN
 
 
-async def _restore_file(
-    file: Path, path: Path, head: dict[str, Any], end: dict[str, Any]
-) -> Verdict:
+async def _restore_file(file: Path, path: Path, end: dict[str, Any]) -> Verdict:
     """Build a new database file, then move it into place with the old file's owner."""
     file = file.resolve()
     owner = (file if file.exists() else file.parent).stat()
@@ -133,7 +137,7 @@ async def _restore_file(
     database = Database(f"sqlite:///{new}", SystemClock())
     try:
         async with database.migrating() as tx:
-            verdict = await _fill(tx, path, head, end)
+            verdict = await _fill(tx, path, end)
         await database.close()
         new.chmod(0o600)
         # The lock file may have just been created.
@@ -150,9 +154,7 @@ async def _restore_file(
     return verdict
 
 
-async def _restore_server(
-    url: str, path: Path, head: dict[str, Any], end: dict[str, Any]
-) -> Verdict:
+async def _restore_server(url: str, path: Path, end: dict[str, Any]) -> Verdict:
     """Replace the tables in one transaction, as the role that owns the tables."""
     database = Database(url, SystemClock())
     try:
@@ -166,22 +168,22 @@ async def _restore_server(
             role = (await tx.connection.scalar(OWNER)).replace('"', '""')
             await tx.connection.exec_driver_sql(f'SET LOCAL ROLE "{role}"')
             await tx.connection.run_sync(_drop_tables)
-            return await _fill(tx, path, head, end)
+            return await _fill(tx, path, end)
     finally:
         await database.close()
 
 
-async def _fill(tx: Transaction, path: Path, head: dict[str, Any], end: dict[str, Any]) -> Verdict:
-    """Create the tables for the file's revision, insert its rows and verify the audit log."""
-    await tx.connection.run_sync(_insert, path, str(head["revision"]))
+async def _fill(tx: Transaction, path: Path, end: dict[str, Any]) -> Verdict:
+    """Create the tables, insert the file's rows and verify the audit log."""
+    await tx.connection.run_sync(_insert, path)
     verdict = await AuditStore().verify(tx)
     if verdict.is_intact != end["is_intact"] or verdict.head != end["head"]:
         raise BackupError(f"Nothing was restored, because the file was changed. {verdict}")
     return verdict
 
 
-def _insert(connection: Connection, path: Path, revision: str) -> None:
-    migrations.upgrade_to(connection, revision)
+def _insert(connection: Connection, path: Path) -> None:
+    migrations.upgrade(connection)
     by_name = {table.name: table for table in _stored_tables(connection)}
     for table in by_name.values():
         connection.execute(table.delete())
@@ -208,9 +210,8 @@ def _drop_tables(connection: Connection) -> None:
 
 
 def _stored_tables(connection: Connection) -> list[Table]:
-    known = {*tables.metadata.tables, *migrations.baseline_tables()}
     present = MetaData()
-    present.reflect(connection, only=lambda name, _: name in known)
+    present.reflect(connection, only=lambda name, _: name in tables.metadata.tables)
     for table in present.sorted_tables:
         for column in table.c:
             if isinstance(column.type, JSON):
@@ -227,7 +228,7 @@ def _examine(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise BackupError(f"{path} is not a Gatehouse backup.")
     if not isinstance(end, dict) or end.get("rows") != rows:
         raise BackupError(f"{path} is damaged: the end of the file is missing.")
-    if head["revision"] not in migrations.known_revisions():
+    if head["revision"] != migrations.known_revisions()[-1]:
         raise BackupError(
             f"{path} was made by another version of Gatehouse ({head['version']})."
             " Restore it with that version."

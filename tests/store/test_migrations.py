@@ -9,8 +9,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from bot.errors import DatabaseTooNew, DatabaseTooOld
+from bot.store import migrations
 from bot.store.engine import Database
-from bot.store.migrations import _config, is_current, known_revisions, migrate
+from bot.store.migrations import is_current, known_revisions, migrate
 from bot.store.tables import metadata
 from tests.support import revision_0015
 
@@ -34,7 +35,7 @@ async def test_the_migrations_make_the_tables(database):
 
 
 def test_files_of_migrations_are_one_chain_in_their_order():
-    chain = ScriptDirectory.from_config(_config()).walk_revisions()
+    chain = ScriptDirectory(migrations.__path__[0]).walk_revisions()
     assert [item.revision for item in chain] == known_revisions()[::-1]
 
 

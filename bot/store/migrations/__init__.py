@@ -1,14 +1,14 @@
-"""Upgrades the schema once, in the process that starts first."""
+"""Creates and upgrades the schema once, in the process that starts first."""
 
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.store.engine import Database
+from bot.store.tables import audit_head, metadata
 
 # An advisory lock number that nothing else in the database uses.
 MIGRATION_LOCK = 0x6761746568
@@ -17,20 +17,14 @@ VERSIONS = "alembic_version"
 
 
 async def migrate(database: Database) -> bool:
-    """Run missing migrations under a database lock; return True if there were any.
-
-    Raises:
-        DatabaseTooNew: The schema is from a newer program version.
-        DatabaseTooOld: The schema is from a version that can't be upgraded.
-        DatabaseUnavailable: The database can't be reached or written.
-    """
+    """Create or upgrade the schema under a database lock; return True if it wasn't current."""
     async with database.migrating() as tx:
         if tx.is_postgres:
             lock = text("SELECT pg_advisory_xact_lock(:number)")
             await tx.connection.execute(lock, {"number": MIGRATION_LOCK})
         if await tx.connection.run_sync(_is_current):
             return False
-        await tx.connection.run_sync(upgrade_to, "head")
+        await tx.connection.run_sync(upgrade)
         return True
 
 
@@ -40,18 +34,13 @@ async def is_current(database: Database) -> bool:
     Raises:
         DatabaseTooNew: The schema is from a newer program version.
         DatabaseTooOld: The schema is from a version that can't be upgraded.
-        DatabaseUnavailable: The database can't be reached.
     """
     async with database.read_only() as tx:
         return await tx.connection.run_sync(_is_current)
 
 
 async def notice_newer(database: Database) -> bool:
-    """Return True, and refuse all later writes, if a newer program has migrated the database.
-
-    Raises:
-        DatabaseUnavailable: The database can't be reached.
-    """
+    """Return True, and refuse all later writes, if a newer program has migrated the database."""
     try:
         await is_current(database)
     except DatabaseTooNew:
@@ -62,11 +51,7 @@ async def notice_newer(database: Database) -> bool:
 
 
 async def revision(database: Database) -> str | None:
-    """Return the schema's revision; None for an empty database.
-
-    Raises:
-        DatabaseUnavailable: The database can't be reached.
-    """
+    """Return the schema's revision; None for an empty database."""
     async with database.read_only() as tx:
         return await tx.connection.run_sync(revision_of)
 
@@ -92,21 +77,15 @@ def _is_current(connection: Connection) -> bool:
     return current == known[-1]
 
 
-def upgrade_to(connection: Connection, target: str) -> None:
-    """Run the migrations up to a revision."""
-    config = _config()
-    config.attributes["connection"] = connection
-    command.upgrade(config, target)
-
-
-def baseline_tables() -> list[str]:
-    """Return the names of the first known schema's tables."""
-    first = ScriptDirectory.from_config(_config()).get_revision(known_revisions()[0])
-    return list(first.module.metadata.tables)
-
-
-def _config() -> Config:
+def upgrade(connection: Connection) -> None:
+    """Create the tables in an empty database, or run the missing migrations."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
     config.set_main_option("path_separator", "os")
-    return config
+    config.attributes["connection"] = connection
+    if revision_of(connection) is None:
+        metadata.create_all(connection)
+        connection.execute(audit_head.insert(), {"id": 1, "position": 0, "hash": "0" * 64})
+        command.stamp(config, "head")
+    else:
+        command.upgrade(config, "head")
