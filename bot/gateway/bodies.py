@@ -1,8 +1,8 @@
 """Bodies that pass through the gateway, limited in size and isolated from other clients.
 
-A request's body is read completely before a call is granted, and an answer's body is read from the
-service as fast as it arrives. A client that sends half a body or never reads the answer therefore
-occupies neither a slot nor a running call. Large bodies are kept in a temporary file.
+A request's body is read completely before a call is granted, and an answer's body before it is
+passed on. A client that sends half a body or never reads the answer therefore occupies neither a
+slot nor a running call. Large bodies are kept in a temporary file.
 """
 
 import asyncio
@@ -19,10 +19,6 @@ MOST_BYTES = 10 * 1024 * 1024
 IN_MEMORY_BYTES = 256 * 1024
 PIECE_BYTES = 64 * 1024
 BODY_SECONDS = 30.0
-# Total time for which a slow client may delay reading the service's answer.
-PATIENCE_SECONDS = 0.25
-# Disconnect a client that reads no data for this long.
-STANDSTILL_SECONDS = 30.0
 SHORTEST_SECRET = 4
 
 
@@ -134,75 +130,3 @@ class PassedAnswer(web.StreamResponse):
         await super()._prepare_headers()
         if not has_type:
             self.headers.popall("Content-Type", None)
-
-
-class Delivery:
-    """Writes an answer to its client: directly if the client keeps up, otherwise from a spool."""
-
-    def __init__(self, request: web.BaseRequest, answer: web.StreamResponse) -> None:
-        self.answer = answer
-        self._request = request
-        self._spool: Spool | None = None
-        self._patience = PATIENCE_SECONDS
-        self.is_gone = False
-
-    async def begin(self) -> None:
-        """Send the headers."""
-        try:
-            await self.answer.prepare(self._request)
-        except (ConnectionError, ClientError):
-            self.is_gone = True
-
-    async def put(self, piece: bytes) -> None:
-        """Accept a chunk of the body; return soon, even if the client is slow."""
-        if self.is_gone or not piece:
-            return
-        if self._spool is not None:
-            self._spool.write(piece)
-            return
-        began = asyncio.get_running_loop().time()
-        if not await self._written(piece, self._patience):
-            # This chunk is already in the connection's buffer; the next chunks go to the spool.
-            self._spool = Spool()
-        self._patience -= asyncio.get_running_loop().time() - began
-        if self._patience <= 0 and self._spool is None:
-            self._spool = Spool()
-
-    async def end(self) -> None:
-        """Send the rest at the client's pace."""
-        try:
-            for piece in self._spool.pieces() if self._spool else ():
-                if not await self._written(piece, STANDSTILL_SECONDS):
-                    self.abort()
-                    return
-            async with asyncio.timeout(STANDSTILL_SECONDS):
-                await self.answer.write_eof()
-        except (ConnectionError, ClientError, TimeoutError):
-            self.abort()
-        finally:
-            self.forget()
-
-    async def _written(self, piece: bytes, seconds: float) -> bool:
-        if self.is_gone:
-            return True
-        try:
-            async with asyncio.timeout(max(seconds, 0.0)):
-                await self.answer.write(piece)
-        except TimeoutError:
-            return False
-        except (ConnectionError, ClientError):
-            self.is_gone = True
-        return True
-
-    def abort(self) -> None:
-        """Close the connection, so that a partial answer isn't mistaken for a complete one."""
-        self.is_gone = True
-        if self._request.transport is not None:
-            self._request.transport.abort()
-        self.forget()
-
-    def forget(self) -> None:
-        """Free the spool."""
-        if self._spool is not None:
-            self._spool.close()
-            self._spool = None

@@ -2,14 +2,14 @@
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import quote, quote_plus
 
 import aiohttp
-from aiohttp import HttpVersion11, web
+from aiohttp import web
 from yarl import URL
 
 from bot.errors import DatabaseUnavailable
@@ -18,7 +18,6 @@ from bot.gateway.bodies import (
     IN_MEMORY_BYTES,
     MOST_BYTES,
     PIECE_BYTES,
-    Delivery,
     Mask,
     PassedAnswer,
     Spool,
@@ -58,6 +57,9 @@ from bot.services.http import (
 RENEW_SECONDS = 60.0
 # Time limit for reading the message of a 429, which has already been counted.
 REFUSAL_SECONDS = 3.0
+# Disconnect a client that reads no data for this long.
+STANDSTILL_SECONDS = 30.0
+_WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
 
@@ -72,6 +74,13 @@ class GatewayCall:
     url: URL
     headers: Sequence[tuple[str, str]]
     wait_seconds: float
+
+    @property
+    def service(self) -> ServiceCall:
+        """Return the called service, for sentences about failures."""
+        center = self.key.data_center
+        label = f"the inventory service ({center})"
+        return ServiceCall("inventory", label, "GET", self.url, data_center=center)
 
 
 @dataclass(slots=True)
@@ -117,20 +126,27 @@ class Forwarder:
         # Do this before waiting for a turn, because renewing the token may need a separate call.
         await self.access[center].credential.sign()
         wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
-        began = clock.monotonic()
-        async with self.turns.call(wait) as permit:
-            seen.waited = clock.monotonic() - began
-            if is_gone(request):
-                raise ServiceUnreachable(
-                    "inventory", "The client closed its connection.", sent=False
-                )
-            exchange = _Exchange(self, request, call, permit, seen)
-            signed, is_accepted = await exchange.run(body)
-        if is_accepted:
-            self._accepted[center] = signed
-        else:
-            self._renew(center, signed)
-        return await exchange.deliver()
+        began, content = clock.monotonic(), Spool()
+        try:
+            async with self.turns.call(wait) as permit:
+                seen.waited = clock.monotonic() - began
+                if is_gone(request):
+                    sentence = "The client closed its connection."
+                    raise ServiceUnreachable("inventory", sentence, sent=False)
+                answer, failure, signed = await self._exchange(call, body, permit, seen, content)
+            if not isinstance(failure, CredentialsRefused):
+                self._accepted[center] = signed
+            else:
+                self._renew(center, signed)
+            if isinstance(failure, RateLimited):
+                seconds = pause_seconds(BlockCode.known(failure.code), 0)
+                with suppress(DatabaseUnavailable):
+                    seconds = await self.turns.guard.blocked_for(call.key) or seconds
+                answer.headers["Retry-After"] = whole_seconds(max(seconds, failure.retry_after))
+            await self._deliver(request, answer, content, seen)
+            return answer
+        finally:
+            content.close()
 
     def _renew(self, center: str, refused: Signed) -> None:
         now = self.turns.clock.monotonic()
@@ -145,80 +161,45 @@ class Forwarder:
 
         self.turns.guard.tasks.start(renew(), "renew a token")
 
-
-class _Exchange:
-    """Sends a granted call, reads the whole answer, and passes the answer on."""
-
-    def __init__(
-        self,
-        forwarder: Forwarder,
-        request: web.BaseRequest,
-        call: GatewayCall,
-        permit: Permit,
-        seen: Seen,
-    ) -> None:
-        self._forwarder = forwarder
-        self._request = request
-        self._call = call
-        self._permit = permit
-        self._seen = seen
-        center = call.key.data_center
-        self._service = ServiceCall(
-            service="inventory",
-            label=f"the inventory service ({center})",
-            method="GET",
-            url=call.url,
-            data_center=center,
-        )
-        self._delivery: Delivery | None = None
-        self._refused: tuple[web.Response, RateLimited] | None = None
-
-    async def run(self, body: Spool) -> tuple[Signed, bool]:
-        """Send the call and read its answer within the grant's time.
-
-        Returns:
-            The credential that was sent, and whether the service accepted it.
-        """
-        seen, began = self._seen, self._forwarder.turns.clock.monotonic()
-        center = self._call.key.data_center
+    async def _exchange(
+        self, call: GatewayCall, body: Spool, permit: Permit, seen: Seen, content: Spool
+    ) -> tuple[web.StreamResponse, ServiceError | None, Signed]:
+        """Send the call and read its whole answer into `content` within the grant's time."""
+        service, clock = call.service, self.turns.clock
+        began = clock.monotonic()
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
-                signed = await self._forwarder.access[center].credential.sign()
-                async with await self._send(signed, body) as response:
+                signed = await self.access[call.key.data_center].credential.sign()
+                async with await self._send(call, permit, signed, body) as response:
                     seen.status = response.status
-                    await note_headers(self._permit, response.status, response.headers)
-                    await self._read(response, Mask(_secrets_in(signed)))
-                    failure = self._failure(response, b"")
+                    await note_headers(permit, response.status, response.headers)
+                    answer, failure = await self._read(
+                        call, permit, response, Mask(_secrets_in(signed)), content
+                    )
             seen.outcome = "ok" if failure is None else failure.outcome
         except (aiohttp.ClientError, OSError, HeldUpError, ServiceError) as accident:
-            if self._delivery is not None:
-                # An incomplete answer must not look complete.
-                self._delivery.abort()
             error = accident
             if not isinstance(error, ServiceError):
-                error = failure_of_accident(self._service, accident, TOTAL_SECONDS)
+                error = failure_of_accident(service, accident, TOTAL_SECONDS)
             seen.outcome = error.outcome
             raise error from None
         finally:
-            seconds = self._forwarder.turns.clock.monotonic() - began
-            self._forwarder.observer(
-                Observed("inventory", center, seen.outcome, seen.status, seconds)
+            seconds = clock.monotonic() - began
+            self.observer(
+                Observed("inventory", service.data_center, seen.outcome, seen.status, seconds)
             )
-        return signed, not isinstance(failure, CredentialsRefused)
+        return answer, failure, signed
 
-    def _failure(self, response: aiohttp.ClientResponse, body: bytes) -> ServiceError | None:
-        redactor = self._forwarder.redactor
-        return failure_of_status(self._service, response.status, response.headers, body, redactor)
-
-    async def _send(self, signed: Signed, body: Spool) -> aiohttp.ClientResponse:
-        call = self._call
+    async def _send(
+        self, call: GatewayCall, permit: Permit, signed: Signed, body: Spool
+    ) -> aiohttp.ClientResponse:
         headers = [*call.headers, *signed.headers.items()]
         added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in signed.params.items())
         query = "&".join(filter(None, (call.url.raw_query_string, *added)))
         is_large = body.size > IN_MEMORY_BYTES
         headers += [("Content-Length", str(body.size))] if is_large else []
         try:
-            return await self._forwarder.session.request(
+            return await self.session.request(
                 call.method,
                 URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True),
                 headers=headers,
@@ -227,7 +208,7 @@ class _Exchange:
                 allow_redirects=False,
                 auto_decompress=False,
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                middlewares=(send_once, checked(self._permit.may_send)),
+                middlewares=(send_once, checked(permit.may_send)),
             )
         except (UnsendableError, ValueError) as error:
             if isinstance(error, aiohttp.ClientError):
@@ -236,101 +217,76 @@ class _Exchange:
             sentence = "The request can't be sent unchanged."
             raise ServiceUnreachable("inventory", sentence, sent=False) from None
 
-    async def _read(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
-        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
-            await self._read_refusal(response, mask)
-            return
-        if response.status < HTTPStatus.OK:
+    async def _read(
+        self,
+        call: GatewayCall,
+        permit: Permit,
+        response: aiohttp.ClientResponse,
+        mask: Mask,
+        content: Spool,
+    ) -> tuple[web.StreamResponse, ServiceError | None]:
+        """Return the answer and its failure; a 429 is counted before its body is read."""
+        status, told = response.status, response.headers
+        if status < HTTPStatus.OK:
             # Data after a 101 is not HTTP, and no client requested another protocol.
             response.close()
-            sentence = f"{self._service.subject} requested another protocol."
+            sentence = f"{call.service.subject} requested another protocol."
             raise ResponseUnreadable("inventory", sentence)
-        without_body = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
-        has_body = self._call.method != "HEAD" and response.status not in without_body
-        if has_body and (response.content_length or 0) > MOST_BYTES:
-            response.close()
-            raise too_large(self._service, MOST_BYTES)
-        # In HTTP/1.0, a lost connection can't be told from the end of an answer without a length.
-        is_read_first = self._request.version < HttpVersion11 and response.content_length is None
-        pieces = self._pieces(response, mask)
-        if is_read_first:
-            whole = Spool()
-            try:
-                async for piece in pieces:
-                    whole.write(piece)
-                delivery = await self._begin(response, mask, whole.size if has_body else None)
-                for piece in whole.pieces():
-                    await delivery.put(piece)
-            finally:
-                whole.close()
-            return
-        delivery = await self._begin(response, mask)
-        async for piece in pieces:
-            await delivery.put(piece)
-
-    async def _begin(
-        self, response: aiohttp.ClientResponse, mask: Mask, length: int | None = None
-    ) -> Delivery:
-        answer = PassedAnswer(
-            status=response.status, reason=response.reason, headers=_headers(response, mask)
-        )
-        if length is not None:
-            answer.content_length = length
-        self._delivery = Delivery(self._request, answer)
-        await self._delivery.begin()
-        return self._delivery
-
-    async def _pieces(
-        self, response: aiohttp.ClientResponse, mask: Mask | None
-    ) -> AsyncIterator[bytes]:
-        """Yield the masked body as it arrives, up to the size limit."""
-        passed = 0
-        async for piece in response.content.iter_any():
-            passed += len(piece)
-            if passed > MOST_BYTES:
-                response.close()
-                raise too_large(self._service, MOST_BYTES)
-            yield piece if mask is None else mask.clean(piece)
-        if mask is not None:
-            yield mask.rest()
-
-    async def _read_refusal(self, response: aiohttp.ClientResponse, mask: Mask) -> None:
-        """Count a 429 immediately, then read which limit it names."""
-        refusal = await self._refuse(response, b"")
+        failure = failure_of_status(call.service, status, told, b"", self.redactor)
+        has_body = call.method != "HEAD" and status not in _WITHOUT_BODY
+        is_refusal = isinstance(failure, RateLimited)
+        if isinstance(failure, RateLimited):
+            await permit.refused(failure)
         try:
-            async with asyncio.timeout(REFUSAL_SECONDS):
-                body = b"".join([piece async for piece in self._pieces(response, None)])
+            async with asyncio.timeout(REFUSAL_SECONDS if is_refusal else None):
+                if has_body:
+                    await _read_body(call.service, response, mask, content)
         except (aiohttp.ClientError, OSError, ServiceError):
             response.close()
-            answer = message(HTTPStatus.TOO_MANY_REQUESTS, refusal.sentence)
-        else:
-            refusal = await self._refuse(response, _decompressed(body, response))
-            clean = mask.clean(body) + mask.rest()
-            answer = web.Response(status=429, body=clean, headers=_headers(response, mask))
-        self._refused = answer, refusal
+            if failure is None or not is_refusal:
+                raise
+            return message(status, failure.sentence), failure
+        headers = [(name, mask.text(value)) for name, value in passed_headers(told.items())]
+        answer = PassedAnswer(status=status, reason=response.reason, headers=headers)
+        if has_body:
+            answer.content_length = content.size
+        elif "Content-Length" in told:
+            answer.headers["Content-Length"] = told["Content-Length"]
+        if is_refusal:
+            words = _decompressed(b"".join(content.pieces()), response)
+            failure = failure_of_status(call.service, status, told, words, self.redactor)
+            if isinstance(failure, RateLimited):
+                await permit.refused(failure)
+        return answer, failure
 
-    async def _refuse(self, response: aiohttp.ClientResponse, body: bytes) -> RateLimited:
-        refusal = self._failure(response, body)
-        assert isinstance(refusal, RateLimited)  # noqa: S101 - a 429
-        await self._permit.refused(refusal)
-        return refusal
+    async def _deliver(
+        self, request: web.BaseRequest, answer: web.StreamResponse, content: Spool, seen: Seen
+    ) -> None:
+        """Send the answer at the client's pace, after the grant has ended."""
+        try:
+            await answer.prepare(request)
+            for piece in content.pieces():
+                async with asyncio.timeout(STANDSTILL_SECONDS):
+                    await answer.write(piece)
+            async with asyncio.timeout(STANDSTILL_SECONDS):
+                await answer.write_eof()
+        except (ConnectionError, aiohttp.ClientError, TimeoutError):
+            seen.outcome = ClientGone.outcome
+            # A partial answer must not be mistaken for a complete one.
+            if request.transport is not None:
+                request.transport.abort()
 
-    async def deliver(self) -> web.StreamResponse:
-        """Send the client the rest of its answer, after the grant has ended."""
-        if self._refused is not None:
-            answer, refusal = self._refused
-            seconds = None
-            with suppress(DatabaseUnavailable):
-                seconds = await self._forwarder.turns.guard.blocked_for(self._call.key)
-            if seconds is None:
-                seconds = pause_seconds(BlockCode.known(refusal.code), 0)
-            answer.headers["Retry-After"] = whole_seconds(max(seconds, refusal.retry_after))
-            return answer
-        assert self._delivery is not None  # noqa: S101 - there was an answer
-        if self._delivery.is_gone:
-            self._seen.outcome = ClientGone.outcome
-        await self._delivery.end()
-        return self._delivery.answer
+
+async def _read_body(
+    service: ServiceCall, response: aiohttp.ClientResponse, mask: Mask, content: Spool
+) -> None:
+    if (response.content_length or 0) > MOST_BYTES:
+        raise too_large(service, MOST_BYTES)
+    async for piece in response.content.iter_any():
+        content.write(mask.clean(piece))
+        if content.size > MOST_BYTES:
+            raise too_large(service, MOST_BYTES)
+    content.write(mask.rest())
 
 
 def _decompressed(body: bytes, response: aiohttp.ClientResponse) -> bytes:
@@ -355,11 +311,3 @@ def _secrets_in(signed: Signed) -> list[str]:
         form for secret in plain for form in (secret, quote(secret, safe=""), quote_plus(secret))
     )
     return [*dict.fromkeys(forms)]
-
-
-def _headers(response: aiohttp.ClientResponse, mask: Mask) -> "list[tuple[str, str]]":
-    headers = passed_headers(list(response.headers.items()))
-    length = response.headers.get("Content-Length")
-    if length is not None and response.status != HTTPStatus.TOO_MANY_REQUESTS:
-        headers.append(("Content-Length", length))
-    return [(name, mask.text(value)) for name, value in headers]

@@ -12,12 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
-from aiohttp import HttpVersion11, web
 from pydantic import SecretStr
 from yarl import URL
 
-import bot.gateway.forward
-from bot.gateway.bodies import Delivery, Spool
+from bot.gateway.bodies import Spool
 from bot.gateway.forward import Forwarder, GatewayCall, Seen
 from bot.gateway.turns import Turns
 from bot.ops.redaction import Redactor
@@ -59,9 +57,8 @@ GRANT = OAuthSettings(
 
 
 def make_limits_small() -> None:
-    """For a process of its own only, as is that programs are told their answers at once."""
+    """For a process of its own only."""
     _LIMITS[Plan.FREE] = LIMITS
-    bot.gateway.forward._Exchange = _Exchange  # type: ignore[misc]
 
 
 @dataclass
@@ -232,7 +229,7 @@ class Client:
         access = {KEY.data_center: DataCenterAccess(ROOT, credential)}
         self._inventory = inventory
         self._client = InventoryClient(http, turns.guard.call, access)
-        self._forwarder = Forwarder(session, access, turns, redactor, observer)
+        self._forwarder = _Forwarder(session, access, turns, redactor, observer)
 
     async def organizations(
         self, key: OrganizationKey, cause: CallCause
@@ -254,29 +251,10 @@ class Client:
         """A call of another program's, in its turn, which it waits for so long."""
         SENT.set(Sent(CallCause(GATEWAY, background=True, client=client)))
         call = GatewayCall(client, KEY, "GET", ROOT, (), seconds)
-        request: Any = SimpleNamespace(
-            transport=SimpleNamespace(is_closing=lambda: False), version=HttpVersion11
-        )
+        request: Any = SimpleNamespace(transport=SimpleNamespace(is_closing=lambda: False))
         await self._forwarder.forward(request, call, Spool(), Seen())
 
 
-class _Exchange(bot.gateway.forward._Exchange):
-    """As the real one; the program takes its answer at once."""
-
-    async def _begin(self, response: Any, _: Any) -> Delivery:
-        self._delivery = _Delivered(self._request, web.StreamResponse(status=response.status))
-        return self._delivery
-
-
-class _Delivered(Delivery):
-    async def begin(self) -> None:
-        """There is no connection."""
-
-    async def put(self, piece: bytes) -> None:
-        """It is there."""
-
-    async def end(self) -> None:
-        """All of it is."""
-
-    def abort(self) -> None:
-        """There is no connection."""
+class _Forwarder(Forwarder):
+    async def _deliver(self, *_: Any) -> None:
+        """The program takes its answer at once: there is no connection."""
