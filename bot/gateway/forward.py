@@ -28,7 +28,7 @@ from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, pause_seconds
-from bot.services.calls import Observed, Observer, ServiceCall
+from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall
 from bot.services.credentials import Signed
 from bot.services.errors import (
     CredentialsRefused,
@@ -49,7 +49,6 @@ from bot.services.http import (
     TOTAL_SECONDS,
     Permit,
     checked,
-    note_headers,
     send_once,
 )
 
@@ -172,7 +171,7 @@ class Forwarder:
                 signed = await self.access[call.key.data_center].credential.sign()
                 async with await self._send(call, permit, signed, body) as response:
                     seen.status = response.status
-                    await note_headers(permit, response.status, response.headers)
+                    await permit.responded(ReportedLimits.from_headers(response.headers))
                     answer, failure = await self._read(
                         call, permit, response, Mask(_secrets_in(signed)), content
                     )
@@ -246,7 +245,7 @@ class Forwarder:
             if failure is None or not is_refusal:
                 raise
             return message(status, failure.sentence), failure
-        headers = [(name, mask.text(value)) for name, value in passed_headers(told.items())]
+        headers = [(name, mask.text(value)) for name, value in passed_headers([*told.items()])]
         answer = PassedAnswer(status=status, reason=response.reason, headers=headers)
         if has_body:
             answer.content_length = content.size

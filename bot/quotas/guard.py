@@ -32,6 +32,7 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
+from bot.services.http import Permit
 from bot.slack.messages import text
 from bot.store.engine import Database, Transaction
 from bot.tasks import Tasks
@@ -256,7 +257,7 @@ class Guard:
 
 
 @dataclass(eq=False)
-class _Call:
+class _Call(Permit):
     """A granted call; collects the outcome for the transaction that settles it."""
 
     reservation: Reservation
@@ -274,18 +275,13 @@ class _Call:
         """
         return self.clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
-    async def responded(self) -> None:
-        """Record that the response headers arrived."""
-        self.headers_at = self.clock.monotonic()
-
-    async def reported(self, limits: ReportedLimits) -> None:
-        """Record the limits that the service reported."""
-        self.limits = limits
+    async def responded(self, limits: ReportedLimits | None = None) -> None:
+        """Record that the response headers arrived, with the limits in them."""
+        self.headers_at, self.limits = self.clock.monotonic(), limits
 
     async def refused(self, error: RateLimited) -> None:
         """Record a 429."""
         self.refusal = error
-        self.limits = error.reported
 
     @property
     def is_probe(self) -> bool:

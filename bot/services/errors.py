@@ -1,46 +1,39 @@
 """Errors of service calls, with a class for each cause.
 
-    ServiceError            names the service, and whether a retry may help
-    ├── ServiceUnreachable  no connection, or the connection broke
-    ├── ServiceTimeout      no complete answer in time
-    ├── Redirected          answered with a redirect, which is never followed
-    ├── ResponseTooLarge    exceeds the size limit
-    ├── ResponseUnreadable  invalid HTTP
-    │   ├── NotJson         anything but JSON
-    │   └── WrongForm       JSON that doesn't match the specification
-    ├── CredentialsRefused  401: the credential is wrong, or no longer valid
-    ├── PermissionMissing   403: the credential lacks a permission
-    ├── RotatingRefreshToken  a kind of OAuth that is not supported
-    ├── RateLimited         429: has the code, message, and limits from the service
-    ├── ServiceRefused      another 4xx, or a code other than 0
-    └── ServiceFailed       5xx
-
 As for all errors in `bot.errors`, the sentence is plain text without credentials or bodies.
 """
 
 from typing import ClassVar
 
 from bot.errors import GatehouseError
-from bot.services.calls import ReportedLimits
 
 
 class ServiceError(GatehouseError):
     """A call to a service failed.
 
     `service` is `inventory`, `flow`, `email`, or `oauth`; `retryable` is True if the same call may
-    succeed a moment later; `message` is the service's own message, if any.
+    succeed a moment later; `message` and `code` are the service's own, if any.
     """
 
     outcome = "service_error"
     retryable_by_nature: ClassVar[bool] = False
 
     def __init__(
-        self, service: str, sentence: str, *, retryable: bool | None = None, message: str = ""
+        self,
+        service: str,
+        sentence: str,
+        *,
+        retryable: bool | None = None,
+        message: str = "",
+        status: int = 0,
+        code: int | None = None,
     ) -> None:
         super().__init__(sentence)
         self.service = service
-        self.message = message
         self.retryable = self.retryable_by_nature if retryable is None else retryable
+        self.message = message
+        self.status = status
+        self.code = code
 
 
 class ServiceUnreachable(ServiceError):
@@ -118,19 +111,6 @@ class ServiceRefused(ServiceError):
 
     outcome = "service_refused"
 
-    def __init__(
-        self,
-        service: str,
-        sentence: str,
-        *,
-        status: int,
-        code: int | None = None,
-        message: str = "",
-    ) -> None:
-        super().__init__(service, sentence, message=message)
-        self.status = status
-        self.code = code
-
 
 class ServiceFailed(ServiceError):
     """5xx: the service is having problems."""
@@ -139,31 +119,12 @@ class ServiceFailed(ServiceError):
     is_passing = True
     retryable_by_nature = True
 
-    def __init__(self, service: str, sentence: str, *, status: int) -> None:
-        super().__init__(service, sentence)
-        self.status = status
-
 
 class RateLimited(ServiceError):
-    """429. `code` is 44, 45, 1070, another number, or None if the body has no code.
+    """429, with `Retry-After` in seconds, or 0.
 
-    `message` is the service's own message; `reported` has its limit headers, if any; `retry_after`
-    is `Retry-After` in seconds, 0 if missing.
+    `code` is 44, 45, 1070, another number, or None if the body has no code.
     """
 
     outcome = "rate_limited"
-
-    def __init__(
-        self,
-        service: str,
-        sentence: str,
-        *,
-        code: int | None,
-        message: str = "",
-        reported: ReportedLimits | None = None,
-        retry_after: float = 0.0,
-    ) -> None:
-        super().__init__(service, sentence, message=message)
-        self.code = code
-        self.retry_after = retry_after
-        self.reported = reported
+    retry_after: float = 0.0

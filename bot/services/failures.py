@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from bot.ops.redaction import Redactor
-from bot.services.calls import Answer, ReportedLimits, ServiceCall
+from bot.services.calls import Answer, ServiceCall
 from bot.services.errors import (
     CredentialsRefused,
     NotJson,
@@ -30,6 +30,7 @@ from bot.services.errors import (
 
 LONGEST_REASON, READ_OF_WORDS = 300, 3_000
 LONGEST_SECONDS_DIGITS = 6
+_SUCCESS, _REDIRECT, _REFUSAL = 2, 3, 4
 
 VERDICTS = {
     401: "rejected Gatehouse's credentials",
@@ -96,29 +97,20 @@ _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str, 
 )
 
 
-def is_success(status: int) -> bool:
-    """Return True for a 2xx status."""
-    return HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
-
-
-def is_redirect(status: int) -> bool:
-    """Return True for a 3xx status, with or without a `Location`."""
-    return HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
-
-
 def failure_of_status(
     call: ServiceCall, status: int, headers: Mapping[str, str], body: bytes, redactor: Redactor
 ) -> ServiceError | None:
     """Return the error for a status, or None for a 2xx."""
-    if is_success(status):
+    kind = status // 100
+    if kind == _SUCCESS:
         return None
-    if is_redirect(status):
+    if kind == _REDIRECT:
         return Redirected(
             call.service,
             f"{call.subject} redirected the request (HTTP {status}). Its configured address is"
             " probably wrong.",
         )
-    if not HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+    if kind != _REFUSAL:
         sentence = f"{call.subject} is having problems (HTTP {status}). Try again in a few minutes."
         return ServiceFailed(call.service, sentence, status=status)
     code, words = code_and_words(call, body, redactor)
@@ -131,14 +123,9 @@ def failure_of_status(
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         told = headers.get("Retry-After", "")
         is_number = told.isascii() and told.isdigit() and len(told) <= LONGEST_SECONDS_DIGITS
-        return RateLimited(
-            call.service,
-            sentence,
-            code=code,
-            message=words,
-            reported=ReportedLimits.from_headers(headers),
-            retry_after=float(told) if is_number else 0.0,
-        )
+        limited = RateLimited(call.service, sentence, code=code, message=words)
+        limited.retry_after = float(told) if is_number else 0.0
+        return limited
     if status == HTTPStatus.NOT_FOUND and (words or code is not None):
         sentence = call.missing or sentence
     return ServiceRefused(call.service, sentence, status=status, code=code, message=words)

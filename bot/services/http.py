@@ -1,11 +1,9 @@
 """The HTTP client for all services: a shared session, limits on time and size, no redirects."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import aiohttp
@@ -30,8 +28,6 @@ from bot.services.failures import (
     UnsendableError,
     failure_of_accident,
     failure_of_status,
-    is_redirect,
-    is_success,
     too_large,
 )
 
@@ -54,21 +50,22 @@ log = structlog.get_logger(__name__)
 Read = TypeVar("Read")
 
 
-class Permit(Protocol):
-    """An attempt at a call, from the quota's point of view.
+class Permit:
+    """An attempt at a call, from the quota's point of view; this one is for calls without a quota.
 
     If the context ends without `responded()`, no answer arrived. If it ends without an error, the
     call succeeded, so the organization is not blocked.
     """
 
+    def __init__(self, is_fresh: Callable[[], bool] = lambda: True) -> None:
+        self._is_fresh = is_fresh
+
     def may_send(self) -> bool:
         """Return True if the request may be sent now; called right before sending."""
+        return self._is_fresh()
 
-    async def responded(self) -> None:
-        """Record that the response headers arrived: the service has counted the call."""
-
-    async def reported(self, limits: ReportedLimits) -> None:
-        """Record the limits in an answer's headers, unless the answer is a 429."""
+    async def responded(self, limits: ReportedLimits | None = None) -> None:
+        """Record that the response headers arrived, with the limits in them."""
 
     async def refused(self, error: RateLimited) -> None:
         """Record a 429."""
@@ -78,34 +75,9 @@ OpenPermit = Callable[[], AbstractAsyncContextManager[Permit]]
 """Opens the context of one attempt, which lasts from before sending until after the body."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unlimited:
-    """The permit for services without a quota: the flow and email services."""
-
-    may_send: Callable[[], bool] = lambda: True
-
-    async def responded(self) -> None:
-        """Record nothing."""
-
-    async def reported(self, limits: ReportedLimits) -> None:
-        """Record nothing."""
-
-    async def refused(self, error: RateLimited) -> None:
-        """Record nothing."""
-
-
 def unlimited() -> AbstractAsyncContextManager[Permit]:
     """Open a permit for a call without a quota."""
-    return nullcontext(Unlimited())
-
-
-async def note_headers(permit: Permit, status: int, headers: Mapping[str, str]) -> None:
-    """Notify a permit that an answer's headers arrived."""
-    await permit.responded()
-    limits = ReportedLimits.from_headers(headers)
-    # A 429's limits are reported with the refusal.
-    if limits is not None and status != HTTPStatus.TOO_MANY_REQUESTS:
-        await permit.reported(limits)
+    return nullcontext(Permit())
 
 
 def proxy_for(host: str) -> str | None:
@@ -248,7 +220,7 @@ class ServiceHttp:
             deadline = asyncio.get_running_loop().time() + self._total_seconds
             async with await self._send(call, permit.may_send, deadline) as response:
                 status = response.status
-                await note_headers(permit, status, response.headers)
+                await permit.responded(ReportedLimits.from_headers(response.headers))
                 body = await self._body(call, response, deadline)
             failure = failure_of_status(call, status, response.headers, body, self.redactor)
             if failure is not None:
@@ -304,8 +276,6 @@ class ServiceHttp:
         try:
             with self._accidents(call):
                 async with asyncio.timeout_at(deadline):
-                    if is_redirect(response.status):
-                        return b""
                     if (response.content_length or 0) > MOST_BYTES:
                         raise too_large(call, MOST_BYTES)
                     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
@@ -314,7 +284,7 @@ class ServiceHttp:
                             raise too_large(call, MOST_BYTES)
         except ServiceError:
             response.close()
-            if is_success(response.status):
+            if response.ok:
                 raise
             return b""
         return bytes(body)

@@ -14,7 +14,7 @@ from yarl import URL
 from bot.services.calls import Answer, ServiceCall
 from bot.services.credentials import basic
 from bot.services.failures import json_of, model_of, wrong_form
-from bot.services.http import OpenPermit, ServiceHttp, Unlimited, unlimited
+from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
 
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN.",
@@ -81,7 +81,7 @@ class FlowClient:
         # A form can't express "no values", so one empty value stands for the empty list.
         form = [(self._form_field, identity) for identity in identities or [""]]
         call = self._call("POST", flow_sid, form)
-        return await self._identities(flow_sid, call, lambda: nullcontext(Unlimited(may_send)))
+        return await self._identities(flow_sid, call, lambda: nullcontext(Permit(may_send)))
 
     def _call(
         self,

@@ -46,7 +46,7 @@ def a_call(url: str, method: str = "GET", **more: object) -> ServiceCall:
     return ServiceCall("email", "the email service", method, URL(url) / "v3/it", **more)
 
 
-class FakeAttempts:
+class FakeAttempts(Permit):
     """Counts attempts, and what each was told."""
 
     def __init__(self, *, refuse_after: int = 99, broken: bool = False) -> None:
@@ -70,13 +70,10 @@ class FakeAttempts:
     def may_send(self) -> bool:
         return not self.is_late
 
-    async def responded(self) -> None:
+    async def responded(self, limits: ReportedLimits | None = None) -> None:
         if self.broken:
             raise DatabaseUnavailable
-        self.events.append("responded")
-
-    async def reported(self, limits: ReportedLimits) -> None:
-        self.events.append(limits)
+        self.events += ["responded", *([limits] if limits else [])]
 
     async def refused(self, error: RateLimited) -> None:
         self.events.append(error.code)
@@ -259,9 +256,9 @@ async def test_a_grant_hears_of_the_headers_and_of_the_refusal(bench: Bench) -> 
     async with RawServer(answer).running() as server:
         with pytest.raises(RateLimited) as caught:
             await bench.request(a_call(server.url), attempts)
-    assert attempts.events == ["open", "responded", 45, RateLimited]
+    limits = ReportedLimits(1000, 0, 3600)
+    assert attempts.events == ["open", "responded", limits, 45, RateLimited]
     assert (caught.value.code, caught.value.message) == (45, "no more than 1,000")
-    assert caught.value.reported == ReportedLimits(1000, 0, 3600)
 
 
 async def test_without_a_slot_nothing_is_sent_and_a_retry_needs_one_too(bench: Bench) -> None:

@@ -9,7 +9,7 @@ from bot.services.errors import RateLimited
 from bot.services.http import Permit
 
 
-class FakeGuard:
+class FakeGuard(Permit):
     """`events` has, in order: the key, "responded", told limits, refusals, "passed"."""
 
     def __init__(self) -> None:
@@ -29,11 +29,8 @@ class FakeGuard:
     def may_send(self) -> bool:
         return True
 
-    async def responded(self) -> None:
-        self.events.append("responded")
-
-    async def reported(self, limits: ReportedLimits) -> None:
-        self.events.append(limits)
+    async def responded(self, limits: ReportedLimits | None = None) -> None:
+        self.events += ["responded", *([limits] if limits else [])]
 
     async def refused(self, error: RateLimited) -> None:
         self.events.append(error.code)

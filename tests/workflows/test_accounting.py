@@ -45,9 +45,7 @@ async def call(guard, cause=PERSON, *, code=None, reported=None, during=None):
     async with guard.call(KEY, cause) as grant:
         if during is not None:
             await during()
-        await grant.responded()
-        if reported is not None:
-            await grant.reported(reported)
+        await grant.responded(reported)
         if code is not None:
             error = RateLimited("inventory", "Declined.", code=code, message="blocked")
             await grant.refused(error)

@@ -46,9 +46,7 @@ def guard(database, clock, tasks) -> Guard:
 
 async def make(guard, cause=PERSON, key=KEY, *, told=None) -> None:
     async with guard.call(key, cause) as grant:
-        await grant.responded()
-        if told is not None:
-            await grant.reported(told)
+        await grant.responded(told)
 
 
 async def use_up(guard, count, **wanted) -> None:
@@ -56,24 +54,26 @@ async def use_up(guard, count, **wanted) -> None:
         await make(guard, **wanted)
 
 
-async def go_wrong(guard, error, cause=PERSON, *, headers=True, at_the_end=lambda: None) -> None:
+async def go_wrong(
+    guard, error, cause=PERSON, *, headers=True, told=None, at_the_end=lambda: None
+) -> None:
     """A call that ends with `error`, as the client makes it."""
     async with guard.call(KEY, cause) as grant:
         if headers:
-            await grant.responded()
+            await grant.responded(told)
         if isinstance(error, RateLimited):
             await grant.refused(error)
         at_the_end()
         raise error
 
 
-def a_429(code=44, message="blocked", told=None) -> RateLimited:
-    return RateLimited("inventory", "Declined.", code=code, message=message, reported=told)
+def a_429(code=44, message="blocked") -> RateLimited:
+    return RateLimited("inventory", "Declined.", code=code, message=message)
 
 
 async def be_refused(guard, code=44, cause=PERSON, message="blocked", told=None) -> None:
     with pytest.raises(RateLimited):
-        await go_wrong(guard, a_429(code, message, told), cause)
+        await go_wrong(guard, a_429(code, message), cause, told=told)
 
 
 def break_down(database, monkeypatch) -> None:
