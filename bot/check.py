@@ -12,9 +12,9 @@ from bot.checks.findings import NOT_TRIED, Finding
 from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import ROLES, app_token, channels, roles, slack_token
 from bot.ops.secrets import is_loopback
-from bot.settings import AUDIT_KEY_UNUSED, EXAMPLES, Settings, revealed
+from bot.settings import AUDIT_KEY_UNUSED, EXAMPLES, Settings, unknown
 from bot.settings.env_file import ENV_FILE
-from bot.settings.problems import unknown
+from bot.settings.model import revealed
 
 SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")

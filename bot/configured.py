@@ -17,7 +17,7 @@ from bot.services.credentials import (
     query_token,
 )
 from bot.services.http import TOTAL_SECONDS, ServiceHttp
-from bot.settings import DataCenterSettings, Settings
+from bot.settings.model import DataCenterSettings, Settings
 from bot.testusers.client import FlowClient
 
 

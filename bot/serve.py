@@ -28,7 +28,8 @@ from bot.ops.redaction import Redactor
 from bot.quotas.rules.limits import LimitKind
 from bot.server import MOST_FILES, Site, connections_for, make_server, raise_file_limit
 from bot.services.http import proxy_for
-from bot.settings import AUDIT_KEY_UNUSED, SERVICES, Settings, revealed
+from bot.settings import AUDIT_KEY_UNUSED, Settings
+from bot.settings.model import SERVICES, revealed
 from bot.store import jobs
 from bot.store.causes import WRONG_ENCODING, cause_of, technical_cause
 from bot.store.migrations import migrate, notice_newer

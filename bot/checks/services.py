@@ -25,7 +25,7 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceUnreachable,
 )
-from bot.settings import ClientSettings, Settings
+from bot.settings.model import SERVICES, ClientSettings, Settings
 from bot.testusers.client import FlowClient
 from bot.testusers.form_field import NO_SUCH_FLOW, taken_form_field
 
@@ -40,10 +40,6 @@ BASIC_REFUSED = (
 )
 FORM_FIELD = "FLOW_FORM_FIELD"
 NAMED = 5
-SETTINGS_OF: dict[Literal["flow", "email"], tuple[str, ...]] = {
-    "flow": ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN"),
-    "email": ("EMAIL_BASE_URL", "EMAIL_API_KEY"),
-}
 
 
 async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
@@ -207,7 +203,7 @@ async def email(parts: Parts) -> list[Finding]:
 
 def _missing(settings: Settings, service: Literal["flow", "email"]) -> Finding:
     missing = settings.missing_for(service)
-    there = [name for name in SETTINGS_OF[service] if name not in missing]
+    there = [name for name in SERVICES[service] if name not in missing]
     if not there:
         return _not_configured(service, missing)
     sentence = (

@@ -10,7 +10,7 @@ from bot.checks.findings import Finding, Parts, failed, well
 from bot.errors import SlackError, SlackRefused, SlackUnreachable
 from bot.ops.clock import since_boot
 from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy
-from bot.settings import revealed
+from bot.settings.model import revealed
 from bot.slack.manifest import SCOPES, missing_scopes
 
 SLACK_SECONDS = 10

@@ -15,7 +15,7 @@ import stat
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from bot.settings.problems import SettingsError
+from bot.settings import SettingsError
 
 ENV_FILE = "GATEHOUSE_ENV_FILE"
 ASSIGNMENT = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=(.*)")

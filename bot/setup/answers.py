@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from bot.settings import DataCenter
-from bot.settings.problems import WORDS
+from bot.settings import WORDS
+from bot.settings.model import DataCenter
 
 EXAMPLES: Mapping[str, object] = {
     "slack_bot_token": "xoxb-1234-abcd",

@@ -272,7 +272,7 @@ def test_gateway_client_may_read_everything_of_its_organizations():
         ({"organizations": ["us/10"]}, "is not <data center>/<organization id>"),
         ({"organizations": ["eu"]}, "is not <data center>/<organization id>"),
         ({"organizations": ["com/10"]}, "which is not in INVENTORY_DATA_CENTERS"),
-        ({"methods": ["BREW"]}, "must be a list of GET"),
+        ({"methods": ["BREW"]}, "must be 'GET', 'HEAD'"),
         ({"methods": []}, "must not be empty"),
         ({"share": 0}, "must be greater than 0"),
         ({"share": 1.5}, "must be less than or equal to 1"),

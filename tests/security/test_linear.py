@@ -22,8 +22,8 @@ from bot.gateway import rules as gateway
 from bot.gateway.rules import GatewayRefusal
 from bot.organizations.parse import parse_orgs
 from bot.quotas.parse import parse_ratelimits
+from bot.settings import SettingsError
 from bot.settings.env_file import load_env_file
-from bot.settings.problems import SettingsError
 from bot.slack.messages import text
 from bot.slack.parse import read_words
 from bot.spelling import folded, skeleton, tidy_identity
