@@ -96,19 +96,13 @@ ORGS = Command(
     "List, search and show organizations",
     (
         Form("list", "", "list all organizations", Permission.READ),
-        Form(
-            "search",
-            "<text>",
-            "search by name, ID, contact or currency",
-            Permission.READ,
-            example="EUR",
-        ),
+        Form("search", "<text>", "search by name, ID, contact or currency", Permission.READ, "EUR"),
         Form(
             "show",
             "show <id or name>",
             "show one organization's details",
             Permission.READ,
-            example="show 10234695",
+            "show 10234695",
         ),
         Form("refresh", "refresh", "reload the list", Permission.REFRESH),
     ),
@@ -129,21 +123,15 @@ RATELIMITS = Command(
             "<org>",
             "one organization's usage over the last 24 h",
             Permission.READ,
-            example="10234695",
+            "10234695",
         ),
-        Form(
-            "check",
-            "check <org>",
-            "make one test call",
-            Permission.REFRESH,
-            example="check 10234695",
-        ),
+        Form("check", "check <org>", "make one test call", Permission.REFRESH, "check 10234695"),
         Form(
             "plan",
             "plan <org> <plan>",
             "change its plan",
             Permission.SET_PLAN,
-            example="plan 10234695 standard",
+            "plan 10234695 standard",
         ),
     ),
 )
@@ -158,7 +146,7 @@ TESTUSERS = Command(
             "list <flow> [<text>]",
             "who can test the flow, who approved it, and until when",
             Permission.READ,
-            example="list welcome",
+            "list welcome",
             hint="list <flow>",
         ),
         Form(
@@ -167,7 +155,7 @@ TESTUSERS = Command(
             " [from <time>] [because <reason>]",
             "ask to add people",
             Permission.REQUEST,
-            example="add welcome +15550100 for 2h because Friday's demo",
+            "add welcome +15550100 for 2h because Friday's demo",
             hint="add <flow> <identity>…",
         ),
         Form(
@@ -175,7 +163,7 @@ TESTUSERS = Command(
             "remove <flow> <identity or @preset>… [because <reason>]",
             "ask to remove people",
             Permission.REQUEST,
-            example="remove welcome +15550100 because the test is over",
+            "remove welcome +15550100 because the test is over",
             hint="remove …",
         ),
         Form(
@@ -183,7 +171,7 @@ TESTUSERS = Command(
             "… now because <reason>",
             "apply without approval",
             Permission.OVERRIDE,
-            example="add welcome +15550100 now because the demo has begun",
+            "add welcome +15550100 now because the demo has begun",
             hint="",
         ),
         Form(
@@ -191,26 +179,20 @@ TESTUSERS = Command(
             "history <flow>",
             "past requests and who decided them",
             Permission.READ,
-            example="history welcome",
+            "history welcome",
             hint="history …",
         ),
         Form("requests", "requests", "requests waiting for approval", Permission.READ, "requests"),
         Form(
             "mine", "mine", "your requests, and the access you requested", Permission.READ, "mine"
         ),
-        Form(
-            "presets",
-            "presets",
-            "saved names for groups of people",
-            Permission.READ,
-            example="presets",
-        ),
+        Form("presets", "presets", "saved names for groups of people", Permission.READ, "presets"),
         Form(
             "save_preset",
             "preset save <name> <identity>…",
             "save people under a name, to use as `@name` in add and remove",
             Permission.REQUEST,
-            example="preset save demo-team +15550100 +15550101",
+            "preset save demo-team +15550100 +15550101",
             hint="preset …",
         ),
         Form(
@@ -218,7 +200,7 @@ TESTUSERS = Command(
             "preset delete <name>",
             "delete a preset",
             Permission.REQUEST,
-            example="preset delete demo-team",
+            "preset delete demo-team",
             hint="",
         ),
     ),
@@ -228,13 +210,7 @@ EMAILKEY = Command(
     "/emailkey",
     "Test the email API key and list templates",
     (
-        Form(
-            "check",
-            "check [resource]…",
-            "test the key",
-            Permission.READ,
-            example="check templates",
-        ),
+        Form("check", "check [resource]…", "test the key", Permission.READ, "check templates"),
         Form("templates", "templates", "list templates", Permission.READ, example="templates"),
     ),
 )
@@ -244,20 +220,8 @@ GATEHOUSE = Command(
     "Help, your permissions, bot status, audit log",
     (
         Form("whoami", "whoami", "your role and what you can do", Permission.ASK_FOR_HELP),
-        Form(
-            "status",
-            "status",
-            "check that everything is working",
-            Permission.READ,
-            example="status",
-        ),
-        Form(
-            "audit",
-            "audit [n]",
-            "recent audit log entries",
-            Permission.READ_AUDIT,
-            example="audit 20",
-        ),
+        Form("status", "status", "check that everything is working", Permission.READ, "status"),
+        Form("audit", "audit [n]", "recent audit log entries", Permission.READ_AUDIT, "audit 20"),
     ),
 )
 

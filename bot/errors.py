@@ -1,30 +1,4 @@
-"""All expected errors, each with a sentence for people.
-
-    GatehouseError
-    ├── UsageError              the command can't be parsed; has the usage and an example
-    ├── Refused                 the person lacks the permission
-    │   └── UnknownPerson       their identity or workspace could not be determined
-    ├── NotConfigured           a service lacks settings, which are named
-    ├── NotFound                no such organization, flow, request ...
-    ├── Ambiguous               several things have that name; has the candidates
-    ├── TooManyCommands         the person's limit per minute; has the seconds to wait
-    ├── DatabaseUnavailable     nothing can be looked up or recorded
-    │   ├── DatabaseInUse       another process uses the same SQLite file
-    │   ├── DatabaseTooNew      the schema is from a newer version
-    │   ├── Superseded          the same, while this process is running
-    │   ├── DatabaseTooOld      the schema is from a version too old to upgrade
-    │   └── CommitUnknown       the connection dropped during the commit: the outcome is unknown
-    ├── Conflict                somebody else acted first: the state has already changed
-    ├── Replayed                Slack's request was handled before; nothing is done
-    ├── QuotaError              the bot itself declines to call the inventory service
-    │   ├── QuotaExhausted      a limit is used up; has the limit and the time of the next call
-    │   └── OrganizationBlocked the service blocks the organization; has the code and the end
-    ├── SlackError              Slack did not accept a call
-    │   ├── SlackUnreachable    no response, or a response that isn't from Slack
-    │   ├── SlackRateLimited    429; has the seconds to wait
-    │   ├── SlackMessageGone    the message to edit no longer exists
-    │   └── SlackRefused        any other error; has Slack's error name
-    └── ServiceError            a call to a service failed: see `bot.services.errors`
+"""All expected errors, each with a sentence for people; for services, see `bot.services.errors`.
 
 The sentence is plain text: escape it for Slack markup. It never contains a credential or a response
 body. `outcome` is a short stable word for metrics and logs.

@@ -119,7 +119,7 @@ class Metrics:
         self.build.labels(__version__).set(1)
         self.socket_connected.set(1)
         for refusal in Refusal:
-            self.refused.labels(refusal.value)
+            self.refused.labels(refusal)
         for service, status in product(SERVICES, ("401", "403")):
             self.service_calls.labels(service, status)
         for state in JOB_STATES:
@@ -144,10 +144,6 @@ class Metrics:
         self.gateway_requests.labels(client, data_center, outcome).inc()
         if client:
             self.gateway_wait_seconds.labels(client).observe(waited)
-
-    def count_refused(self, refusal: Refusal) -> None:
-        """Count a request without a valid signature from Slack."""
-        self.refused.labels(refusal.value).inc()
 
     def count_command(self, name: str, outcome: str) -> None:
         """Count a command, button or modal."""

@@ -154,7 +154,7 @@ class SlackEndpoint:
 
     def _refused(self, refusal: Refusal, text: str) -> web.Response:
         """Respond with 401. Anyone can send such a request, so it's only counted and logged."""
-        self._metrics.count_refused(refusal)
+        self._metrics.refused.labels(refusal).inc()
         self._unlogged[refusal] += 1
         if self._clock.monotonic() >= self._log_at:
             log.warning("slack.refused", requests=dict(self._unlogged))
