@@ -81,12 +81,7 @@ PRUNES = (
 class Gatehouse:
     """All parts of the bot; constructing it makes no calls or connections.
 
-    Args:
-        settings: The settings from the environment.
-        redactor: Removes secrets from output.
-        clock: The machine's clock, except in tests.
-        database: Closed by the caller.
-        session: For all HTTP calls; closed by the caller.
+    The caller closes the database and the session.
     """
 
     def __init__(
@@ -244,11 +239,7 @@ async def gatehouse(
 ) -> AsyncIterator[Gatehouse]:
     """Yield the bot for these settings, without making calls or connections.
 
-    Args:
-        settings: The settings from the environment.
-        redactor: Shared with the logs, so that later access tokens are redacted too.
-        clock: The machine's clock, except in tests.
-        own_clock: True to take the time from PostgreSQL; see `Database`.
+    It shares the redactor with the logs, so that later access tokens are redacted too.
     """
     clock, redactor = clock or SystemClock(), redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()

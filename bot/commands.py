@@ -17,15 +17,9 @@ FORM = "form"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to type a command.
+    """One way to type a command: the parser's `kind`, and what the help says that it does.
 
-    Attributes:
-        kind: The parser's name for the form.
-        arguments: The arguments in the usage: `show <id or name>`.
-        does: The effect, as shown in the help: starts with a verb, no full stop.
-        permission: The permission that the listener requires.
-        example: Valid example arguments.
-        hint: The form in Slack's usage hint, if it differs from `arguments`; "" to omit it.
+    `hint` is for Slack's usage hint if it differs from the `arguments`; "" to omit the form.
     """
 
     kind: str
@@ -68,11 +62,7 @@ class Command:
         return f"{self.name} {known[0].example}".rstrip()
 
     def permission(self, kind: str) -> Permission:
-        """Return the permission that this form requires.
-
-        Raises:
-            KeyError: The form doesn't exist. Forms without a description are never allowed.
-        """
+        """Return the permission that this form requires; an unknown form is never allowed."""
         return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
 
     def misuse(

@@ -47,11 +47,7 @@ class EmailKeyRequest:
 
 
 def parse_emailkey(typed: str) -> EmailKeyRequest:
-    """Parse the text after `/emailkey`; empty text means help.
-
-    Raises:
-        UsageError: The command is unknown, or a resource's name is invalid.
-    """
+    """Parse the text after `/emailkey`; empty text means help."""
     refuse_endless(typed, EMAILKEY)
     words = read_words(typed)
     if not words or asks_for_help(words):
@@ -149,11 +145,7 @@ class EmailClient:
         self._headers = bearer(api_key) if auth == "bearer" else basic(BASIC_USER, api_key)
 
     async def get(self, resource: str) -> object:
-        """Return the body of `/v3/<resource>` as JSON; None if there is no body.
-
-        Raises CredentialsRefused (the key is wrong or deleted), PermissionMissing (the key lacks
-        permission), or another ServiceError.
-        """
+        """Return the body of `/v3/<resource>` as JSON; None if there is no body."""
         call = ServiceCall(
             service="email",
             label="the email service",
@@ -188,13 +180,7 @@ class EmailClient:
 
 
 class EmailKey:
-    """Tests the key.
-
-    Args:
-        client: The email service; None if settings are missing.
-        missing: The names of the missing settings.
-        lane: Limits concurrent calls.
-    """
+    """Tests the key; if settings are `missing`, there is no client and each test says so."""
 
     def __init__(self, client: EmailClient | None, missing: tuple[str, ...], lane: Lane) -> None:
         self._client = client
@@ -202,11 +188,7 @@ class EmailKey:
         self._lane = lane
 
     async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
-        """Test the key on each resource; failures are returned, not raised.
-
-        Raises:
-            NotConfigured: Settings for the service are missing.
-        """
+        """Test the key on each resource; failures are returned, not raised."""
         mode = MODES[self._configured().auth]
         checks = []
         for resource in resources:
@@ -222,12 +204,7 @@ class EmailKey:
         return checks
 
     async def templates(self, *, is_typed: bool = True) -> EmailTemplates:
-        """Return the templates; after a failure, a button doesn't retry immediately.
-
-        Raises:
-            NotConfigured: Settings for the service are missing.
-            ServiceError: The request failed.
-        """
+        """Return the templates; after a failure, a button doesn't retry immediately."""
         return templates_in(await self._get("templates", is_typed=is_typed))
 
     async def _get(self, resource: str, *, is_typed: bool) -> object:

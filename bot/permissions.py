@@ -61,17 +61,10 @@ Roles = Mapping[Role, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Person:
-    """A person, as identified by Slack.
+    """A person, as identified by Slack; people choose their names, so these must be escaped.
 
-    Attributes:
-        slack_user_id: `U…` or `W…`.
-        name: The name in Slack; set by people, so it must be escaped.
-        roles: The person's roles, granted directly, through a group, or by `"*"`.
-        groups: The person's user groups that appear in `ROLES` or `FLOW_APPROVERS`.
-        doubt: A sentence if a group couldn't be looked up; permissions that depend on it are not
-            granted.
-        stranger: A sentence if the person is not a member of this workspace.
-        time_zone: The person's time zone in Slack, such as `Europe/Berlin`.
+    `groups` has the person's user groups that appear in the settings. `doubt` is a sentence if a
+    group couldn't be looked up, and `stranger` if the person isn't a member of this workspace.
     """
 
     slack_user_id: str
@@ -102,15 +95,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision and its reason.
-
-    Attributes:
-        reason: `GRANTED`, or the reason for refusing.
-        permission: The required permission.
-        holders: The user ids, group ids or `"*"` that have the permission.
-        role: The lowest role with the permission, if roles decide.
-        setting: The setting that grants the permission.
-    """
+    """A decision and its reason, and who has the permission: by `role` or by another setting."""
 
     reason: Reason
     permission: Permission
@@ -126,16 +111,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Policy:
-    """The permissions defined in the settings.
-
-    Attributes:
-        roles: User ids, group ids and `"*"` by role.
-        flow_approvers: The only approvers of a flow, by SID in capitals.
-        flow_policies: The policies of flows, by SID in capitals or `"*"`.
-        allow_self_approval: `ALLOW_SELF_APPROVAL`.
-        access_contact: The user or group to contact for a role.
-        approvals_needed: `APPROVALS_NEEDED`.
-    """
+    """The permissions defined in the settings; flows are by SID in capitals, or `"*"`."""
 
     roles: Roles = field(default_factory=dict)
     flow_approvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -62,12 +62,7 @@ class CannotStartError(Exception):
 
 
 class Service:
-    """One bot process, from start to stop.
-
-    Args:
-        bot: The assembled bot.
-        files: The maximum number of files that the process may open.
-    """
+    """One bot process, from start to stop; it may open this many files."""
 
     def __init__(self, bot: Gatehouse, files: int = MOST_FILES) -> None:
         self._bot = bot
@@ -104,11 +99,7 @@ class Service:
         return WRITABLE
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Serve until `stopping` is set, then finish work in progress.
-
-        Raises:
-            CannotStartError: Slack refuses a token, or a newer version has migrated the database.
-        """
+        """Serve until `stopping` is set, then finish work in progress."""
         if self._bot.settings.audit_key is not None:
             log.warning("setting.unused", reason=f"AUDIT_KEY {AUDIT_KEY_UNUSED}")
         runner = await self._listen()
@@ -329,11 +320,7 @@ async def until_it_works(
 
 
 async def serve(settings: Settings, redactor: Redactor) -> None:
-    """Serve until SIGTERM or SIGINT.
-
-    Raises:
-        CannotStartError: The program can't start or must not continue.
-    """
+    """Serve until SIGTERM or SIGINT; raise CannotStartError if that's impossible."""
     lock = ProcessLock(settings.database_url.get_secret_value())
     try:
         lock.acquire()

@@ -52,14 +52,10 @@ def make_server(
     metrics_token: str | None,
     besides: Callable[[], Sequence[str]] = list,
 ) -> web.Application:
-    """Return the aiohttp application.
+    """Return the aiohttp application; in Socket Mode, without a handler for Slack's requests.
 
-    Args:
-        slack: Answers `POST /slack/events`; None in Socket Mode.
-        ready: Returns None, or a word for the part that is not ready.
-        scrape: Renders the metrics.
-        metrics_token: The bearer token for `/metrics`; None to allow only this machine.
-        besides: Returns problems that don't affect readiness.
+    `ready` returns a word for the part that is not ready, and `besides` returns problems that don't
+    affect readiness. Without `metrics_token`, only this machine may read the metrics.
     """
 
     async def healthz(_request: web.Request) -> web.Response:
@@ -116,9 +112,7 @@ def is_local(request: web.Request) -> bool:
 class Connections:
     """The open connections of one listener, oldest first.
 
-    Args:
-        most: The maximum number; beyond it, the oldest idle connection is closed.
-        count: Called with a word for each request that isn't HTTP.
+    Beyond `most`, the oldest idle connection is closed. `count` counts requests that aren't HTTP.
     """
 
     def __init__(self, most: int, count: Count) -> None:
@@ -257,11 +251,7 @@ class Site(web.BaseSite):
         return f"http://{self._host}:{self._port}"
 
     async def start(self) -> None:
-        """Start listening.
-
-        Raises:
-            OSError: The address is in use, or doesn't belong to this machine.
-        """
+        """Start listening."""
         await super().start()
         server = self._runner.server
         if server is None:

@@ -38,9 +38,6 @@ class SingleFlight(Generic[K, V]):
 
     A look-up continues even if its first caller is cancelled. A failure is raised in all waiting
     callers and isn't cached.
-
-    Args:
-        cache: Any cache from cachetools; only used on the event loop.
     """
 
     def __init__(self, cache: MutableMapping[K, V]) -> None:

@@ -27,13 +27,7 @@ def bolt_logger() -> logging.Logger:
 
 
 def configure_logs(level: str, style: str, redactor: Redactor) -> None:
-    """Send all records, including libraries' records, through a chain that removes secrets.
-
-    Args:
-        level: The value of `LOG_LEVEL`.
-        style: `json`, or `console` for people.
-        redactor: Knows the secrets to remove.
-    """
+    """Send all records, including libraries' records, through a chain that removes secrets."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,

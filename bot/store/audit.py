@@ -102,11 +102,9 @@ class AuditStore:
         return row.position, row.hash
 
     async def verify(self, tx: Transaction, noted_head: str | None = None) -> Verdict:
-        """Check every entry against the previous entry, and the chain's end against the noted head.
+        """Check every entry against the previous entry; the noted head's entry must still exist.
 
-        Args:
-            tx: A read-only transaction, which sees a snapshot of the database.
-            noted_head: A head hash noted earlier; its entry must still exist.
+        The transaction must be read-only, because the check needs a snapshot of the database.
         """
         marker = await _newest_marker(tx)
         if marker is not None and marker.action != CHAIN_BEGAN:
@@ -134,8 +132,7 @@ class AuditStore:
     async def all(self, tx: Transaction) -> AsyncIterator[Row[Any]]:
         """Yield the entries, with unparsed times, because an edited time may be invalid.
 
-        Raises:
-            UnicodeError: The next entry contains invalid text.
+        Raise UnicodeError before an entry with invalid text.
         """
         microseconds = type_coerce(audit_entries.c.at, BigInteger).label("microseconds")
         columns = (column for column in audit_entries.c if column.name != "at")

@@ -13,13 +13,10 @@ REFUSALS = frozenset({REFUSED, "request.refused"})
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """An action to be recorded.
+    """An action (`request.approved`) to be recorded; the actor is a Slack user ID or `BOT`.
 
-    Attributes:
-        actor: A Slack user ID, or `BOT`.
-        action: A topic and a verb, such as `request.approved`.
-        subject: The ID of a request, flow, or organization, or a permission.
-        detail: JSON-serializable; never includes a secret.
+    The subject is a permission, or the ID of a request, flow or organization. The detail never
+    includes a secret.
     """
 
     actor: str

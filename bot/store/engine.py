@@ -78,36 +78,25 @@ class Transaction:
     def clock(self) -> ColumnElement[float]:
         """The time in seconds since 1970 as an SQL expression, which avoids a separate query.
 
-        The expression is the database's clock at the statement's start, or a parameter: see
-        `clock_parameters`. It is always one of two constant objects, so that statements using it
-        can be cached.
+        It is one of two constant objects, so that statements with it can be cached. Execute them
+        with `clock_parameters`.
         """
         return POSTGRES_CLOCK if self._clock is None else CLOCK_PARAMETER
 
     @property
     def clock_parameters(self) -> dict[str, float]:
-        """Parameters for executing a statement that contains `clock`."""
+        """The parameters of a statement that contains `clock`."""
         return {} if self._clock is None else {"clock": self._clock.now().timestamp()}
 
 
 class Database:
-    """The entry point to the store.
+    """The entry point to the store; its methods raise DatabaseUnavailable.
 
-    Args:
-        url: The value of `DATABASE_URL`.
-        clock: A clock to use instead of the database's. SQLite has no clock of its own and
-            always uses the caller's.
-        own_clock: True to use PostgreSQL's clock (production), False to use `clock` (tests).
-        pool_size: The maximum number of PostgreSQL connections.
+    `clock` is the clock for SQLite, and in tests (not `own_clock`) for PostgreSQL too.
     """
 
     def __init__(
-        self,
-        url: str,
-        clock: Clock,
-        *,
-        own_clock: bool = True,
-        pool_size: int = DEFAULT_POOL,
+        self, url: str, clock: Clock, *, own_clock: bool = True, pool_size: int = DEFAULT_POOL
     ) -> None:
         self.pool_size = pool_size
         self.is_sqlite = is_sqlite(url)
@@ -146,9 +135,7 @@ class Database:
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Yield a write transaction; commit if the block succeeds, otherwise roll back.
 
-        Raises:
-            DatabaseUnavailable: The database can't be reached, is full, or dropped the connection.
-            CommitUnknown: The connection dropped during the commit.
+        Raise CommitUnknown if the connection dropped during the commit.
         """
         is_committing = False
         try:
@@ -168,22 +155,14 @@ class Database:
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:
-        """Yield a connection in autocommit mode: each statement is its own transaction.
-
-        Raises:
-            DatabaseUnavailable: As for `transaction`.
-        """
+        """Yield a connection in autocommit mode: each statement is its own transaction."""
         alone = {"gatehouse_alone": True} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
         async with self._serialised(), self._connected() as connection:
             yield Transaction(await connection.execution_options(**alone), self._clock)
 
     @asynccontextmanager
     async def read_only(self) -> AsyncIterator[Transaction]:
-        """Yield a read-only transaction that sees a snapshot of the database.
-
-        Raises:
-            DatabaseUnavailable: As for `transaction`.
-        """
+        """Yield a read-only transaction that sees a snapshot of the database."""
         reads = {"gatehouse_reads": True} if self.is_sqlite else SNAPSHOT
         async with self._connected() as connection:
             yield Transaction(await connection.execution_options(**reads), self._clock)
@@ -241,40 +220,24 @@ class Database:
             self._writer.release()
 
     async def now(self) -> datetime:
-        """Return the database's time.
-
-        Raises:
-            DatabaseUnavailable: It can't be reached.
-        """
+        """Return the database's time."""
         async with self.read_only() as tx:
             return await tx.now()
 
     async def try_writing(self) -> None:
-        """Check that the database accepts writes, without changing anything.
-
-        Raises:
-            DatabaseUnavailable: The database doesn't accept writes, or isn't migrated.
-        """
+        """Check that the database accepts writes, without changing anything."""
         async with self.transaction() as tx:
             await tx.connection.execute(TOUCH)
 
     async def holds_every_name(self) -> bool:
-        """Return True if the database can store names in any script.
-
-        Raises:
-            DatabaseUnavailable: It can't be reached.
-        """
+        """Return True if the database can store names in any script."""
         if self.is_sqlite:
             return True
         async with self.read_only() as tx:
             return await tx.connection.scalar(text("SHOW server_encoding")) in ENCODINGS
 
     async def ping_writing(self) -> None:
-        """Check that no lock blocks writers.
-
-        Raises:
-            DatabaseUnavailable: Writers are blocked, or the database can't be reached.
-        """
+        """Check that no lock blocks writers."""
         async with self.transaction() as tx:
             if tx.is_postgres:
                 # Every important write locks this row; see `bot.store.audit`.
@@ -282,11 +245,7 @@ class Database:
 
     @asynccontextmanager
     async def migrating(self) -> AsyncIterator[Transaction]:
-        """Yield a transaction without timeouts, for migrations.
-
-        Raises:
-            DatabaseUnavailable: As for `transaction`.
-        """
+        """Yield a transaction without timeouts, for migrations."""
         if self.is_sqlite:
             async with self.transaction() as tx:
                 yield tx

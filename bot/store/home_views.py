@@ -20,15 +20,9 @@ BETWEEN = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True)
 class HomeView:
-    """A person's Home tab.
+    """A person's Home tab, and Slack's hash and a fingerprint ("" if unknown) of its content.
 
-    Attributes:
-        slack_user_id: The person.
-        opened_at: The last time the person opened the tab.
-        published_at: The time of the last publish or attempt; None if never.
-        hash: Slack's hash of the view, if known.
-        fingerprint: The fingerprint of the content shown; "" if unknown.
-        unsure_until: The time until which a publish with an unknown outcome may still arrive.
+    A publish with an unknown outcome may still arrive until `unsure_until`.
     """
 
     slack_user_id: str

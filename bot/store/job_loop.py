@@ -44,8 +44,7 @@ class LeaseLost(GatehouseError):
 class Lease:
     """The right to run a job for a limited time; `owner` identifies the claim.
 
-    `since_boot` returns seconds since boot, including time asleep; `held_at` is the last time the
-    lease was renewed to its full length.
+    It was last renewed to its full length at `held_at`, in seconds since boot.
     """
 
     database: Database
@@ -60,20 +59,14 @@ class Lease:
         return self.since_boot() - self.held_at <= SEND_WITHIN_SECONDS
 
     async def confirm(self) -> None:
-        """Renew the lease to its full length, right before an effect that must happen only once.
-
-        Raises:
-            LeaseLost: The lease has expired, and another process may hold it.
-            DatabaseUnavailable: The lease can't be renewed.
-        """
+        """Renew the lease right before an effect that must happen only once, or raise LeaseLost."""
         async with self.database.transaction() as tx:
             await self.hold(tx)
 
     async def hold(self, tx: Transaction) -> None:
-        """Make a transaction depend on the lease; call this last, because job rows are locked last.
+        """Make a transaction depend on the lease, or raise LeaseLost.
 
-        Raises:
-            LeaseLost: The lease has expired.
+        Call this last, because job rows are locked last.
         """
         before = self.since_boot()
         if not await jobs.renew(tx, self.owner, [self.job.key]):
@@ -86,12 +79,9 @@ class Lease:
         await jobs.remember(tx, self.job)
 
     def check(self) -> None:
-        """Check that there is time left to send; call this right before sending.
+        """Raise LeaseLost if there is no time left to send; call this right before sending.
 
         The process or machine may have been suspended since the lease was confirmed.
-
-        Raises:
-            LeaseLost: The lease was confirmed too long ago.
         """
         if not self.is_fresh:
             raise LeaseLost(f"The lease on {self.job.key} is too old to be used for sending.")
@@ -99,7 +89,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The time of a job's next run; `tries` is the number of consecutive failures so far."""
+    """The time of a job's next run, and the number of consecutive failures so far."""
 
     at: datetime
     tries: int = 0
@@ -112,13 +102,9 @@ Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 class JobLoop:
     """Claims due jobs and runs them concurrently until it is stopped.
 
-    Args:
-        database: Stores the jobs.
-        clock: Used only for pauses; due times use the database's clock.
-        owner: A name unique to this process.
-        runners: The runner for each kind; returns None when done, or the time of the next run.
-        crowds: How many jobs of a kind run at once, at most half of them retries. These kinds have
-            any number of jobs that wait long for a service, and must not delay other kinds.
+    A runner returns None when the job is done, or the time of its next run. `owner` is unique to
+    this process. `crowds` limits the kinds whose jobs may wait long for a service, so that they
+    don't delay other kinds: how many of a kind run at once, at most half of them retries.
     """
 
     def __init__(

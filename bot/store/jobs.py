@@ -24,16 +24,9 @@ LATE_TRIES = 6
 
 @dataclass(frozen=True)
 class Job:
-    """A job as passed to its runner.
+    """A job: its unique key (`apply:FW…`), its runner's kind, and its subject's ID.
 
-    Attributes:
-        key: Unique, such as `apply:FW…`.
-        kind: The name of the runner.
-        subject: The ID of the object concerned.
-        due_at: The earliest time to run it.
-        payload: JSON-serializable; never includes a secret.
-        generation: Incremented whenever the job is put again.
-        tries: The number of consecutive failed runs.
+    The payload never includes a secret; `tries` is the number of consecutive failed runs.
     """
 
     key: str

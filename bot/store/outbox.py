@@ -33,14 +33,10 @@ WHATEVER = ""
 
 @dataclass(frozen=True)
 class OutboxMessage:
-    """A message to send.
+    """A message to send; messages with the same key belong to one card and are sent in order.
 
-    Attributes:
-        key: The card that the message belongs to; messages with the same key are sent in order.
-        kind: The name of the renderer, which renders the stored state when the message is sent.
-        subject: The ID of the object concerned.
-        payload: Other data for the renderer; never includes a secret.
-        id: Set by the store, as is `created_at`.
+    When it is sent, its kind's renderer renders the stored state of its subject. The payload never
+    includes a secret. The store sets `id` and `created_at`.
     """
 
     key: str

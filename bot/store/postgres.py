@@ -60,11 +60,7 @@ class AddressError(Exception):
 
 
 def connection_parameters(url: str) -> dict[str, str]:
-    """Return an address's parameters by their libpq names.
-
-    Raises:
-        AddressError: The address can't be used.
-    """
+    """Return an address's parameters by their libpq names; raise AddressError if it is unusable."""
     base, _, query = url.partition("?")
     scheme, _, rest = base.partition("://")
     try:
@@ -120,11 +116,7 @@ class Connection(psycopg.AsyncConnection[Any]):
         interval: float = 0.1,
         timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
     ) -> Result:
-        """Wait for the server; after a timeout, close the connection without asking the server.
-
-        Raises:
-            psycopg.OperationalError: The server didn't answer in time, or the connection is lost.
-        """
+        """Wait for the server; after a timeout, close the connection without asking the server."""
         try:
             async with asyncio.timeout(self.statement_seconds):
                 return await waiting.wait_async(gen, self.pgconn.socket, interval, timeout)
@@ -139,12 +131,8 @@ class Connection(psycopg.AsyncConnection[Any]):
 class PostgresEngine:
     """An engine that also detects poolers from its connections.
 
-    Statements aren't prepared, so that transaction-level poolers work.
-
-    Args:
-        url: The value of `DATABASE_URL`.
-        pool_size: The setting `DATABASE_POOL`.
-        is_unhurried: True to run statements without a timeout.
+    Statements aren't prepared, so that transaction-level poolers work. If `is_unhurried`, they have
+    no timeout.
     """
 
     def __init__(self, url: str, pool_size: int, *, is_unhurried: bool = False) -> None:

@@ -20,21 +20,10 @@ Daily = Callable[[Transaction], Awaitable[None]]
 
 
 class Retention:
-    """Runs the job `retain`.
-
-    Args:
-        database: Stores the data.
-        days: The setting `RETAIN_DAYS`.
-        prunes: Each removes a batch of rows older than a time and returns the number removed.
-        daily: Called once a day, in one transaction.
-    """
+    """Runs the job `retain`: each prune removes a batch of old rows and returns their number."""
 
     def __init__(
-        self,
-        database: Database,
-        days: float,
-        prunes: Sequence[Prune],
-        daily: Sequence[Daily] = (),
+        self, database: Database, days: float, prunes: Sequence[Prune], daily: Sequence[Daily] = ()
     ) -> None:
         self._database = database
         self._kept = timedelta(days=days)

@@ -108,9 +108,6 @@ class ProcessLock:
     """Reserves a SQLite file for one process; the OS releases the lock when the process ends.
 
     The lock file is next to the database file itself, even if the path is a symbolic link.
-
-    Raises:
-        DatabaseInUse: Another process holds the lock.
     """
 
     def __init__(self, url: str) -> None:

@@ -29,12 +29,7 @@ async def migrate(database: Database) -> bool:
 
 
 async def is_current(database: Database) -> bool:
-    """Return True if the schema is up to date for this program.
-
-    Raises:
-        DatabaseTooNew: The schema is from a newer program version.
-        DatabaseTooOld: The schema is from a version that can't be upgraded.
-    """
+    """Return True if the schema is up to date; raise DatabaseTooNew or DatabaseTooOld."""
     async with database.read_only() as tx:
         return await tx.connection.run_sync(_is_current)
 
