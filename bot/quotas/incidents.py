@@ -24,9 +24,9 @@ from bot.quotas.rules.limits import (
     lower_minute,
 )
 from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts, incidents, quota_use
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.accounts import Account
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import PROBE, CallCause
 from bot.services.errors import (
@@ -90,7 +90,7 @@ async def refused(tx: Transaction, refusal: Refusal) -> None:
 
 
 async def _learn(
-    tx: Transaction, account: Account, refusal: Refusal, code: BlockCode
+    tx: Transaction, account: Standing, refusal: Refusal, code: BlockCode
 ) -> IncidentDetail:
     """Lower the limit after a refusal; return details for the incident.
 
@@ -102,7 +102,7 @@ async def _learn(
     day_limit = account.day.limit
     if code is BlockCode.DAY:
         named = limit_in_message(error.message, refusal.request.key.organization_id)
-        if named is not None and named < (account.day_ledger.lowered or named + 1):
+        if named is not None and named < (account.lowered_day or named + 1):
             await quotas.change(tx, account.id, lowered_day=named)
         day_limit = min(day_limit, named or day_limit)
     day = await quota_use.own_day(tx, account, refusal.reservation.number, refusal.seconds_ago)
@@ -162,7 +162,7 @@ async def postpone(tx: Transaction, key: OrganizationKey, terms: Terms, until: d
     await _pause(tx, account, account.blocks.postpone(later))
 
 
-async def _close(tx: Transaction, account: Account) -> None:
+async def _close(tx: Transaction, account: Standing) -> None:
     await quotas.save_blocks(tx, account, Blocks())
     # Replaces any job that a refusal during the probe scheduled.
     await jobs.drop(tx, f"{PROBE_JOB}:{account.id}")
@@ -172,7 +172,7 @@ async def _close(tx: Transaction, account: Account) -> None:
         await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))
 
 
-async def _pause(tx: Transaction, account: Account, blocks: Blocks) -> None:
+async def _pause(tx: Transaction, account: Standing, blocks: Blocks) -> None:
     """Set the time of the next attempt in the account, the probe job, and the open alerts."""
     await quotas.save_blocks(tx, account, blocks)
     await probe_job(tx, account.id, account.key, blocks, ensure=False)

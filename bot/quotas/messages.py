@@ -179,8 +179,8 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
         resets = "" if day.resets_at is None else f", resets {_soon(organization, day.resets_at)}"
         other_clients = f"; about {others:,} by other clients" if others else ""
         lines.append(f"{SOURCES[day.source]}{resets}{other_clients}")
-    if kind is LimitKind.CONCURRENT and standing.lowered_until is not None:
-        planned, until = limits_of(standing.plan).concurrent, _moment(standing.lowered_until)
+    if kind is LimitKind.CONCURRENT and (lowered := standing.lowered_concurrent):
+        planned, until = limits_of(standing.plan).concurrent, _moment(lowered.until)
         lines.append(f"lowered from {planned} until {until}, because the service blocked more")
     return "\n".join(lines)
 

@@ -30,7 +30,6 @@ from bot.quotas.rules.use import (
 )
 from bot.quotas.store import accounts, quota_use
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.accounts import Account
 from bot.services.calls import CHECK, CallCause, client_named
 from bot.services.errors import RateLimited
 from bot.slack.messages.block_kit import page_count
@@ -104,7 +103,7 @@ class RateLimits:
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
             now = (await tx.now()).timestamp()
-        called = sorted(map(quota_use.standing, found), key=lambda standing: standing.rank)
+        called = sorted(found, key=lambda standing: standing.rank)
         keys = {standing.key for standing in called}
         return called, [self._idle(key) for key in directory.keys if key not in keys], now
 
@@ -126,18 +125,17 @@ class RateLimits:
         name, _ = await self._known(key)
         async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
-            account = await accounts.load(tx, key, self.terms)
-            if account is None:
+            standing = await accounts.load(tx, key, self.terms)
+            if standing is None:
                 idle = self._idle(key)
                 return Detail(name, idle, {}, (), {}, forecast(idle.day, 0, now), None, now)
-            standing = quota_use.standing(account)
-            free_at = await self._free_at(tx, account, standing)
-            kept = await quota_use.hours_since(tx, account, first_hour(now) - 2 * HOUR_SECONDS)
-            last_hour = await quota_use.count_since(tx, account, now - HOUR_SECONDS, account.made)
-            others_used = await self._others_used(tx, account)
+            free_at = await self._free_at(tx, standing)
+            kept = await quota_use.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
+            last_hour = await quota_use.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
+            others_used = await self._others_used(tx, standing)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
         # At a reported reset, all earlier calls stop counting at once.
-        day_hours = [hour for hour in kept if hour.hour_at >= account.day_began_at - HOUR_SECONDS]
+        day_hours = [hour for hour in kept if hour.hour_at >= standing.day_began_at - HOUR_SECONDS]
         pace = forecast(standing.day, last_hour, now, day_hours, others_used)
         shown = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
         ids = [caller for caller in shown if caller is not None and client_named(caller) is None]
@@ -181,8 +179,7 @@ class RateLimits:
             account = await accounts.load(tx, key, self.terms)
         if account is None and directory.listed_name(key) is None:
             raise NotFound(NO_LONGER_LISTED)
-        standing = self._idle(key) if account is None else quota_use.standing(account)
-        return directory.name_of(key), standing
+        return directory.name_of(key), account or self._idle(key)
 
     async def set_plan(self, person: Person, typed: str, plan: Plan) -> PlanSet:
         """Set an organization's plan, and record the change in the audit log.
@@ -217,19 +214,17 @@ class RateLimits:
     def _idle(self, key: OrganizationKey) -> Standing:
         return Standing.idle(key, self.terms.plan_of(key))
 
-    async def _free_at(
-        self, tx: Transaction, account: Account, standing: Standing
-    ) -> dict[LimitKind, float]:
+    async def _free_at(self, tx: Transaction, standing: Standing) -> dict[LimitKind, float]:
         free_at: dict[LimitKind, float] = {}
         for kind in LimitKind:
             meter = standing.meter(kind)
             if meter.used >= meter.limit:
                 full = Full(kind, meter.used, meter.limit)
-                reported = await quotas.with_time(tx, account, full, self.terms)
-                free_at[kind] = reported.free_at or account.now
+                reported = await quotas.with_time(tx, standing, full, self.terms)
+                free_at[kind] = reported.free_at or standing.now
         return free_at
 
-    async def _others_used(self, tx: Transaction, account: Account) -> int | None:
+    async def _others_used(self, tx: Transaction, account: Standing) -> int | None:
         """Estimate other clients' calls in the reported day; its start is estimated too."""
         reported = account.reported
         if reported is None or account.now >= reported.resets_at:

@@ -12,8 +12,8 @@ from bot.gateway.rules import token_hash
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts
-from bot.quotas.store.accounts import Account
 from tests.gateway.upstream import Upstream, running_upstream
 from tests.support.world import World, running_world
 
@@ -58,7 +58,7 @@ class Caller:
             await answer.read()
             return answer.status
 
-    async def used(self) -> Account:
+    async def used(self) -> Standing:
         """How the organization stands in the ledger."""
         database = self.world.bot.database
         async with database.read_only() as tx:

@@ -4,7 +4,7 @@ import random
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.limits import DaySource, DayUse, Plan, limits_of
+from bot.quotas.rules.limits import DaySource, DayUse, Plan
 from bot.quotas.rules.quota import InUse
 from bot.quotas.rules.use import Standing, State
 
@@ -14,7 +14,6 @@ def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Stand
     return Standing(
         key=OrganizationKey("eu", name),
         plan=Plan.FREE,
-        limits=limits_of(Plan.FREE),
         in_use=InUse(minute, concurrent),
         day=DayUse(day, 1000, DaySource.PLAN),
         blocks=blocks,

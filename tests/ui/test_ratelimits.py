@@ -7,7 +7,7 @@ import pytest
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import messages as ratelimits
 from bot.quotas.rules.blocks import BlockCode, Blocks
-from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Plan, limits_of
+from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Plan
 from bot.quotas.rules.quota import InUse
 from bot.quotas.rules.use import (
     Checked,
@@ -29,7 +29,7 @@ def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day
     in_use = InUse(minute, concurrent)
     day_use = DayUse(day, **{"limit": 1000, "source": DaySource.PLAN, **day_more})
     key = OrganizationKey("eu", name)
-    return Standing(key, Plan.FREE, limits_of(Plan.FREE), in_use, day_use, blocks)
+    return Standing(key, Plan.FREE, in_use, day_use, blocks)
 
 
 def a_detail(one, *, hours=(), pace=None, others=None, free_at=None, name="Acme"):

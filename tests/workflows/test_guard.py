@@ -11,7 +11,7 @@ from bot.quotas.guard import Guard
 from bot.quotas.incidents import Probes
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
-from bot.quotas.store import accounts, incidents, quota_use
+from bot.quotas.store import accounts, incidents
 from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import (
     CredentialsRefused,
@@ -97,7 +97,7 @@ async def in_flight(guard, count):
 
 async def standing(database):
     async with database.read_only() as tx:
-        return quota_use.standing(await accounts.load(tx, KEY, TERMS))
+        return await accounts.load(tx, KEY, TERMS)
 
 
 async def test_a_person_waits_two_seconds_for_a_line_and_not_longer(guard, clock):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from bot.organizations.rules import DataCenterReport, OrganizationKey
@@ -14,7 +14,10 @@ from bot.quotas.rules.limits import (
     DayUse,
     LimitKind,
     Limits,
+    Lowered,
     Plan,
+    ReportedDay,
+    day_began_at,
     limits_of,
 )
 from bot.quotas.rules.quota import InUse
@@ -60,25 +63,58 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An organization's use of each limit at one time, known without a call.
+    """An organization's limits, use and blocks at one time, known without a call.
 
-    `lowered_until` is set if `limits` allows fewer concurrent calls than the plan.
+    `id` identifies it in other tables; it is 0 if the organization was never called. `made` is the
+    number of its newest call; `made_before` is the number of the newest call before its day.
+    `lowered_concurrent` is set while the service accepts fewer concurrent calls than the plan
+    allows; `lowered_minute` is set while background calls get fewer per minute.
     """
 
     key: OrganizationKey
     plan: Plan
-    limits: Limits
     in_use: InUse
     day: DayUse
     blocks: Blocks
-    lowered_until: float | None = None
+    lowered_concurrent: Lowered | None = None
+    lowered_minute: Lowered | None = None
+    lowered_day: int | None = None
+    reported: ReportedDay | None = None
+    reserve: tuple[int, int] = (0, 0)
+    muted_until: float = 0.0
+    id: int = 0
+    now: float = 0.0
+    made: int = 0
+    made_before: int = 0
 
     @classmethod
     def idle(cls, key: OrganizationKey, plan: Plan) -> "Standing":
         """Return the standing of an organization that was never called."""
-        limits = limits_of(plan)
-        day = DayUse(0, limits.day, DaySource.PLAN)
-        return cls(key, plan, limits, InUse(), day, Blocks())
+        return cls(key, plan, InUse(), DayUse(0, limits_of(plan).day, DaySource.PLAN), Blocks())
+
+    @property
+    def limits(self) -> Limits:
+        """Return the plan's limits, with the concurrency that the service accepts."""
+        limits, lowered = limits_of(self.plan), self.lowered_concurrent
+        return limits if lowered is None else replace(limits, concurrent=lowered.limit)
+
+    @property
+    def allowed(self) -> Limits:
+        """Return the limits that Gatehouse applies: minus the reserve, and lowered after a 429."""
+        background = None if self.lowered_minute is None else self.lowered_minute.limit
+        limits = replace(self.limits, day=self.day.limit, background_minute=background)
+        return limits.without(*self.reserve)
+
+    @property
+    def is_lowered(self) -> bool:
+        """Return True if a 429 has lowered a limit below the plan's."""
+        is_day_lowered = self.day.source is DaySource.MESSAGE
+        return is_day_lowered or (self.lowered_concurrent or self.lowered_minute) is not None
+
+    @property
+    def day_began_at(self) -> float:
+        """Return the start of the current day."""
+        return day_began_at(self.reported, self.now)
 
     def meter(self, kind: LimitKind) -> Meter:
         """Return the usage against one limit."""

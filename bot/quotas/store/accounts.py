@@ -1,6 +1,6 @@
 """An organization in the call ledger: its counts, day, plan, and blocks."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -23,17 +23,14 @@ from bot.quotas.rules.blocks import Block, BlockCode, Blocks
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
     DayLedger,
-    DaySource,
-    DayUse,
-    Limits,
     Lowered,
     Plan,
     ReportedDay,
-    day_began_at,
     day_use,
     limits_of,
 )
 from bot.quotas.rules.quota import InUse, Terms
+from bot.quotas.rules.use import Standing
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into
 from bot.store.tables import quota_calls as calls
@@ -44,65 +41,7 @@ from bot.store.types import EpochSeconds
 UNSENT = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
-    """An organization in the ledger at one time; `id` identifies it in other tables.
-
-    `made` is the number of its newest call; `made_before` is the number of the newest call before
-    its day. `lowered_concurrent` is set while the organization gets fewer concurrent calls than its
-    plan allows; `lowered_minute` is set while background calls get fewer per minute.
-    """
-
-    id: int
-    key: OrganizationKey
-    now: float
-    made: int
-    made_before: int
-    in_use: InUse
-    plan: Plan
-    day_ledger: DayLedger
-    lowered_concurrent: Lowered | None
-    lowered_minute: Lowered | None
-    reserve: tuple[int, int]
-    blocks: Blocks
-    muted_until: float
-
-    @property
-    def limits(self) -> Limits:
-        """Return the plan's limits, with the concurrency that the service accepts."""
-        limits, lowered = limits_of(self.plan), self.lowered_concurrent
-        return limits if lowered is None else replace(limits, concurrent=lowered.limit)
-
-    @property
-    def allowed(self) -> Limits:
-        """Return the limits that Gatehouse applies: minus the reserve, and lowered after a 429."""
-        background = None if self.lowered_minute is None else self.lowered_minute.limit
-        limits = replace(self.limits, day=self.day.limit, background_minute=background)
-        return limits.without(*self.reserve)
-
-    @property
-    def is_lowered(self) -> bool:
-        """Return True if a 429 has lowered a limit below the plan's."""
-        is_day_lowered = self.day.source is DaySource.MESSAGE
-        return is_day_lowered or (self.lowered_concurrent or self.lowered_minute) is not None
-
-    @property
-    def day(self) -> DayUse:
-        """Return the current day and its use."""
-        return day_use(self.day_ledger, self.limits.day, self.now)
-
-    @property
-    def reported(self) -> ReportedDay | None:
-        """Return the day that the service last reported."""
-        return self.day_ledger.reported
-
-    @property
-    def day_began_at(self) -> float:
-        """Return the start of the current day."""
-        return day_began_at(self.reported, self.now)
-
-
-async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account:
+async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     """Return the organization; add a row if there isn't one."""
     account = await load(tx, key, terms)
     if account is None:
@@ -112,27 +51,27 @@ async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Ac
     return account
 
 
-async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account | None:
+async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing | None:
     """Return the organization, or None if it was never called."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
     row = (await tx.connection.execute(_by_key(tx.clock), {**_now(tx, terms), **its})).first()
-    return None if row is None else _account(row, terms)
+    return None if row is None else _standing(row, terms)
 
 
-async def load_all(tx: Transaction, terms: Terms) -> list[Account]:
+async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:
     """Return every organization that has anything to report.
 
     That means a plan set in Slack, a block, a reported day, or calls in the last 25 hours.
     """
     rows = await tx.connection.execute(_all(tx.clock), _now(tx, terms))
-    return [_account(row, terms) for row in rows]
+    return [_standing(row, terms) for row in rows]
 
 
 def _now(tx: Transaction, terms: Terms) -> dict[str, float]:
     return {**tx.clock_parameters, "hold_seconds": terms.hold_seconds}
 
 
-async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Account:
+async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     """Return the organization, with its row locked until the transaction ends.
 
     Takes two statements: under PostgreSQL's READ COMMITTED, a statement that waits for a lock sees
@@ -222,10 +161,17 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     )
 
 
-def _account(row: Row[Any], terms: Terms) -> Account:
+def _standing(row: Row[Any], terms: Terms) -> Standing:
     key = OrganizationKey(row.data_center, row.organization_id)
     plan = Plan(row.plan) if row.plan else terms.plan_of(key)
     limits, reported = limits_of(plan), _reported(row)
+    lowered_concurrent, lowered_minute = (
+        _lowered(limit, until, usual, row.now)
+        for limit, until, usual in (
+            (row.lowered_concurrent, row.lowered_until, limits.concurrent),
+            (row.lowered_minute, row.lowered_minute_until, limits.minute),
+        )
+    )
     # Old calls are deleted, but their numbers are still needed for counting.
     made = row.summed if row.newest is None else row.newest
     made_before = row.summed if row.newest_before is None else row.newest_before
@@ -233,24 +179,22 @@ def _account(row: Row[Any], terms: Terms) -> Account:
     if reported is not None:
         sent_since = made - reported.number - row.unsent_since_report
         ledger = replace(ledger, sent_since_report=sent_since)
-    return Account(
-        id=row.id,
+    return Standing(
         key=key,
+        plan=plan,
+        in_use=InUse(row.minute, row.concurrent, bool(row.is_stalled)),
+        day=day_use(ledger, limits.day, row.now),
+        blocks=blocks_of(row),
+        lowered_concurrent=lowered_concurrent,
+        lowered_minute=lowered_minute,
+        lowered_day=row.lowered_day,
+        reported=reported,
+        reserve=terms.reserve_of(key),
+        muted_until=row.muted_until,
+        id=row.id,
         now=row.now,
         made=made,
         made_before=made_before,
-        in_use=InUse(row.minute, row.concurrent, bool(row.is_stalled)),
-        plan=plan,
-        day_ledger=ledger,
-        lowered_concurrent=_lowered(
-            row.lowered_concurrent, row.lowered_until, limits.concurrent, row.now
-        ),
-        lowered_minute=_lowered(
-            row.lowered_minute, row.lowered_minute_until, limits.minute, row.now
-        ),
-        reserve=terms.reserve_of(key),
-        blocks=blocks_of(row),
-        muted_until=row.muted_until,
     )
 
 

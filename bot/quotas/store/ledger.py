@@ -38,7 +38,8 @@ from bot.quotas.rules.quota import (
     Terms,
     decide,
 )
-from bot.quotas.store.accounts import UNSENT, Account, load_or_add, lock
+from bot.quotas.rules.use import Standing
+from bot.quotas.store.accounts import UNSENT, load_or_add, lock
 from bot.services.calls import PROBE, CallCause
 from bot.store.engine import Transaction
 from bot.store.statements import insert_into
@@ -113,7 +114,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
     raise DatabaseUnavailable
 
 
-async def _decide(tx: Transaction, request: CallRequest) -> tuple[Account, Decision]:
+async def _decide(tx: Transaction, request: CallRequest) -> tuple[Standing, Decision]:
     terms = request.terms
     account = await load_or_add(tx, request.key, terms)
     limits, in_use, blocks = account.allowed, account.in_use, account.blocks
@@ -128,7 +129,7 @@ async def _decide(tx: Transaction, request: CallRequest) -> tuple[Account, Decis
     return account, decision
 
 
-async def _share_used_up(tx: Transaction, account: Account, request: CallRequest) -> Full | None:
+async def _share_used_up(tx: Transaction, account: Standing, request: CallRequest) -> Full | None:
     """Return the client's own limit if it is used up although the organization has room."""
     if request.share == 1:
         return None
@@ -154,7 +155,7 @@ async def _share_used_up(tx: Transaction, account: Account, request: CallRequest
 
 
 async def _day_used_up(
-    tx: Transaction, account: Account, its: ColumnElement[bool], most: int, terms: Terms
+    tx: Transaction, account: Standing, its: ColumnElement[bool], most: int, terms: Terms
 ) -> Full | None:
     sent = (its, calls.c.slot_free_at != UNSENT, calls.c.reserved_at > account.day_began_at)
     query = select(calls.c.reserved_at).where(*sent).order_by(calls.c.reserved_at)
@@ -165,7 +166,7 @@ async def _day_used_up(
     return Full(LimitKind.DAY, len(times), most, free_at, is_share=True)
 
 
-async def _take_number(tx: Transaction, account: Account, request: CallRequest) -> bool:
+async def _take_number(tx: Transaction, account: Standing, request: CallRequest) -> bool:
     """Reserve the call under the next number; return False if another call has taken it."""
     hold = HeldCall.unanswered(account.now, request.terms.timeout_seconds)
     values = {
@@ -187,7 +188,7 @@ async def _take_number(tx: Transaction, account: Account, request: CallRequest) 
 _CALL_UNLESS_THERE = insert_into(calls).on_conflict_do_nothing()
 
 
-async def _holdings(tx: Transaction, account: Account, *which: ColumnElement[bool]) -> Holdings:
+async def _holdings(tx: Transaction, account: Standing, *which: ColumnElement[bool]) -> Holdings:
     query = select(calls.c.slot_free_at, calls.c.permit_until).where(
         calls.c.organization == account.id, calls.c.slot_free_at > account.now, *which
     )
@@ -195,7 +196,7 @@ async def _holdings(tx: Transaction, account: Account, *which: ColumnElement[boo
     return Holdings.of([HeldCall(*row) for row in rows], account.now)
 
 
-async def with_time(tx: Transaction, account: Account, full: Full, terms: Terms) -> Full:
+async def with_time(tx: Transaction, account: Standing, full: Full, terms: Terms) -> Full:
     """Add the time when the limit will have room again."""
     if full.kind is not LimitKind.DAY:
         held = await _holdings(tx, account)
@@ -276,7 +277,7 @@ async def note_reported(tx: Transaction, reservation: Reservation, reported: Rep
     )
 
 
-async def save_blocks(tx: Transaction, account: Account, blocks: Blocks) -> None:
+async def save_blocks(tx: Transaction, account: Standing, blocks: Blocks) -> None:
     """Save the blocks of an organization whose row this transaction has locked."""
     stored = [{**asdict(block), "code": int(block.code)} for block in blocks.blocks]
     await change(tx, account.id, blocks=stored, probing_until=blocks.probing_until)

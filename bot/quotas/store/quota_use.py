@@ -17,7 +17,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import day_began_at
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
-from bot.quotas.store.accounts import UNSENT, Account, day_limit_of, named
+from bot.quotas.store.accounts import UNSENT, day_limit_of, named
 from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction
 from bot.store.tables import quota_calls as calls
@@ -30,20 +30,6 @@ _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 
 
-def standing(account: Account) -> Standing:
-    """Return an organization's standing."""
-    lowered = account.lowered_concurrent
-    return Standing(
-        account.key,
-        account.plan,
-        account.limits,
-        account.in_use,
-        account.day,
-        account.blocks,
-        lowered_until=None if lowered is None else lowered.until,
-    )
-
-
 async def last_checks(tx: Transaction, terms: Terms) -> dict[OrganizationKey, tuple[int, float]]:
     """Return each organization's current daily limit, and the time of the watcher's last check."""
     now = (await tx.now()).timestamp()
@@ -54,7 +40,7 @@ async def last_checks(tx: Transaction, terms: Terms) -> dict[OrganizationKey, tu
     return checks
 
 
-async def hours_since(tx: Transaction, account: Account, since: float) -> list[HourOfCalls]:
+async def hours_since(tx: Transaction, account: Standing, since: float) -> list[HourOfCalls]:
     """Return the calls since a time within the last 26 hours, by hour, kind, and person."""
     whole = literal(_HOUR_MICROSECONDS, BigInteger)
     microseconds = type_coerce(calls.c.reserved_at, BigInteger) // whole * whole
@@ -69,7 +55,7 @@ async def hours_since(tx: Transaction, account: Account, since: float) -> list[H
     return [HourOfCalls(at, kind, caller or None, count) for at, kind, caller, count in rows]
 
 
-async def count_since(tx: Transaction, account: Account, since: float, up_to: int) -> int:
+async def count_since(tx: Transaction, account: Standing, since: float, up_to: int) -> int:
     """Count the calls reserved since a time, up to the call numbered `up_to`."""
     query = (
         select(func.count())
@@ -84,13 +70,13 @@ async def count_since(tx: Transaction, account: Account, since: float, up_to: in
     return (await tx.connection.execute(query)).scalar_one()
 
 
-async def own_day(tx: Transaction, account: Account, up_to: int, seconds_ago: float = 0.0) -> int:
+async def own_day(tx: Transaction, account: Standing, up_to: int, seconds_ago: float = 0.0) -> int:
     """Count the bot's calls, up to number `up_to`, in the day that was current `seconds_ago`."""
     since = day_began_at(account.reported, account.now - seconds_ago)
     return await count_since(tx, account, since, up_to)
 
 
-async def use_by_client(tx: Transaction, account: Account, at: float) -> dict[str, list[int]]:
+async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
     """Return each client's calls in the minute and the day at a given time, by name; most first."""
     began_at = day_began_at(account.reported, at)
     then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
