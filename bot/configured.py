@@ -10,12 +10,7 @@ from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey, root_of
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
-from bot.services.credentials import (
-    Credential,
-    OAuthCredential,
-    header_token,
-    query_token,
-)
+from bot.services.credentials import Credential, OAuthCredential, Signed, authorization
 from bot.services.http import TOTAL_SECONDS, ServiceHttp
 from bot.settings.model import DataCenterSettings, Settings
 from bot.testusers.client import FlowClient
@@ -68,9 +63,10 @@ def _credential(
     if center.oauth is not None:
         return OAuthCredential(http, clock, name, center.oauth, template)
     assert center.authtoken is not None  # noqa: S101 - the settings hold exactly one of the two
+    token = center.authtoken.get_secret_value()
     if settings.inventory_auth == "query":
-        return query_token(center.authtoken)
-    return header_token(center.authtoken, template)
+        return Credential(Signed(params={"authtoken": token}))
+    return Credential(Signed(headers=authorization(template, token)))
 
 
 def gateway_clients(settings: Settings) -> list[GatewayClient]:

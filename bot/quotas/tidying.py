@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from sqlalchemy import BigInteger, bindparam, case, select, type_coerce, update
+from sqlalchemy import BigInteger, bindparam, case, delete, func, select, type_coerce, update
 
 from bot.ops.clock import Clock, SystemClock, boot_id
 from bot.quotas.incidents import PROBE_JOB
-from bot.quotas.store import accounts, quota_use
+from bot.quotas.rules.use import HOUR_SECONDS
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Lease
@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 TIDY_JOB = "quota_tidy"
 EVERY = timedelta(hours=1)
+# Calls are kept until their hour is older than this: a day of 25 hours plus a hold.
+KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
 # Ignore differences due to microseconds and to reading a clock twice.
 LEAST_STEP_SECONDS = 0.01
 # An organization's times that are adjusted with the clock, unless they are 0 or null.
@@ -53,12 +55,21 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete old calls, one organization per transaction; return the time of the next run."""
+        """Delete old calls, but keep each last number; return the time of the next run."""
         async with self.database.read_only() as tx:
-            keys, now = await quota_use.keys_to_tidy(tx), await tx.now()
-        for key in keys:
+            now = await tx.now()
+            oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
+            is_old = calls.c.reserved_at < oldest
+            found = select(calls.c.organization).where(is_old).distinct()
+            ids = (await tx.connection.scalars(found)).all()
+        for organization in ids:
+            its = is_old & (calls.c.organization == organization)
+            newest = select(func.max(calls.c.number)).where(its).scalar_subquery()
+            kept = update(organizations).where(organizations.c.id == organization)
             async with self.database.transaction() as tx:
-                await quota_use.tidy(tx, await accounts.lock(tx, key))
+                summed = func.coalesce(newest, organizations.c.summed)
+                await tx.connection.execute(kept.values(summed=summed))
+                await tx.connection.execute(delete(calls).where(its))
         return now + EVERY
 
 

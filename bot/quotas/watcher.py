@@ -38,7 +38,6 @@ OUTAGES = (ServiceFailed, ServiceTimeout, ServiceUnreachable)
 _DAY_SECONDS = 86_400.0
 _SHARE_OF_THE_DAY = 0.01
 LEAST_PAUSE_SECONDS = 5.0
-MOST_OVERDUE = 2.0
 # Each check transfers the whole listing of a data center, so large listings make checks rarer: less
 # than 1 GB a day for all data centers together, including listings for people.
 _MOST_BYTES_A_DAY = 800_000_000
@@ -72,14 +71,9 @@ def seconds_between_checks(day_limit: int, bytes_a_round: int, data_centers: int
 
 
 def next_check(watched: Collection[Watched], now: float) -> Watched | None:
-    """Return the organization that is most overdue relative to its interval, if any is due."""
-
-    def urgency(each: Watched) -> tuple[float, float, OrganizationKey]:
-        # Limited, so that many new organizations with long intervals don't delay the others.
-        overdue = min(MOST_OVERDUE, (now - each.checked_at) / each.every_seconds)
-        return overdue, -each.every_seconds, each.key
-
-    return max((each for each in watched if now >= each.due_at), key=urgency, default=None)
+    """Return the organization that has been due for longest, if any is due."""
+    due = (each for each in watched if now >= each.due_at)
+    return min(due, key=lambda each: (each.due_at, each.key), default=None)
 
 
 def next_turn_at(watched: Collection[Watched], now: float) -> float | None:

@@ -2,9 +2,8 @@
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from yarl import URL
@@ -31,39 +30,19 @@ class Signed:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-class Credential(Protocol):
-    """A credential for the inventory service."""
+class Credential:
+    """A credential for the inventory service; this one is a token that can't be renewed."""
+
+    def __init__(self, signed: Signed) -> None:
+        self._signed = signed
 
     async def sign(self) -> Signed:
         """Return the additions to a request. Raises ServiceError if a token can't be renewed."""
+        return self._signed
 
-    async def renewed(self, refused: Signed) -> Signed | None:
+    async def renewed(self, refused: Signed) -> Signed | None:  # noqa: ARG002 - see OAuthCredential
         """Return a new credential to replace `refused`; None if that is impossible."""
-
-
-@dataclass(frozen=True, slots=True)
-class StaticToken:
-    """A token that can't be renewed."""
-
-    signed: Signed
-
-    async def sign(self) -> Signed:
-        """Return the token in the form in which it is sent."""
-        return self.signed
-
-    async def renewed(self, refused: Signed) -> None:  # noqa: ARG002 - part of the interface
-        """Return None, because a static token can't be renewed."""
-        return
-
-
-def query_token(token: SecretStr) -> StaticToken:
-    """Return the query parameter `authtoken`, as used in the specification's sample request."""
-    return StaticToken(Signed(params={"authtoken": token.get_secret_value()}))
-
-
-def header_token(token: SecretStr, template: str = "Bearer {token}") -> StaticToken:
-    """Return the token as a header, a form that the specification doesn't define."""
-    return StaticToken(Signed(headers=authorization(template, token.get_secret_value())))
+        return None
 
 
 def authorization(template: str, token: str) -> Mapping[str, str]:
@@ -108,15 +87,8 @@ class _Renewal(BaseModel):
     refresh_token: SecretStr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
-    signed: Signed
-    renew_at: float
-    ends_at: float | None = None
-
-
-class OAuthCredential:
-    """An inventory service credential that renews itself. Its `repr` doesn't show secrets.
+class OAuthCredential(Credential):
+    """An access token that renews itself. Its `repr` doesn't show secrets.
 
     `template` is the format of the header, as for a static token.
     """
@@ -134,8 +106,10 @@ class OAuthCredential:
         self._data_center = data_center
         self._grant = grant
         self._template = template
-        self._access: _Access | None = None
-        self._renewals: SingleFlight[str, _Access] = SingleFlight({})
+        # The current token, the time to renew it, and the time when it is certain to have expired.
+        self._token: Signed | None = None
+        self._renew_at = self._ends_at = 0.0
+        self._renewals: SingleFlight[str, Signed] = SingleFlight({})
         self._hidden: list[str] = []
         # The last renewal's failure, and the time of the next permitted attempt.
         self._failure: tuple[ServiceError, float] | None = None
@@ -143,43 +117,36 @@ class OAuthCredential:
     async def sign(self) -> Signed:
         """Return the header; first renew a token that is about to expire.
 
-        If renewal fails, a token that is still valid is used.
-
-        Raises:
-            CredentialsRefused: The provider refused the refresh token or the client.
-            RotatingRefreshToken: The provider rotates refresh tokens.
-            ServiceError: The token URL failed in another way.
+        If renewal fails, a token that is still valid is used, unless the provider refused to renew
+        it: the token itself may then be invalid.
         """
-        access = self._access
-        if access is None:
-            return (await self._renew_once()).signed
-        if self._clock.monotonic() < access.renew_at:
-            return access.signed
+        token = self._token
+        if token is not None and self._clock.monotonic() < self._renew_at:
+            return token
         try:
-            return (await self._renew_once()).signed
-        except ServiceError as error:
+            return await self._renew_once()
+        except (CredentialsRefused, RotatingRefreshToken):
+            raise
+        except ServiceError:
             now = self._clock.monotonic()
-            is_over = access.ends_at is not None and now >= access.ends_at
-            # After these errors, the token itself may be invalid.
-            if is_over or isinstance(error, (CredentialsRefused, RotatingRefreshToken)):
+            if token is None or now >= self._ends_at:
                 raise
-            if self._access is access:
-                self._access = replace(access, renew_at=now + PAUSE_SECONDS)
-            return access.signed
+            if self._token is token:
+                self._renew_at = now + PAUSE_SECONDS
+            return token
 
     async def renewed(self, refused: Signed) -> Signed:
         """Return the header with a newer token than `refused`; renew the token if needed."""
-        access = self._access
-        if access is None or access.signed is refused:
-            access = await self._renew_once()
-        return access.signed
+        if self._token is None or self._token is refused:
+            return await self._renew_once()
+        return self._token
 
-    async def _renew_once(self) -> _Access:
+    async def _renew_once(self) -> Signed:
         if self._failure is not None and self._clock.monotonic() < self._failure[1]:
             raise self._failure[0]
         return await self._renewals.get("", self._renew, fresh=True)
 
-    async def _renew(self, _: str) -> _Access:
+    async def _renew(self, _: str) -> Signed:
         asked_at = self._clock.monotonic()
         try:
             renewal = await self._ask()
@@ -194,15 +161,13 @@ class OAuthCredential:
         self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
         if len(self._hidden) > TOKENS_IN_USE:
             self._http.redactor.forget(self._hidden.pop(0))
-        signed = Signed(headers=authorization(self._template, token))
         stated = renewal.expires_in or 0
-        if stated <= 0:
-            self._access = _Access(signed, asked_at + ASSUMED_LIFE_SECONDS)
-        else:
-            life = min(stated, LONGEST_LIFE_SECONDS)
-            renew_at = asked_at + life - min(MARGIN_SECONDS, life / 2)
-            self._access = _Access(signed, renew_at, asked_at + life if stated == life else None)
-        return self._access
+        life = min(stated, LONGEST_LIFE_SECONDS)
+        self._ends_at = asked_at + life if 0 < stated == life else float("inf")
+        usable = life - min(MARGIN_SECONDS, life / 2) if life > 0 else ASSUMED_LIFE_SECONDS
+        self._renew_at = asked_at + usable
+        self._token = Signed(headers=authorization(self._template, token))
+        return self._token
 
     async def _ask(self) -> _Renewal:
         grant = self._grant

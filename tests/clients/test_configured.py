@@ -4,7 +4,7 @@ import base64
 import json
 
 from bot.configured import inventory_access, redactor_of
-from bot.services.credentials import OAuthCredential, StaticToken
+from bot.services.credentials import OAuthCredential
 from bot.settings import Settings, read_settings
 from tests.support.http import Bench
 
@@ -45,7 +45,7 @@ async def test_each_data_center_has_its_address_and_credential(bench: Bench) -> 
         "jp": "https://inventory.example.jp/inventory/v1",
         "ca": "https://elsewhere.example/v1",
     }
-    assert isinstance(access["com.au"].credential, StaticToken)
+    assert not isinstance(access["com.au"].credential, OAuthCredential)
     assert isinstance(access["jp"].credential, OAuthCredential)
 
 

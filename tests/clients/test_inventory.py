@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 from yarl import URL
 
 from bot.errors import NotConfigured, QuotaError
 from bot.organizations.client import DataCenterAccess, InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import PROBE, CallCause, ReportedLimits
-from bot.services.credentials import Credential, Signed, header_token, query_token
+from bot.services.credentials import Credential, Signed, authorization
 from bot.services.errors import (
     CredentialsRefused,
     NotJson,
@@ -54,7 +53,7 @@ def guard() -> FakeGuard:
 
 
 def a_client(bench: Bench, guard: FakeGuard, credential: Credential | None = None):
-    access = DataCenterAccess(ROOT, credential or query_token(SecretStr("t0ken")))
+    access = DataCenterAccess(ROOT, credential or Credential(Signed({"authtoken": "t0ken"})))
     return InventoryClient(bench.http, guard.call, {"eu": access})
 
 
@@ -84,7 +83,7 @@ async def test_the_header_form_keeps_the_token_out_of_the_address(
     bench: Bench, services: FakeServices, guard: FakeGuard
 ) -> None:
     services.get(address(organization_id="7"), payload=LISTING)
-    credential = header_token(SecretStr("t0ken"), "Neutral-oauthtoken {token}")
+    credential = Credential(Signed(headers=authorization("Neutral-oauthtoken {token}", "t0ken")))
     await a_client(bench, guard, credential).organizations(EU, CAUSE)
     (((_, url), (sent,)),) = services.requests.items()
     assert "t0ken" not in str(url)

@@ -25,11 +25,6 @@ def test_who_was_checked_longest_ago_is_first():
     assert next_check(some, NOW).key.organization_id == "b"
 
 
-def test_who_waits_for_most_of_a_turn_is_first():
-    some = [watched("a", 1000, ago=9000), watched("b", 10_000, ago=1000)]
-    assert next_check(some, NOW).key.organization_id == "b"
-
-
 def test_a_check_just_made_delays_no_other_where_listings_are_small():
     assert next_check([watched("a", ago=0), watched("b")], NOW).key.organization_id == "b"
 

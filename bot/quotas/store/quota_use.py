@@ -5,12 +5,10 @@ from collections import Counter
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    delete,
     func,
     literal,
     select,
     type_coerce,
-    update,
 )
 
 from bot.organizations.rules import OrganizationKey
@@ -24,8 +22,6 @@ from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
-# Calls are kept until their hour is older than this: a day of 25 hours plus a hold.
-KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 
@@ -106,31 +102,3 @@ async def count_of_clients(tx: Transaction) -> int:
     """Count the minute slots that clients hold, across all organizations."""
     held = calls.c.slot_free_at > (await tx.now()).timestamp()
     return (await _count_by_client(tx, held)).total()
-
-
-async def keys_to_tidy(tx: Transaction) -> list[OrganizationKey]:
-    """Return the organizations with calls that are old enough to be deleted."""
-    old = (
-        select(literal(1))
-        .where(calls.c.organization == organizations.c.id)
-        .where(calls.c.reserved_at < await _oldest_kept(tx))
-        .correlate(organizations)
-        .exists()
-    )
-    query = select(organizations.c.data_center, organizations.c.organization_id).where(old)
-    return [OrganizationKey(*row) for row in await tx.connection.execute(query)]
-
-
-async def tidy(tx: Transaction, organization: int) -> None:
-    """Delete an organization's old calls, but keep the last number; the row must be locked."""
-    old = (calls.c.organization == organization) & (calls.c.reserved_at < await _oldest_kept(tx))
-    newest = await tx.connection.scalar(select(func.max(calls.c.number)).where(old))
-    if newest is not None:
-        its = update(organizations).where(organizations.c.id == organization)
-        await tx.connection.execute(its.values(summed=newest))
-        await tx.connection.execute(delete(calls).where(old))
-
-
-async def _oldest_kept(tx: Transaction) -> float:
-    whole_hours = ((await tx.now()).timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS
-    return whole_hours * HOUR_SECONDS
