@@ -60,11 +60,7 @@ def too_large() -> GatewayRefusal:
 
 
 async def read_body(request: web.BaseRequest, spool: Spool) -> None:
-    """Read the whole body into a spool, after sending `100 Continue` if the client expects it.
-
-    Raises:
-        GatewayRefusal: The body is too large, or doesn't arrive in time.
-    """
+    """Read the whole body into a spool, after sending `100 Continue` if the client expects it."""
     expected = request.headers.get("Expect", "").strip().casefold()
     if expected not in {"", "100-continue"}:
         sentence = "Only Expect: 100-continue is supported."
@@ -88,10 +84,7 @@ async def read_body(request: web.BaseRequest, spool: Spool) -> None:
 
 
 class Mask:
-    """Replaces secrets in a stream with asterisks of the same length.
-
-    The body's length therefore still matches its headers.
-    """
+    """Replaces secrets in a stream with asterisks of the same length."""
 
     def __init__(self, secrets: Collection[str]) -> None:
         forms = {secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET}

@@ -97,10 +97,7 @@ class Seen:
 
 @dataclass(eq=False)
 class Forwarder:
-    """Forwards clients' calls; never sends a call twice or follows a redirect.
-
-    `observer` receives each call that was sent.
-    """
+    """Forwards clients' calls; never sends a call twice or follows a redirect."""
 
     session: aiohttp.ClientSession
     access: Mapping[str, DataCenterAccess]
@@ -114,13 +111,7 @@ class Forwarder:
     async def forward(
         self, request: web.BaseRequest, call: GatewayCall, body: Spool, seen: Seen
     ) -> web.StreamResponse:
-        """Make the call and pass its answer to the client.
-
-        Raises:
-            QuotaExhausted, OrganizationBlocked, DatabaseUnavailable: The call was not granted.
-            ClientGone, Stopping: No client is waiting for the answer anymore.
-            ServiceError: The service didn't send an answer that can be passed on.
-        """
+        """Make the call and pass its answer to the client."""
         center, clock = call.key.data_center, self.turns.clock
         # Do this before waiting for a turn, because renewing the token may need a separate call.
         await self.access[center].credential.sign()
@@ -303,7 +294,6 @@ def is_gone(request: web.BaseRequest) -> bool:
 
 
 def _secrets_in(signed: Signed) -> list[str]:
-    """Return the credential, both plain and URL-encoded."""
     in_headers = (value.rpartition(" ")[2] for value in signed.headers.values())
     plain = [*signed.params.values(), *in_headers]
     forms = (

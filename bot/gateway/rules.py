@@ -49,10 +49,7 @@ def malformed(sentence: str) -> GatewayRefusal:
 
 @dataclass(frozen=True, slots=True)
 class GatewayClient:
-    """An entry in `GATEWAY_CLIENTS`; `organizations` is None for all organizations.
-
-    `share` is the part (above 0, up to 1) of the calls left to clients that this client may use.
-    """
+    """An entry in `GATEWAY_CLIENTS`; `organizations` is None for all organizations."""
 
     name: str
     token_sha256: str = field(repr=False)
@@ -87,10 +84,7 @@ def token_hash(token: str) -> str:
 
 
 def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> GatewayClient | None:
-    """Return the client with this token; None if the token is missing, repeated, or unknown.
-
-    Every client's hash is compared in constant time to prevent timing attacks.
-    """
+    """Return the client with this token, comparing every client's hash in constant time."""
     sent = token_hash(next(iter(tokens), ""))
     matches = [client for client in clients if hmac.compare_digest(client.token_sha256, sent)]
     return next(iter(matches), None) if len(set(tokens)) == 1 else None
@@ -128,8 +122,7 @@ _REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "x
 class Target:
     """A request's destination: `path` on the service's host and `query`, both unmodified.
 
-    Only the client's token is removed from the query. `organization_id` is None if the query
-    doesn't name an organization; `path_organizations` are those named in the path, as in
+    Only the client's token is removed. `path_organizations` are those named in the path, as in
     `/organizations/10234695`.
     """
 
@@ -152,15 +145,7 @@ def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[
 
 
 def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
-    """Parse the target in the request line.
-
-    Args:
-        raw_target: The target as sent.
-        roots: The path of each data center's API root.
-
-    Raises:
-        GatewayRefusal: The data center is unknown, or the rest of the target is ambiguous.
-    """
+    """Parse the target in the request line; `roots` has the path of each data center's API root."""
     path, _, query = raw_target.partition("?")
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
         raise malformed("The address must be a path of printable characters without spaces.")
@@ -193,8 +178,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
 def _on_host(root: str, data_center: str, first: str, rest: str) -> str:
     """Return a path under the root, or under the host if the path already begins with the root.
 
-    Clients therefore only need to change the host. If the root begins with the data center, as in
-    the sandbox, the client's path already includes that part.
+    The sandbox's roots begin with the data center, which the client's path already includes.
     """
     parts = [part for part in root.split("/") if part]
     outside = parts[:1] if len(parts) > 1 and parts[0] == data_center else []
@@ -241,11 +225,7 @@ def _squashed(name: str) -> str:
 
 
 def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
-    """Return the headers to forward to the service.
-
-    Raises:
-        GatewayRefusal: A header would change the organization, method, or URL, or can't be sent.
-    """
+    """Return the headers to forward, unless one would change the organization or the address."""
     for raw_name, value in headers:
         name = _squashed(raw_name)
         if name in _REPLACES_METHOD:

@@ -55,12 +55,8 @@ Observe = Callable[[str, str, str, float], None]
 class Gateway:
     """Answers requests from the team's other programs.
 
-    Args:
-        forwarder: Makes the calls.
-        clients: The configured clients.
-        schemes: The `Authorization` schemes that can carry a token.
-        directory: Knows the organizations, including the default for calls that don't name one.
-        observe: Receives each request, for metrics.
+    `schemes` are the `Authorization` schemes that can carry a token; `observe` receives each
+    request, for metrics.
     """
 
     forwarder: Forwarder
@@ -83,11 +79,7 @@ class Gateway:
         self.addresses: list[str] = []
 
     async def listen(self, host: str, port: int, connections: Connections) -> None:
-        """Start listening.
-
-        Raises:
-            OSError: The address is already in use, or isn't an address of this machine.
-        """
+        """Start listening; raises OSError if the address can't be used."""
         connections.unreadable = answers.unreadable
         self.most_at_once = int(connections.most * BUSY_SHARE)
         server = web.Server(self.handle, access_log=None)

@@ -106,13 +106,7 @@ class _Line:
 
 
 class Turns:
-    """Makes the clients' calls in turn.
-
-    Args:
-        guard: Asks the ledger, and settles granted calls.
-        shares: Each client's share, by client name.
-        watchdog: Detects a line that is stuck.
-    """
+    """Makes the clients' calls in turn; `shares` has each client's share by name."""
 
     def __init__(self, guard: Guard, shares: Mapping[str, float], watchdog: Watchdog) -> None:
         self.guard = guard
@@ -131,13 +125,7 @@ class Turns:
 
     @asynccontextmanager
     async def call(self, wait: Wait) -> AsyncIterator[Permit]:
-        """Wait for the call's turn, then make the call.
-
-        Raises:
-            QuotaExhausted, OrganizationBlocked: No slot became free in time.
-            ClientGone, Stopping: No client is waiting for the answer anymore.
-            DatabaseUnavailable: The call was not granted.
-        """
+        """Wait for the call's turn, then make the call."""
         reservation = await self._take(wait)
         try:
             async with self.guard.granted(wait.key, _cause(wait.client), reservation) as call:

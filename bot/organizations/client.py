@@ -70,11 +70,8 @@ class InventoryClient:
     ) -> tuple[Organization, ...]:
         """Return all organizations of the key's data center, in the service's order.
 
-        The call names the key's organization and counts against it. If the key has no organization,
-        the call doesn't name one and counts against the data center. Only calls for people are
-        retried.
-
-        Raises NotConfigured, QuotaError, DatabaseUnavailable, or a ServiceError.
+        The call names the key's organization, if any, and counts against the key. Only calls for
+        people are retried.
         """
         access = self._access.get(key.data_center)
         if access is None:
@@ -113,12 +110,7 @@ class InventoryClient:
 
 
 def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, ...]:
-    """Return the organizations in a listing's response.
-
-    Raises:
-        ResponseUnreadable: The response has an unexpected format.
-        ServiceError: The code in the response is not 0.
-    """
+    """Return the organizations in a listing's response."""
     sent = json_of(call, answer)
     code = model_of(call, sent, _Envelope).code
     if code != 0:

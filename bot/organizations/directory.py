@@ -53,12 +53,7 @@ class _Failure:
 class OrganizationDirectory:
     """All organizations of all data centers; the database stores the last successful listings.
 
-    Args:
-        inventory: Makes the calls.
-        database: Stores the listings; its clock dates them.
-        clock: Measures durations.
-        cache_seconds: How long a listing stays fresh; the setting `INVENTORY_CACHE_SECONDS`.
-        named: The configured `organization_id` by data center, where configured.
+    `named` has the configured `organization_id` by data center.
     """
 
     inventory: InventoryClient
@@ -95,11 +90,7 @@ class OrganizationDirectory:
         """Return all organizations, with each failure and the last successful listing, if any.
 
         Unless a person typed the command, a data center that just failed or was just refreshed
-        isn't called again. With `only_unlisted`, only data centers that were never listed are
-        called.
-
-        Raises:
-            NotConfigured: No data center is configured.
+        isn't called. With `only_unlisted`, only data centers that were never listed are called.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
@@ -144,11 +135,7 @@ class OrganizationDirectory:
         return self.name_of(key) is not None
 
     async def at(self, place_value: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
-        """Return the organization for a menu value, `<data center>/<id>`, and its report.
-
-        Raises:
-            NotFound: The organization no longer exists.
-        """
+        """Return the organization for a menu value, `<data center>/<id>`, and its report."""
         key = OrganizationKey.of_path(place_value)
         if key.data_center in self.data_centers:
             report = await self.report(key.data_center, cause, is_typed=False)
@@ -202,10 +189,7 @@ class OrganizationDirectory:
         self._failures[center] = _Failure(error, now, self._last.get(center))
 
     def note_declined(self, key: OrganizationKey) -> None:
-        """Record that the service refused a call that named an organization.
-
-        The organization may be gone, so the next listing, like the first, doesn't name one.
-        """
+        """Record that the service refused a call that named an organization, which may be gone."""
         self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:

@@ -120,10 +120,7 @@ def _controls(
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
-    """Show every field of an organization: important fields first, the rest in small print.
-
-    `may_check` adds a button for a real call.
-    """
+    """Show every field of an organization; `may_check` adds a button for a real call."""
     organization = place.organization
     currency = (organization.currency_code, organization.currency_symbol)
     precision, month = organization.price_precision, organization.fiscal_year_start_month

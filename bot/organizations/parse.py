@@ -18,11 +18,7 @@ class OrgsRequest:
 
 
 def parse_orgs(text: str) -> OrgsRequest:
-    """Parse the text after `/orgs`.
-
-    Raises:
-        UsageError: `show` lacks a name, or the text is too long.
-    """
+    """Parse the text after `/orgs`."""
     refuse_endless(text, ORGS, "search")
     words = read_words(text)
     first = words[0].keyword if words else ""

@@ -33,9 +33,7 @@ LONGEST_IDENTIFIER = 64
 class OrganizationKey:
     """The account that a call counts against: an organization in a data center.
 
-    `organization_id` is "" for the data center itself, because its first listing doesn't name an
-    organization. The fields are plain, ordered strings, so that the key can also be used in the
-    database.
+    `organization_id` is "" for the data center, whose first listing names no organization.
     """
 
     data_center: str
@@ -59,10 +57,8 @@ class OrganizationKey:
 class Organization(BaseModel):
     """All known fields of a listed organization; other fields are ignored.
 
-    Only the ID and the name are required. The specification doesn't call any field optional, but an
-    organization without a currency, or with null for a name, must not hide all other organizations.
-    A field of the wrong type is an error: strings aren't converted to numbers, nor numbers to
-    strings. Dates are kept as sent.
+    Only the ID and the name are required, because an organization without a currency must not hide
+    all others. A field of the wrong type is an error.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
@@ -139,10 +135,7 @@ COMPARED_CHARACTERS = 40
 
 @dataclass(frozen=True)
 class Listing:
-    """A data center's organizations at `fetched_at`, by the database's clock.
-
-    `size` is the number of bytes of the organizations as stored; 0 if not stored.
-    """
+    """A data center's organizations at `fetched_at`; `size` is the number of bytes as stored."""
 
     data_center: str
     organizations: tuple[Organization, ...]
@@ -169,13 +162,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class DataCenterReport:
-    """A data center's listing, new or old, and its failure, if any.
-
-    Attributes:
-        data_center: The data center's suffix, such as `com.au`.
-        listing: The last successful listing, or None.
-        failure: A sentence describing the failure, if a later listing failed.
-    """
+    """A data center's last good listing, and a sentence about a later failure, if any."""
 
     data_center: str
     listing: Listing | None
@@ -264,23 +251,13 @@ class Directory:
         """Return the organization with the given ID, `<data center>/<id>`, or name.
 
         An exact ID takes precedence over an exact name, and an exact name over part of a name. Case
-        and the invisible characters that phones add are ignored, unless several organizations
-        differ only in these.
-
-        Raises:
-            NotFound: No organization matches.
-            Ambiguous: Several organizations match.
+        and invisible characters are ignored, unless several organizations differ only in these.
         """
         found = self._called(text) or self._called_in_part(text)
         return self._only(found, text)
 
     def named(self, text: str) -> Place:
-        """Find an organization to act on: like `find`, but part of a name isn't enough.
-
-        Raises:
-            NotFound: No organization matches.
-            Ambiguous: Several organizations match, or the text is only part of a name.
-        """
+        """Find an organization to act on: like `find`, but part of a name isn't enough."""
         found = self._called(text)
         if not found and (meant := self._called_in_part(text)):
             raise _ambiguous(meant, f"“{_shortened(text)}” is only part of a name. It matches")
@@ -319,10 +296,7 @@ class Directory:
         return found[0]
 
     def meant(self, text: str) -> list[Meant]:
-        """Return the organizations with the most similar names, as suggestions.
-
-        A name's first word is also compared, because people rarely type the whole name.
-        """
+        """Return the organizations whose name, or its first word, is most similar."""
         wanted = folded(text)[:COMPARED_CHARACTERS]
         names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
         firsts = {len(names) + at: name.partition(" ")[0] for at, name in names.items()}

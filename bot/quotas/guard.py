@@ -115,9 +115,8 @@ class Guard:
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
         """Grant a single attempt at a call.
 
-        A person's call waits up to 2 s for a concurrent slot, but never for the minute or daily
-        limit. Background calls wait elsewhere: jobs until their next run, gateway clients in the
-        gateway's queue.
+        A person's call waits up to 2 s for a concurrent slot, but never for the minute or the day;
+        other calls wait elsewhere.
         """
         request = CallRequest(key, cause, self.terms)
         deadline = self.clock.monotonic() + PERSON_WAITS_SECONDS
@@ -133,11 +132,7 @@ class Guard:
     async def reserve(
         self, key: OrganizationKey, cause: CallCause, share: float
     ) -> Reservation | NotNow:
-        """Ask the ledger once; `share` is the gateway client's share of the calls left to clients.
-
-        Raises:
-            DatabaseUnavailable: The call is not granted.
-        """
+        """Ask the ledger once; `share` is the client's part of the calls left to clients."""
         return await self._try(CallRequest(key, cause, self.terms, share))
 
     @asynccontextmanager
@@ -154,11 +149,7 @@ class Guard:
         await self._end_whatever_comes(call, None)
 
     async def blocked_for(self, key: OrganizationKey) -> float | None:
-        """Return the seconds until the block ends; None if the organization isn't blocked.
-
-        Raises:
-            DatabaseUnavailable: The block can't be read.
-        """
+        """Return the seconds until the block ends; None if the organization isn't blocked."""
         async with self.database.read_only() as tx:
             until, now = await incidents.next_try(tx, key, self.terms), await tx.now()
         return None if until is None else until - now.timestamp()
@@ -181,10 +172,7 @@ class Guard:
                 await quotas.give_back(tx, unused)
 
     async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
-        """Settle a call; log any database failure, because the caller can't handle it.
-
-        Failures are raised only for a probe, because its job can retry.
-        """
+        """Settle a call; only a probe's database failure is raised, because its job can retry."""
         try:
             await self._end(call, error)
         except DatabaseUnavailable as away:
@@ -270,8 +258,8 @@ class _Call(Permit):
     def may_send(self) -> bool:
         """Return True if a request sent now would end before its hold expires.
 
-        A call takes at most its timeout; its hold lasts a grace period longer. The clock used here
-        includes time asleep, because the database's clock keeps running meanwhile.
+        A call takes at most its timeout; its hold lasts a grace period longer, by a clock that
+        includes time asleep.
         """
         return self.clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
@@ -296,10 +284,7 @@ class _Call(Permit):
         return error is None or answered
 
     def was_never_sent(self, error: BaseException | None) -> bool:
-        """Return True if no connection was made, so the service can't be processing the call.
-
-        A granted call may still fail to get a token.
-        """
+        """Return True if nothing was sent: no connection was made, or no token was renewed."""
         if isinstance(error, ServiceError) and error.service == "oauth":
             return self.headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent

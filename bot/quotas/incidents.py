@@ -94,8 +94,7 @@ async def _learn(
 ) -> IncidentDetail:
     """Lower the limit after a refusal; return details for the incident.
 
-    The bot's usage is taken when the call was granted, or now if that is higher. The daily count
-    covers only the bot's calls, not those of other clients.
+    The bot's use is the higher of its use when the call was granted and now.
     """
     error, granted, in_use = refusal.error, refusal.reservation.granted, account.in_use
     at = account.now - refusal.seconds_ago
@@ -191,7 +190,6 @@ async def probe_job(
 
 
 async def _mute_job(tx: Transaction, incident_id: int, until: float) -> None:
-    """Schedule the job that reports an incident when its mute ends."""
     due_at = datetime.fromtimestamp(until, UTC)
     await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), due_at))
 
@@ -203,10 +201,7 @@ def card_message(incident_id: int) -> OutboxMessage:
 
 @dataclass(frozen=True)
 class Probes:
-    """Runs the `probe` jobs; any running process makes the single call at the end of a pause.
-
-    The inventory's guard grants one probe at a time and records the outcome.
-    """
+    """Runs the `probe` jobs; any process makes the single call at the end of a pause."""
 
     inventory: InventoryClient
     directory: OrganizationDirectory
@@ -218,11 +213,7 @@ class Probes:
             await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Make the call if the organization is still blocked; return the time of the next attempt.
-
-        If the call was made or must wait, this also schedules the next job and updates the time
-        shown in the organization's alerts.
-        """
+        """Make the call if the organization is still blocked; return when to try again."""
         key, database = OrganizationKey.of_path(job.subject), lease.database
         async with database.read_only() as tx:
             due = await next_try(tx, key, self.terms)
@@ -262,7 +253,6 @@ class Probes:
         return None
 
     async def _give_up(self, database: Database, key: OrganizationKey, why: str) -> None:
-        """End the blocks and incidents of an organization that can no longer be called."""
         async with database.transaction() as tx:
             account = await accounts.load_locked(tx, key, self.terms)
             await incidents.note(tx, await incidents.open_ids(tx, account.id), ended_because=why)
@@ -307,12 +297,9 @@ class Alerts:
     async def mute(
         self, person: Person, incident_id: int, seconds: float = MUTE_SECONDS
     ) -> tuple[str, datetime]:
-        """Mute alerts about the incident's organization, or unmute the organization with 0 seconds.
+        """Mute alerts about the incident's organization, or unmute them with 0 seconds.
 
         Return the organization's name and the end of the mute.
-
-        Raises:
-            NotFound: No such incident.
         """
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
@@ -332,11 +319,7 @@ class Alerts:
         return await self._name(incident.key), datetime.fromtimestamp(until, UTC)
 
     async def key_of(self, incident_id: int) -> OrganizationKey:
-        """Return the organization that an incident is about.
-
-        Raises:
-            NotFound: No such incident.
-        """
+        """Return the organization that an incident is about."""
         return _existing(await self._load(incident_id)).key
 
     async def _load(self, incident_id: int) -> Incident | None:

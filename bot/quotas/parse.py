@@ -21,14 +21,7 @@ class RatelimitsRequest:
 
 
 def parse_ratelimits(text: str) -> RatelimitsRequest:
-    """Parse the text after `/ratelimits`.
-
-    Quote an organization whose name is a keyword, or use its ID.
-
-    Raises:
-        UsageError: `check` or `plan` lacks an organization, the plan is unknown, or the text is too
-            long.
-    """
+    """Parse the text after `/ratelimits`; a name that is a keyword must be quoted."""
     refuse_endless(text, RATELIMITS)
     words = read_words(text)
     if not words:

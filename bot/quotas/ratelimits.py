@@ -58,11 +58,7 @@ class RateLimits:
     async def overview(self, person: Person, page: int = 0) -> Overview:
         """Return a page of all organizations, worst first; too high a `page` returns the last page.
 
-        Only data centers that were never listed are called. For the others, remembered failures are
-        shown.
-
-        Raises:
-            NotConfigured: No data center is configured.
+        Only data centers that were never listed are called.
         """
         cause = CallCause(LIST, person.slack_user_id)
         directory = await self.directory.directory(cause, only_unlisted=True)
@@ -88,11 +84,7 @@ class RateLimits:
         )
 
     async def standings(self) -> list[Standing]:
-        """Return called organizations, worst first, then some never called; make no call.
-
-        Raises:
-            DatabaseUnavailable: The ledger can't be read.
-        """
+        """Return called organizations, worst first, then some never called; make no call."""
         called, idle, _ = await self._standings(await self.directory.known())
         return [*called, *idle[:IDLE_SHOWN]]
 
@@ -108,20 +100,12 @@ class RateLimits:
         return called, [self._idle(key) for key in directory.keys if key not in keys], now
 
     async def one(self, person: Person, typed: str) -> Detail:
-        """Return the organization with the given ID or name.
-
-        Raises:
-            NotFound, Ambiguous: No organization matches, or several match.
-        """
+        """Return the organization with the given ID or name."""
         place = await self._find(person, typed)
         return await self.detail(place.key)
 
     async def detail(self, key: OrganizationKey) -> Detail:
-        """Return one organization: current use, the last 24 hours, and a forecast.
-
-        Raises:
-            NotFound: The organization isn't listed and was never called.
-        """
+        """Return one organization: current use, the last 24 hours, and a forecast."""
         name, _ = await self._known(key)
         async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
@@ -148,14 +132,7 @@ class RateLimits:
         return await self.check_at(person, place.key)
 
     async def check_at(self, person: Person, key: OrganizationKey) -> Checked:
-        """Make a real call that counts against `key`, unless the organization is blocked.
-
-        Raises:
-            NotFound: The organization isn't listed and was never called.
-            QuotaExhausted: The bot declines the call; the error says when the next slot is free.
-            ServiceError: The call failed for a reason other than a 429 from the inventory service.
-            DatabaseUnavailable: The ledger can't be read; the call may have been made.
-        """
+        """Make a real call that counts against `key`, unless the organization is blocked."""
         name, standing = await self._known(key)
         if standing.blocks:
             # Check this first, because renewing the credential may also need a call.
@@ -182,11 +159,7 @@ class RateLimits:
         return directory.name_of(key), account or self._idle(key)
 
     async def set_plan(self, person: Person, typed: str, plan: Plan) -> PlanSet:
-        """Set an organization's plan, and record the change in the audit log.
-
-        Raises:
-            NotFound, Ambiguous: No organization has the ID or full name, or several have it.
-        """
+        """Set the plan of the organization with the given ID or full name, on record."""
         place = await self._find(person, typed, Directory.named)
         async with self.database.transaction() as tx:
             before = await accounts.load_locked(tx, place.key, self.terms)

@@ -76,9 +76,8 @@ class Tidying:
 async def follow(tx: Transaction, boot: str, offset: float) -> float:
     """Adjust the ledger of a database without its own clock to this process's clock.
 
-    `offset` is the clock's time minus the time since `boot`. If `offset` differs from the last
-    process's offset since the same boot, the clock was set by the difference, which is returned in
-    seconds.
+    `offset` is the clock's time minus the time since `boot`: if it differs from the last process's,
+    the clock was set by the difference, which is returned.
     """
     last = await jobs.payload_of(tx, TIDY_JOB)
     step = offset - last["offset"] if last.get("boot") == boot else 0.0
@@ -91,8 +90,7 @@ async def follow(tx: Transaction, boot: str, offset: float) -> float:
 async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
     """Adjust the ledger to a clock that is `step` seconds ahead of the old clock.
 
-    Calls, blocks with their probes, and leases keep their remaining time. The clock is recorded in
-    the payload of the hourly job.
+    Calls, blocks with their probes, and leases keep their remaining time.
     """
     recorded = update(job_rows).where(job_rows.c.key == TIDY_JOB)
     await tx.connection.execute(recorded.values(payload={"boot": boot, "offset": offset}))

@@ -58,10 +58,9 @@ class Watched:
 
 
 def seconds_between_checks(day_limit: int, bytes_a_round: int, data_centers: int) -> float:
-    """Return an organization's minimum time between two checks.
+    """Return the minimum time between two checks of an organization.
 
-    `bytes_a_round` is the number of bytes transferred by checking every organization of its data
-    center once. Each data center gets an equal part of the bytes for a day.
+    Checking every organization of its data center once transfers `bytes_a_round`.
     """
     checks_a_day = day_limit * _SHARE_OF_THE_DAY
     if checks_a_day <= 0:
@@ -79,8 +78,7 @@ def next_check(watched: Collection[Watched], now: float) -> Watched | None:
 def next_turn_at(watched: Collection[Watched], now: float) -> float | None:
     """Return when to look for the next due check; None if there are no organizations.
 
-    Checks that are due together, such as after a start, are spread at twice the usual pace and at
-    least a few seconds apart.
+    Checks that are due together are spread at twice the usual pace.
     """
     checks_a_second = sum(1 / organization.every_seconds for organization in watched)
     if checks_a_second <= 0:

@@ -12,9 +12,8 @@ from yarl import URL
 class ServiceCall:
     """A request to a service, with the texts for messages about it.
 
-    `service` is the stable name in metrics; `label` is the name in a sentence ("the inventory
-    service (eu)"). `advice` has advice for people by HTTP status. `missing` is the sentence for a
-    404 from the service itself, not from a proxy. `words_field` is the only field of an error's
+    `label` is the service's name in a sentence; `advice` is for people, by HTTP status; `missing`
+    is the sentence for a 404 from the service itself. `words_field` is the only field of an error's
     JSON that is shown.
     """
 
@@ -88,11 +87,9 @@ def client_named(caller: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CallCause:
-    """The reason for a call.
+    """The reason for a call: a short label for charts, and the person or gateway client.
 
-    `kind` is a short label for charts (`list`, `refresh`, `check`, `watch`, `probe`, `gateway`).
-    Background calls wait for a free slot and leave some slots to people. `client` is the gateway
-    client that the call is for.
+    Background calls wait for a free slot and leave some slots to people.
     """
 
     kind: str
@@ -119,8 +116,7 @@ MOST_DIGITS = 9
 class ReportedLimits:
     """The reported numbers as sent; callers check that they are plausible.
 
-    The specification doesn't mention these headers. Some deployments send them for the daily limit
-    (`X-Rate-Limit-Limit`, `-Remaining`, `-Reset`); others send zeros, which have no meaning.
+    Some deployments send these headers for the daily limit; others send zeros.
     """
 
     limit: int
@@ -145,10 +141,7 @@ HARMLESS = {"email": ANSWERS | {"permission_missing"}}
 
 @dataclass(frozen=True)
 class ServiceSeen:
-    """A service's last success and last failure.
-
-    `is_failing` is True if the service needs attention: a call has failed since the last success.
-    """
+    """A service's last success and failure; `is_failing` if the failure is the later one."""
 
     name: str
     succeeded_at: datetime | None = None

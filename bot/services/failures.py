@@ -132,10 +132,7 @@ def failure_of_status(
 
 
 def refused_by_code(call: ServiceCall, status: int, code: int) -> ServiceRefused:
-    """Return the error for a 2xx whose body contains a `code` other than 0.
-
-    No other part of the body is shown.
-    """
+    """Return the error for a 2xx with a `code` other than 0; nothing else of it is shown."""
     sentence = f"{call.subject} rejected the request (code {code})."
     return ServiceRefused(call.service, sentence, status=status, code=code)
 
@@ -206,11 +203,7 @@ def json_of(call: ServiceCall, answer: Answer) -> object:
 
 
 def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
-    """Return the JSON from `json_of` as `model`.
-
-    Raises:
-        WrongForm: The JSON doesn't match `model`; the error names the fields, not their values.
-    """
+    """Return the JSON from `json_of` as `model`; the error names fields, but no values."""
     try:
         return model.model_validate(sent)
     except ValidationError as error:

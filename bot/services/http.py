@@ -113,12 +113,7 @@ class CheckedRequest(aiohttp.ClientRequest):
     may_send: Callable[[], bool] | None = None
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Write the request.
-
-        Raises:
-            HeldUpError: The request may no longer be sent.
-            UnsendableError: A header contains a character that HTTP doesn't allow.
-        """
+        """Write the request, unless it may no longer be sent or a header can't be."""
         if self.may_send is not None and not self.may_send():
             raise HeldUpError
         try:
@@ -158,11 +153,7 @@ async def send_once(
 
 
 class ServiceHttp:
-    """Calls services using the shared session.
-
-    `observer` receives each attempt; `total_seconds` limits an attempt's duration, from connecting
-    to the end.
-    """
+    """Calls services using the shared session; `observer` receives each attempt."""
 
     def __init__(
         self,
@@ -189,17 +180,11 @@ class ServiceHttp:
     ) -> Read:
         """Send the call; return the result of `read` for a complete 2xx answer.
 
-        `read` raises a ServiceError for an unreadable answer; the attempt then counts as failed in
-        the log, in `status`, and for the permit. Large answers are read in a thread, so `read` must
-        only access the answer.
+        `read` raises a ServiceError for an unreadable answer. Large answers are read in a thread,
+        so `read` must only access the answer.
 
         If `retried`, a GET is attempted up to three times on connection errors and 5xx, but not
-        after a timeout, because the service may still be processing it and a person is waiting.
-        Each attempt needs a permit.
-
-        Raises:
-            ServiceError: The call failed; there is a type per cause. Errors raised on entering
-                `permits` are passed on.
+        after a timeout, because a person is waiting. Each attempt needs a permit.
         """
         for pause in RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ():
             try:
@@ -299,10 +284,7 @@ class ServiceHttp:
 
 
 class Lane:
-    """Limits calls made for people: a few at a time, and none from a button right after a failure.
-
-    Jobs call the service without a lane.
-    """
+    """Limits calls made for people: a few at a time, none from a button after a failure."""
 
     def __init__(self, clock: Clock) -> None:
         self._failures: TLRUCache[str, ServiceError] = TLRUCache(
@@ -313,11 +295,8 @@ class Lane:
     async def call(self, key: str, work: Callable[[], Awaitable[Read]], *, is_typed: bool) -> Read:
         """Wait for a free slot, then do the work.
 
-        Args:
-            key: The subject. After a failure, only calls for the same subject are refused; after
-                refused credentials, calls for all subjects.
-            work: The function that makes the call.
-            is_typed: True for a typed command, which always retries; False for a button.
+        After a failure, calls from buttons for the same `key` are refused; after refused
+        credentials, for all keys. A typed command always tries.
         """
         async with self._room:
             failure = self._failures.get(EVERYTHING) or self._failures.get(key)

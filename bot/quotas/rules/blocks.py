@@ -80,10 +80,7 @@ class Blocks:
         return next((block for block in self.blocks if block.code is code), None)
 
     def in_the_way_of(self, call_class: CallClass, now: float) -> Block | None:
-        """Return the block that forbids a call, if any; after the pause, only one probe is allowed.
-
-        People's calls are declined until the probe succeeds, so that only one call is made.
-        """
+        """Return the block that forbids a call; after the pause, only one probe may be made."""
         block = self.longest
         if block is None:
             return None
@@ -95,9 +92,8 @@ class Blocks:
     ) -> "Blocks":
         """Return the blocks after another 429.
 
-        A failed probe lengthens the pause. A call that was already sent when the block began does
-        not. Neither shortens the pause. If the service requests a longer pause (`Retry-After`), it
-        is used, up to an hour.
+        A failed probe lengthens the pause, but a call that was already sent when the block began
+        does not. `Retry-After` may lengthen it to an hour.
         """
         known = self.of(code) or Block(code, since=now, until=now)
         tries = known.failed_tries + 1 if probe and self.of(code) else known.failed_tries
@@ -110,10 +106,7 @@ class Blocks:
         return replace(self, probing_until=until)
 
     def unclear(self, now: float) -> "Blocks":
-        """Return the blocks after an inconclusive probe, which counts as a refusal.
-
-        Otherwise, probes of a service that is down all day would use up the daily limit.
-        """
+        """Count an inconclusive probe as a refusal, so that an outage doesn't use up the day."""
         longest = self.longest
         return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
 
@@ -133,15 +126,11 @@ class Blocks:
 class IncidentDetail:
     """Facts recorded when an incident opened, and facts learned later.
 
-    Attributes:
-        own: The bot's use, including gateway clients, and the limit, by kind of limit.
-        words: The message from the service.
-        sent_code: The code as the service sent it.
-        is_foreign: True if the bot's use was below the limit.
-        may_be_plan: True if the bot's use was above a smaller plan's limit.
-        is_lowered: True if the bot has since lowered the number of concurrent calls.
-        clients: Each gateway client's calls in the minute and in the day.
-        ended_because: The reason why the organization can no longer be called, or "".
+    `own` is the bot's use and the limit, by kind of limit, and `clients` each gateway client's
+    calls in the minute and the day. `sent_code` is the code as the service sent it. `is_foreign` is
+    set if the bot's use was below the limit, `may_be_plan` if it was above a smaller plan's, and
+    `is_lowered` if the bot uses less since. `ended_because` says why the organization can no longer
+    be called.
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)

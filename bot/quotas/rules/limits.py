@@ -123,9 +123,9 @@ def lower_concurrency(
 ) -> Lowered | None:
     """Return the limit after a 1070; None if the 1070 doesn't reveal a limit.
 
-    `known` is the current lowered limit. `beside` is the number of calls in flight when the refused
-    call was granted; `used` is the highest number, including the refused call. Another client may
-    have contributed, so the limit expires and is never lower than the smallest plan's.
+    `beside` calls were in flight when the refused call was granted; `used` is the highest number,
+    including the refused call. Another client may have contributed, so the limit expires and is
+    never lower than the smallest plan's.
     """
     if used <= LEAST_AT_ONCE:
         return None
@@ -160,8 +160,7 @@ class DaySource(StrEnum):
 class ReportedDay:
     """The day that the service reported with the answer to call `number`.
 
-    `unsure` is the number of unanswered calls when that call was reserved; the report may or may
-    not include them.
+    `unsure` calls were unanswered when that call was reserved; the report may include them.
     """
 
     limit: int
@@ -188,12 +187,11 @@ class DayUse:
 
 @dataclass(frozen=True, slots=True)
 class DayLedger:
-    """An organization's recorded calls that are relevant to its day.
+    """The recorded calls that are relevant to an organization's day.
 
-    `sent` counts the calls since the day began: 25 hours ago, or the last reported reset if more
-    recent, minus the longest time that a call can be unanswered, because the service may count a
-    call that much later. `sent_since_report` counts the calls after the call that returned
-    `reported`. `lowered` is the limit named in a 45's message.
+    `sent` counts the calls since the day began, minus the longest time that a call can be
+    unanswered. `sent_since_report` counts the calls after the one that returned `reported`.
+    `lowered` is the limit named in a 45's message.
     """
 
     sent: int
@@ -205,10 +203,7 @@ class DayLedger:
 def reported_day(
     limits: ReportedLimits, headers_at: float, number: int, unsure: int
 ) -> ReportedDay | None:
-    """Return the day reported in the headers of call `number`.
-
-    Return None for implausible numbers: some deployments send zeros.
-    """
+    """Return the day reported in a call's headers; None for numbers that can't be right."""
     is_sane = (
         limits.limit > SMALLEST_DAY
         and 0 <= limits.remaining <= limits.limit
@@ -268,10 +263,8 @@ _NAMED = re.compile(r"\blimit\s*(?:of|is|was|:|=)\s*$", re.IGNORECASE)
 def limit_in_message(message: str, organization_id: str = "") -> int | None:
     """Return the limit named in a 45's message, as in "exceeded ... of 1,000", or None.
 
-    Thousands separators are allowed. A number after "limit of" takes precedence; otherwise the
-    largest number is used, ignoring the organization's ID, times, durations, and numbers too small
-    for a daily limit, such as codes or hours. Too low a limit would block people's calls for no
-    reason.
+    A number after "limit of" takes precedence; otherwise the largest number is used, ignoring the
+    organization's ID, times, durations, and numbers too small for a daily limit.
     """
     words = _OF_TIME.sub(" ", message)
     named: list[int] = []

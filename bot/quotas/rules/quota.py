@@ -29,9 +29,8 @@ GRACE_SECONDS = 5.0
 class Terms:
     """The settings by which calls are granted.
 
-    `plan_of` returns the configured plan of an organization whose plan wasn't set in Slack;
-    `timeout_seconds` is the client's timeout; `reserve_of` returns the calls of a minute and of a
-    day that are left to programs outside Gatehouse.
+    `plan_of` is the configured plan; `timeout_seconds` is the client's timeout; `reserve_of`
+    returns the calls of a minute and of a day that are left to programs outside Gatehouse.
     """
 
     plan_of: Callable[[OrganizationKey], Plan]
@@ -67,8 +66,8 @@ class HeldCall:
 class InUse:
     """The minute slots in use, and the unanswered calls.
 
-    `is_stalled` is set while the service seems to hang: calls timed out, and none has been answered
-    since the newest of them was sent. The service may process all of them when it recovers.
+    `is_stalled` is set while the service seems to hang: calls timed out, and none sent since has
+    been answered. The service may process all of them when it recovers.
     """
 
     minute: int = 0
@@ -107,11 +106,10 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """A limit is used up: `used` of the `allowed` calls for this class.
+    """A limit is used up: `used` of the `allowed` calls for this class, until `free_at`.
 
-    The ledger sets `free_at`: the time when the next call of this class may be made. `is_share` is
-    set if the gateway client's share is used up. `is_stalled` is set while the service doesn't
-    answer and calls are therefore made one at a time.
+    `is_share` is set if it is a gateway client's share; `is_stalled` while calls are made one at a
+    time because the service doesn't answer.
     """
 
     kind: LimitKind
@@ -142,10 +140,7 @@ def decide(
     day: DayUse,
     blocks: Blocks,
 ) -> Decision:
-    """Decide whether another call may be made now; if not, return the reason.
-
-    `limits.day` is ignored: `day` has the current daily limit.
-    """
+    """Decide whether another call may be made now; `day` has the daily limit."""
     block = blocks.in_the_way_of(call_class, now)
     if block is not None:
         return Blocked(code=block.code, until=max(block.until, blocks.probing_until))

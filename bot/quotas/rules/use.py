@@ -173,8 +173,7 @@ class OrganizationUse:
 class Overview:
     """A page of all organizations, worst first, and the data centers that couldn't be listed.
 
-    `states` counts all organizations, including the data centers' own accounts; pages are numbered
-    from 0.
+    `states` counts all organizations and the data centers' own accounts; pages begin at 0.
     """
 
     uses: Sequence[OrganizationUse]
@@ -213,10 +212,8 @@ def forecast(
 ) -> Forecast:
     """Return when the daily limit will be reached at the pace of the last hour.
 
-    The calls last if that is later than the end of the day: the reported reset, or 25 hours from
-    now. `hours` are the calls in a sliding day of 25 hours, which drop out in the order they were
-    made. Other clients are assumed to continue at the pace that led to `others_used` in a reported
-    day.
+    The calls last if that is after the reported reset, or 25 hours from now. In a sliding day, the
+    calls in `hours` drop out in order. Other clients are assumed to continue at their pace.
     """
     if day.used >= day.limit:
         return Forecast(calls_last_hour, now)
@@ -249,8 +246,8 @@ def _end_of_any_day(
 class Detail:
     """One organization: current use, the last 24 hours, and a forecast.
 
-    `free_at` is the time when a used-up limit has room again; `people` has the callers' names;
-    `others_used` counts the day's calls by other clients, None if the service doesn't report them.
+    `free_at` is when a used-up limit has room again; `people` has the callers' names; `others_used`
+    counts the day's calls by other clients, if the service reports them.
     """
 
     name: str
@@ -280,11 +277,9 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of a check.
+    """The result of a check: the seconds of a call that succeeded, or the service's refusal.
 
-    `seconds` is the duration of a successful call; `refusal` is the service's message for a refused
-    call. If both are missing, no call was made because the organization is blocked. `until` is the
-    time of the bot's next attempt.
+    Without either, no call was made because the organization is blocked.
     """
 
     name: str
@@ -301,10 +296,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class PlanSet:
-    """A new plan and the previous one.
-
-    `is_lifted` is set if the new plan lifted a limit that a 429 had lowered.
-    """
+    """A new plan and the previous one; `is_lifted` if this lifted a lowered limit."""
 
     name: str
     before: Plan

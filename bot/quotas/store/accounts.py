@@ -59,10 +59,7 @@ async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing 
 
 
 async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:
-    """Return every organization that has anything to report.
-
-    That means a plan set in Slack, a block, a reported day, or calls in the last 25 hours.
-    """
+    """Return every organization with a plan, a block, a reported day, or calls in its day."""
     rows = await tx.connection.execute(_all(tx.clock), _now(tx, terms))
     return [_standing(row, terms) for row in rows]
 
@@ -74,8 +71,7 @@ def _now(tx: Transaction, terms: Terms) -> dict[str, float]:
 async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     """Return the organization, with its row locked until the transaction ends.
 
-    Takes two statements: under PostgreSQL's READ COMMITTED, a statement that waits for a lock sees
-    other rows as they were before the wait.
+    A statement that waits for a lock sees other rows as they were before, so another one reads.
     """
     await lock(tx, key)
     return await load_or_add(tx, key, terms)

@@ -39,9 +39,8 @@ async def count_one(
 ) -> tuple[int, bool]:
     """Count a refusal; return the incident's ID, and True if the incident is new.
 
-    A refusal within ten minutes after the last incident's end reopens the incident, and so does a
-    refusal of a call sent before its end. The organization's row must be locked, because each code
-    has at most one open incident.
+    A refusal within ten minutes after the last incident's end reopens it, and so does one of a call
+    sent before its end. The organization's row must be locked.
     """
     its = (incidents.c.organization == organization) & (incidents.c.code == code)
     ended_since = datetime.fromtimestamp(min(sent_at, at - REOPEN_SECONDS), UTC)

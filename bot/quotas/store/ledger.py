@@ -75,8 +75,7 @@ class CallRequest:
 class Reservation:
     """A granted call: its organization, its number, and the use when it was granted.
 
-    `at` is the time of the reservation by the database's clock; `asked_at` is the time of the
-    request, in seconds since this machine's boot.
+    `at` is the time by the database's clock, `asked_at` the seconds since this machine's boot.
     """
 
     organization: int
@@ -98,9 +97,6 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
     """Reserve a call within the minute, day, and concurrency limits, or return why not.
 
     One statement counts and a second one writes; only a probe needs a transaction.
-
-    Raises:
-        DatabaseUnavailable: At every attempt, another process took the next number first.
     """
     if request.call_class is CallClass.PROBE:
         # Allow only one probe: a second one waits for the lock and then finds the first.
@@ -167,7 +163,6 @@ async def _day_used_up(
 
 
 async def _take_number(tx: Transaction, account: Standing, request: CallRequest) -> bool:
-    """Reserve the call under the next number; return False if another call has taken it."""
     hold = HeldCall.unanswered(account.now, request.terms.timeout_seconds)
     values = {
         "organization": account.id,
@@ -292,8 +287,7 @@ async def change(tx: Transaction, organization: int, **values: object) -> None:
 async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
     """Set the plan, and clear the limits that a 429 lowered.
 
-    A smaller reported limit belongs to the old plan; it is raised, and the use is kept. Otherwise a
-    used-up day would never be reported again, because no call is granted.
+    A smaller reported limit is raised: otherwise a used-up day would never be reported again.
     """
     organization = await lock(tx, key)
     its = organizations.c.id == organization
