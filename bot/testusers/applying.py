@@ -136,11 +136,7 @@ class Look:
     gone: list[str] = field(default_factory=list)
 
     async def run(self) -> ListChangePlan | None:
-        """Record what the list shows, and store and return the next plan, if there is one.
-
-        Raises:
-            ResponseUnreadable: The list lacks a change that was just confirmed.
-        """
+        """Record what the list shows, and store and return the next plan, if there is one."""
         waiting, post = self.waiting, self.waiting.post
         if is_before(waiting.latest, post, self.listed):
             raise ResponseUnreadable("flow", STALE)
@@ -283,9 +279,6 @@ class Applying:
 
         `at` is a time before the list was read; an earlier time only keeps a POST in doubt for
         longer.
-
-        Raises:
-            LeaseLost: Another process may be applying.
         """
         plan = None
         try:

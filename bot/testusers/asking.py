@@ -76,12 +76,7 @@ class Snapshot:
 async def require_asking(
     bot: Parts, person: Person, permission: Permission = Permission.REQUEST
 ) -> None:
-    """Require that the person may ask and that the flow service is configured.
-
-    Raises:
-        Refused: The person lacks the permission.
-        NotConfigured: The flow service lacks settings.
-    """
+    """Require that the person may ask and that the flow service is configured."""
     await bot.people.require(person, permission)
     bot.flows.service()
 
@@ -100,11 +95,6 @@ async def ask(
         person: The requester.
         requested: The requested change.
         anyway: Make the request even if an open one asks for the same change.
-
-    Raises:
-        Refused: The person may not ask, or not apply without approval.
-        NotFound: The flow or a preset does not exist.
-        NotConfigured, ServiceError: The list cannot be read.
     """
     permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
     await require_asking(bot, person, permission)
@@ -140,12 +130,6 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
     """Make a request that undoes an earlier one.
 
     While the undo request is open, the same person gets the same request again.
-
-    Raises:
-        Refused: The person may not ask.
-        NotFound: The request does not exist.
-        Conflict: No part of the request is applied, more of it may still be applied, its access is
-            over, or its undo is already requested.
     """
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.read_only() as tx:
@@ -200,13 +184,7 @@ def _undo_before(person: Person, waiting: Sequence[Request]) -> Asked:
 
 
 def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
-    """Return the reason why the flow's policy refuses a form's request, or None.
-
-    Raises:
-        NotConfigured: The flow service lacks settings.
-        NotFound: The flow does not exist.
-        UsageError: A time has passed.
-    """
+    """Return the reason why the flow's policy refuses a form's request, or None."""
     flow = bot.flows.named(requested.flow)
     if requested.kind == "remove":
         return None
@@ -224,12 +202,7 @@ def _too_long(bot: Parts, flow: Flow, duration_seconds: float | None) -> str | N
 
 
 async def _identities(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
-    """Return all named people, including the current members of presets.
-
-    Raises:
-        NotFound: A preset does not exist.
-        UsageError: The change names too many people.
-    """
+    """Return all named people, including the current members of presets."""
     if not requested.presets:
         return requested.identities
     async with bot.database.read_only() as tx:
@@ -260,11 +233,7 @@ def _effect(
     snapshot: Snapshot,
     starts_at: datetime | None,
 ) -> Effect:
-    """Return the change's effect on the list when it starts, with identities spelled as listed.
-
-    Raises:
-        UsageError: The change names too many people.
-    """
+    """Return the change's effect on the list when it starts, with identities spelled as listed."""
     spellings = Spellings(snapshot.listed)
     meant, others = spellings.meant(typed), spellings.others(typed)
     if meant != typed and (problem := identities_problem(meant)):
@@ -355,12 +324,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
-    """Return the form's initial values: the current end and the last duration.
-
-    Raises:
-        NotConfigured: The flow service lacks settings.
-        NotFound: The flow does not exist.
-    """
+    """Return the form's initial values: the current end and the last duration."""
     if known.kind != "add" or not (known.flow and known.identities):
         return known
     found, _ = await _grants(bot, bot.flows.named(known.flow), known.identities)
@@ -375,11 +339,7 @@ async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
 
 
 async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeRequest) -> Prefilled:
-    """Return the form's initial values after a complete command.
-
-    Raises:
-        UsageError: A time has passed, or the time zone is unknown.
-    """
+    """Return the form's initial values after a complete command."""
     term = term_of(person.time_zone, command, await bot.database.now())
     preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
     seconds = command.duration_seconds
@@ -395,11 +355,7 @@ async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeReque
 
 
 async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
-    """Return the end this many seconds after the current end or the current time.
-
-    Raises:
-        Conflict: Somebody's access has no end.
-    """
+    """Return the end this many seconds after the current end or the current time."""
     found, now = await _grants(bot, flow, identities)
     ends = [now]
     for grant in found:

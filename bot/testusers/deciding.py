@@ -86,12 +86,6 @@ async def decide(
     """Carry out a click, if the person is allowed to and nobody has decided before.
 
     Repeating a click returns the same result, so it is safe.
-
-    Raises:
-        Refused: The person lacks the permission, or Slack can't confirm an earlier approver's
-            permission.
-        NotFound: The request does not exist.
-        Conflict: Somebody has already decided; the sentence says who and when.
     """
     for _ in range(ROUNDS):
         request = await _look(bot, person, act, request_id)
@@ -108,13 +102,7 @@ async def decide(
 
 
 async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
-    """Return the request if the person may deny it now, to ask for a reason.
-
-    Raises:
-        Refused: The person lacks the permission.
-        NotFound: The request does not exist.
-        Conflict: Somebody has already decided; the sentence says who.
-    """
+    """Return the request if the person may deny it now, to ask for a reason."""
     request = await _look(bot, person, Act.DENY, request_id)
     if request.state not in {State.PENDING, State.SCHEDULED}:
         raise Conflict(state_sentence(request, await bot.database.now()))
@@ -122,12 +110,7 @@ async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
 
 
 async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
-    """Return the request, in any state, if the person has the permission for the action.
-
-    Raises:
-        Refused: The person lacks the permission.
-        NotFound: The request does not exist.
-    """
+    """Return the request, in any state, if the person has the permission for the action."""
     async with bot.database.read_only() as tx:
         request = await store.load_request(tx, request_id)
     if act is Act.CANCEL:

@@ -51,12 +51,7 @@ class Flows:
         self._lane = lane
 
     def named(self, typed: str) -> Flow:
-        """Return the flow with that alias or SID.
-
-        Raises:
-            NotConfigured: The flow is unknown, and the flow service is not configured.
-            NotFound: The flow is unknown.
-        """
+        """Return the flow with that alias or SID."""
         if found := find_flow(typed, self.sids):
             return found
         self.service()
@@ -75,22 +70,13 @@ class Flows:
         return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
 
     def service(self) -> FlowClient:
-        """Return the flow service.
-
-        Raises:
-            NotConfigured: The service's settings are missing.
-        """
+        """Return the flow service."""
         if self._client is None:
             raise NotConfigured("the flow service", self._missing)
         return self._client
 
     async def read(self, flow: Flow, *, is_typed: bool = True) -> Sequence[str]:
-        """Return a flow's list for a person; jobs read lists themselves. See `Lane`.
-
-        Raises:
-            NotFound: The flow doesn't exist in the service.
-            NotConfigured, ServiceError: The list can't be read.
-        """
+        """Return a flow's list for a person; jobs read lists themselves. See `Lane`."""
         service = self.service()
         try:
             return await self._lane.call(

@@ -37,9 +37,6 @@ async def taken_form_field(through: Through, configured: str, flow_sid: str | No
         through: Creates the client for a form field.
         configured: `FLOW_FORM_FIELD`, tried first.
         flow_sid: An existing flow, if one is known.
-
-    Raises:
-        ServiceError: The service did not respond, or refused the credentials.
     """
     found = None
     with suppress(PermissionMissing):  # for a nonexistent flow, this proves nothing

@@ -68,9 +68,6 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
         people: Looks up people and decides on permissions.
         flow: The flow.
         slack_user_id: The person.
-
-    Raises:
-        UnknownPerson: Slack can't identify the person.
     """
     policy, rules = people.policy, people.policy.of_flow(flow.sid)
     person = await people.find(slack_user_id, (people.team_id,))

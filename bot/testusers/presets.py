@@ -33,11 +33,7 @@ async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -
 
 
 async def every_preset(bot: Parts, person: Person) -> list[Preset]:
-    """Return all presets by name.
-
-    Raises:
-        Refused: The person may not see this.
-    """
+    """Return all presets by name."""
     await bot.people.require(person, Permission.READ)
     async with bot.database.read_only() as tx:
         return list((await saved_presets(tx)).values())
@@ -52,11 +48,7 @@ async def names(bot: Parts) -> list[str]:
 async def save_preset(
     bot: Parts, person: Person, name: str, identities: Sequence[str]
 ) -> Preset | None:
-    """Save people under a name; return the people it had before.
-
-    Raises:
-        Refused: The person may not ask for changes.
-    """
+    """Save people under a name; return the people it had before."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         before = (await saved_presets(tx, [name])).get(name)
@@ -74,12 +66,7 @@ async def save_preset(
 
 
 async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
-    """Delete a preset and return it; requests that used it don't change.
-
-    Raises:
-        Refused: The person may not ask for changes.
-        NotFound: The preset does not exist.
-    """
+    """Delete a preset and return it; requests that used it don't change."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         preset = (await saved_presets(tx, [name])).get(name)

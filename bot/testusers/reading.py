@@ -39,10 +39,6 @@ async def listed(
     """Return a page of the service's current list for a flow, with the grants.
 
     `text` filters by the part of each identity that the person may see.
-
-    Raises:
-        Refused: The person may not see this.
-        NotFound, NotConfigured, ServiceError: The flow or its list can't be read.
     """
     await bot.people.require(person, Permission.READ)
     flow = bot.flows.named(typed)
@@ -75,12 +71,7 @@ async def listed(
 
 
 async def history(bot: Parts, person: Person, typed: str, page: int = 0) -> HistoryPage:
-    """Return a page of a flow's requests, newest first.
-
-    Raises:
-        Refused: The person may not see this.
-        NotFound: The flow does not exist.
-    """
+    """Return a page of a flow's requests, newest first."""
     await bot.people.require(person, Permission.READ)
     flow = bot.flows.named(typed)
     async with bot.database.read_only() as tx:
@@ -97,11 +88,7 @@ async def history(bot: Parts, person: Person, typed: str, page: int = 0) -> Hist
 
 
 async def pending(bot: Parts, person: Person, page: int = 0) -> PendingPage:
-    """Return a page of open requests, with the buttons for the person.
-
-    Raises:
-        Refused: The person may not see this.
-    """
+    """Return a page of open requests, with the buttons for the person."""
     await bot.people.require(person, Permission.READ)
     async with bot.database.read_only() as tx:
         total = await store.count_pending(tx)
@@ -115,11 +102,7 @@ async def pending(bot: Parts, person: Person, page: int = 0) -> PendingPage:
 
 
 async def own(bot: Parts, person: Person, page: int = 0) -> OwnPage:
-    """Return the person's requests and the access they requested, the next end first.
-
-    Raises:
-        Refused: The person may not see this.
-    """
+    """Return the person's requests and the access they requested, the next end first."""
     await bot.people.require(person, Permission.READ)
     user = person.slack_user_id
     async with bot.database.read_only() as tx:

@@ -132,11 +132,7 @@ class Change:
     removals: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse contradictory changes.
-
-        Raises:
-            ValueError: Somebody is both added and removed.
-        """
+        """Refuse contradictory changes."""
         if not set(self.additions).isdisjoint(self.removals):
             raise ValueError("somebody is both added and removed")
 
