@@ -175,12 +175,9 @@ def _list(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str 
     if entry.action == "grant.end_failed":
         flow, reason = names.flow(detail["flow"]), text.escape(detail["reason"], 160)
         return f"Access to {flow} expired but couldn't be removed: {reason}"
-    sizes = f"{len(detail['before']):,} → {text.count(len(detail['after']), 'test user')}"
-    flow = names.flow(entry.subject)
     if entry.action == "flow.changed":
-        return f"The list of {flow} changed: {sizes}"
-    if entry.action == "flow.change_not_found":
-        return f"A change to the list of {flow} didn't reach the flow service: {sizes}"
+        before, after = len(detail["before"]), text.count(len(detail["after"]), "test user")
+        return f"The list of {names.flow(entry.subject)} changed: {before:,} → {after}"
     return None
 
 

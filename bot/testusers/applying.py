@@ -33,14 +33,12 @@ from bot.testusers.rules.applying import (
     CONFIRMED,
     Ending,
     ListChangePlan,
-    Outcome,
     Post,
     failed,
     is_before,
     is_last_try,
     is_spent,
     make_plan,
-    outcome_of,
     reason_of,
     tried,
     whose_turn,
@@ -59,64 +57,44 @@ STALE = (
 class Waiting:
     """The open work for a flow, as stored.
 
-    `requests` are the approved requests, oldest decision first; `post` is the POST in doubt; `due`
-    are the expired grants; `starting` are the people whose approved change is about to start;
-    `latest` is the last change that the bot made, if it is recent.
+    `requests` are the approved requests, oldest decision first; `ready` are those whose next
+    attempt is due; `post` is the POST in doubt; `due` are the expired grants, and `over` those of
+    people whom no approved or starting request names; `latest` is the last change that the bot
+    made, if it is recent.
     """
 
     at: datetime
     flow: Flow
     requests: Sequence[Request]
+    ready: Sequence[Request]
     post: Post | None
     due: Sequence[Grant]
-    starting: Collection[str]
+    over: Sequence[Grant]
     latest: RecordedChange | None
 
     @classmethod
     async def load(cls, tx: Transaction, flow_key: str) -> "Waiting":
         """Load the flow's open work."""
-        now, post = await tx.now(), await store.post_of(tx, flow_key)
-        applying, due = (
-            await store.applying_requests(tx, flow_key),
-            await store.due_grants(tx, flow_key),
-        )
+        now, latest = await tx.now(), await store.latest_changes(tx, flow_key, 1)
+        applying = await store.applying_requests(tx, flow_key)
+        due = await store.due_grants(tx, flow_key)
         scheduled = await store.scheduled_requests(tx, flow_key) if due else []
-        starting = {
+        named = {
             identity
-            for request in scheduled
-            if request.requested.starts_at and request.requested.starts_at <= now
+            for request in (*applying, *scheduled)
+            if (request.requested.starts_at or now) <= now
             for identity in request.left.identities
         }
-        flow = applying[0].flow if applying else await store.flow_of_grants(tx, flow_key)
-        if flow is None and post is not None and post.plan.steps:
-            sent_for = await store.load_request(tx, post.plan.steps[0].request_id)
-            flow = sent_for.flow if sent_for else None
-        latest = await store.latest_changes(tx, flow_key, 1)
-        is_recent = latest and now - latest[0].at < CONFIRMED
-        recent = latest[0] if is_recent else None
-        return cls(now, flow or Flow(flow_key), applying, post, due, starting, recent)
-
-    @property
-    def ready(self) -> list[Request]:
-        """The requests whose next attempt is due."""
-        return whose_turn(self.requests, self.at)
-
-    @property
-    def over(self) -> list[Grant]:
-        """The grants to end, except for people named by an approved request."""
-        named = {identity for request in self.requests for identity in request.left.identities}
-        named |= {*self.starting}
-        return [grant for grant in self.due if grant.identity not in named]
-
-    @property
-    def is_held(self) -> bool:
-        """True if the flow has to wait until the POST can no longer arrive."""
-        return self.post is not None and self.post.is_held(self.at)
-
-    @property
-    def is_anything(self) -> bool:
-        """True if the list has to be read."""
-        return bool(self.ready or self.post or self.over)
+        return cls(
+            now,
+            await store.flow_of(tx, flow_key),
+            applying,
+            whose_turn(applying, now),
+            await store.post_of(tx, flow_key),
+            due,
+            [grant for grant in due if grant.identity not in named],
+            latest[0] if latest and now - latest[0].at < CONFIRMED else None,
+        )
 
 
 @dataclass
@@ -137,15 +115,14 @@ class Look:
 
     async def run(self) -> ListChangePlan | None:
         """Record what the list shows, and store and return the next plan, if there is one."""
-        waiting, post = self.waiting, self.waiting.post
+        waiting, post, key = self.waiting, self.waiting.post, self.waiting.flow.key
         if is_before(waiting.latest, post, self.listed):
             raise ResponseUnreadable("flow", STALE)
         if post is not None and not post.is_settled_by(self.listed, self.looked_at):
-            return await self._repeat(post)
-        changes = await ChangeSet.begin(self.tx, waiting.flow)
-        if post is not None and not await self._close(post, changes):
-            await changes.write(self.bot.audit)
             return None
+        changes = await ChangeSet.begin(self.tx, waiting.flow)
+        if post is not None:
+            await changes.settle(post.plan, post.sent_at, self.listed)
         left = []
         for request in map(changes.now, waiting.requests):
             if is_spent(request) and request.state is State.APPLYING:
@@ -158,30 +135,9 @@ class Look:
         if plan.changes_nothing:
             await changes.settle(plan, waiting.at, self.listed)
         await changes.write(self.bot.audit)
-        return None if plan.changes_nothing else await self._store(Post(plan, waiting.at))
-
-    async def _store(self, post: Post) -> ListChangePlan:
-        await store.keep_post(self.tx, self.waiting.flow.key, post)
-        return post.plan
-
-    async def _repeat(self, post: Post) -> ListChangePlan | None:
-        """Send the same list again if the bot doesn't know that it was sent; otherwise wait."""
-        applying = {request.id for request in self.waiting.requests}
-        if not (post.may_repeat(self.listed) and applying.issuperset(post.plan.request_ids)):
-            return None
-        return await self._store(Post(post.plan, self.waiting.at, sent_before=post.sent_at))
-
-    async def _close(self, post: Post, changes: ChangeSet) -> bool:
-        """Settle the POST; return False if the flow has to wait because the list was sent twice."""
-        if post.outcome is not Outcome.CONFIRMED:
-            at = post.sent_before or post.sent_at
-            is_seen = await changes.settle(post.plan, at, self.listed)
-            if not is_seen and post.outcome is not Outcome.ANSWERED:
-                changes.never_arrived(post.plan)
-        left = post.after(Outcome.CONFIRMED)
-        is_over = left is None or not left.is_in_the_air(self.looked_at)
-        await store.keep_post(self.tx, self.waiting.flow.key, None if is_over else left)
-        return is_over
+        next_post = None if plan.changes_nothing else Post(plan, waiting.at)
+        await store.keep_post(self.tx, key, next_post)
+        return plan if next_post else None
 
     def _over(self, changes: ChangeSet) -> list[Grant]:
         """Return the grants to end, without grants that have just been ended or replaced."""
@@ -230,15 +186,11 @@ class Look:
         ready, over = whose_turn(left, self.waiting.at), self._over(changes)
         if any(map(is_last_try, ready)):
             ready, over = ready[:1], []
-        own = {
-            request.id: [
-                *await store.changes_after(
-                    self.tx, self.waiting.flow.key, request.requested.seen_change_id
-                ),
-                *changes.made,
-            ]
-            for request in ready
-        }
+        own = {}
+        for request in ready:
+            seen_id = request.requested.seen_change_id
+            later = await store.changes_after(self.tx, self.waiting.flow.key, seen_id)
+            own[request.id] = [*later, *changes.made]
         return make_plan(self.bot.new_id(), self.listed, self.waiting.at, ready, over, own)
 
 
@@ -266,7 +218,7 @@ class Applying:
         async with self._bot.database.read_only() as tx:
             waiting = await Waiting.load(tx, job.subject)
         failures = 0
-        if not waiting.is_held and (waiting.is_anything or job.payload.get(GONE)):
+        if waiting.ready or waiting.post or waiting.over or job.payload.get(GONE):
             with following_again(*_deliveries(waiting)):
                 is_well = await self._apply(waiting.flow, lease, waiting.at)
             # Requests' attempts are counted separately, and are soon used up.
@@ -277,8 +229,7 @@ class Applying:
     async def _apply(self, flow: Flow, lease: Lease, at: datetime) -> bool:
         """Make one GET, and one POST if the list has to change; return False if a call failed.
 
-        `at` is a time before the list was read; an earlier time only keeps a POST in doubt for
-        longer.
+        `at` is a time before the list was read.
         """
         plan = None
         try:
@@ -329,11 +280,10 @@ class Applying:
         self, flow: Flow, lease: Lease, plan: ListChangePlan, answered: Sequence[str]
     ) -> None:
         async with self._bot.database.transaction() as tx:
-            post = await store.post_of(tx, flow.key)
             changes = await ChangeSet.begin(tx, flow)
             await changes.settle(plan, await tx.now(), answered)
             await changes.write(self._bot.audit)
-            await store.keep_post(tx, flow.key, post and post.after(Outcome.CONFIRMED))
+            await store.keep_post(tx, flow.key, None)
             await _tell(tx, flow)
             await lease.hold(tx)
 
@@ -349,7 +299,7 @@ class Applying:
             waiting = await Waiting.load(tx, flow.key)
             post = waiting.post
             if plan is not None and post is not None:
-                post = post.after(outcome_of(error))
+                post = post.after(error)
                 await store.keep_post(tx, flow.key, post)
             changes = await ChangeSet.begin(tx, flow)
             ids = plan.request_ids if plan else [request.id for request in waiting.ready]
@@ -384,7 +334,7 @@ class Applying:
         retries = [request.progress.retry_at for request in waiting.requests]
         times = [retry_at for retry_at in retries if retry_at is not None and retry_at > at]
         if post is not None and post.is_in_the_air(at):
-            times = [post.ends_at] if waiting.is_held else [*times, pause, post.ends_at]
+            times += [pause, post.ends_at]
         else:
             times += [at] if waiting.ready else []
             times += [next_end] if next_end is not None else []

@@ -92,8 +92,8 @@ class ChangeSet:
             await put_timer(tx, request_id, self._at)
         await put_timers_of(tx, self._flow.key, self._touched)
 
-    async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> bool:
-        """Record the part of a plan that a list shows; return True if any of it was sent.
+    async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
+        """Record the part of a plan that a list shows.
 
         Args:
             plan: The plan, which was sent unless it changed nothing.
@@ -124,7 +124,6 @@ class ChangeSet:
         for ending in plan.endings:
             if ending.identity not in as_sent:
                 await self.end(ending)
-        return not shown.is_empty
 
     def _note_change(self, plan: ListChangePlan, change: Change) -> None:
         ended = [ending.identity for ending in plan.endings]
@@ -136,16 +135,6 @@ class ChangeSet:
             "ended": ended,
         }
         self._entries.append(AuditEntry(BOT, "flow.changed", self._flow.sid, detail))
-
-    def never_arrived(self, plan: ListChangePlan) -> None:
-        """Record in the audit log that no effect of a POST was seen."""
-        change = plan.change
-        detail = {
-            "additions": change.additions,
-            "removals": change.removals,
-            "requests": plan.request_ids,
-        }
-        self._entries.append(AuditEntry(BOT, "flow.change_not_found", self._flow.sid, detail))
 
     async def ask_again(self, request_id: str, review: Review, request_hours: float) -> None:
         """Ask for a new decision, because the request's effect differs from its card."""

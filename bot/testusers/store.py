@@ -319,11 +319,15 @@ async def grants_ending_after(tx: Transaction, after: datetime) -> dict[str, lis
     return found
 
 
-async def flow_of_grants(tx: Transaction, flow_key: str) -> Flow | None:
-    """Return the flow whose grants have this key."""
-    query = select(grants.c.flow_sid).where(grants.c.flow_key == flow_key).limit(1)
-    sid = await tx.connection.scalar(query)
-    return None if sid is None else Flow(sid)
+async def flow_of(tx: Transaction, flow_key: str) -> Flow:
+    """Return the flow with this key, as its latest request spells it."""
+    query = select(requests.c.flow_sid, requests.c.flow_alias).where(
+        requests.c.flow_key == flow_key
+    )
+    row = (
+        await tx.connection.execute(query.order_by(requests.c.created_at.desc()).limit(1))
+    ).first()
+    return Flow(*row) if row else Flow(flow_key)
 
 
 def timed(granted: Mapping[str, Grant]) -> dict[str, datetime]:

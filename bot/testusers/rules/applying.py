@@ -8,7 +8,6 @@ list for the flow.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from http import HTTPStatus
 
 from bot.approvals.rules import State
@@ -125,30 +124,17 @@ class ListChangePlan:
         return stored_spellings(missing, unknown)
 
 
-class Outcome(StrEnum):
-    """The known outcome of a POST."""
-
-    UNKNOWN = "unknown"
-    """The POST may not have been sent because its process died. The same list may be sent again."""
-
-    UNANSWERED = "unanswered"
-    """The POST was sent, and the service may still carry it out."""
-
-    ANSWERED = "answered"
-    """The response was an error or another list: the next check of the list settles the POST."""
-
-    CONFIRMED = "confirmed"
-    """The POST took effect and was sent twice: the first POST may still arrive."""
-
-
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A POST with an unknown outcome. `sent_before` is when the same list was last sent."""
+    """A POST with an unknown outcome.
+
+    `is_answered` is True if the response was an error or another list: the service is done, and the
+    next read of the list settles the POST.
+    """
 
     plan: ListChangePlan
     sent_at: datetime
-    outcome: Outcome = Outcome.UNKNOWN
-    sent_before: datetime | None = None
+    is_answered: bool = False
 
     @property
     def ends_at(self) -> datetime:
@@ -161,32 +147,26 @@ class Post:
 
     def is_in_the_air(self, at: datetime) -> bool:
         """Return True if the service may still carry out the POST after this time."""
-        return self.outcome is not Outcome.ANSWERED and at < self.ends_at
-
-    def is_held(self, at: datetime) -> bool:
-        """Return True if the flow has to wait, because reading the list would settle nothing."""
-        return self.outcome is Outcome.CONFIRMED and self.is_in_the_air(at)
+        return not self.is_answered and at < self.ends_at
 
     def is_settled_by(self, listed: Sequence[str], at: datetime) -> bool:
         """Return True if a list that was read after `at` settles the POST."""
         spellings = self.plan.spellings_on(listed)
         return not self.is_in_the_air(at) or is_true(self.plan.change.spelled(spellings), listed)
 
-    def may_repeat(self, listed: Sequence[str]) -> bool:
-        """Return True if the same list may be sent again because nothing has changed since."""
-        return self.outcome is Outcome.UNKNOWN and set(listed) == set(self.plan.before)
-
-    def after(self, outcome: Outcome | None) -> "Post | None":
-        """Return the POST if it stays in doubt after this outcome (None if the service refused it).
-
-        If the list was sent twice, the first POST may still arrive.
-        """
-        if outcome is Outcome.UNANSWERED:
-            return replace(self, outcome=outcome)
-        if self.sent_before is None:
-            return replace(self, outcome=outcome) if outcome is Outcome.ANSWERED else None
-        first = outcome if outcome is Outcome.CONFIRMED else Outcome.UNANSWERED
-        return replace(self, outcome=first, sent_at=self.sent_before, sent_before=None)
+    def after(self, error: GatehouseError) -> "Post | None":
+        """Return the POST if this error leaves its outcome unknown; None if it changed nothing."""
+        if isinstance(error, ServiceRefused):
+            return self if error.status == HTTPStatus.REQUEST_TIMEOUT else None
+        if isinstance(error, _REFUSALS) or (
+            isinstance(error, ServiceUnreachable) and not error.sent
+        ):
+            return None
+        is_of_proxy = isinstance(error, ServiceFailed) and (
+            error.status in _PROXY_STATUSES or error.status >= _FIRST_VENDOR_STATUS
+        )
+        has_no_answer = isinstance(error, (ServiceUnreachable, ServiceTimeout)) or is_of_proxy
+        return self if has_no_answer else replace(self, is_answered=True)
 
 
 def make_plan(
@@ -298,20 +278,6 @@ _MAY_PASS = frozenset(
 NOT_THEIR_FAULT = "This isn't your fault: whoever runs Gatehouse has been notified."
 
 
-def outcome_of(error: GatehouseError) -> Outcome | None:
-    """Return the outcome of a POST that ended with this error; None if the POST changed nothing."""
-    if isinstance(error, ServiceUnreachable):
-        return Outcome.UNANSWERED if error.sent else None
-    if isinstance(error, ServiceTimeout):
-        return Outcome.UNANSWERED
-    if isinstance(error, ServiceRefused):
-        return Outcome.UNANSWERED if error.status == HTTPStatus.REQUEST_TIMEOUT else None
-    if isinstance(error, ServiceFailed):
-        is_of_proxy = error.status in _PROXY_STATUSES or error.status >= _FIRST_VENDOR_STATUS
-        return Outcome.UNANSWERED if is_of_proxy else Outcome.ANSWERED
-    return None if isinstance(error, _REFUSALS) else Outcome.ANSWERED
-
-
 def is_final(error: GatehouseError) -> bool:
     """Return True if the same call would fail again."""
     if isinstance(error, ServiceRefused):
@@ -335,13 +301,8 @@ def tried(
 ) -> Request:
     """Return the request after a failed attempt.
 
-    Args:
-        request: The request.
-        error: The failure.
-        at: The time of the failure.
-        post: The POST that was sent for the request and is in doubt.
-        is_shared: True if other requests were refused in the same POST; the next attempt, which is
-            the last, sends this request alone.
+    `post` is the POST that was sent for the request, if it is in doubt. `is_shared` is True if
+    others were refused in the same POST; the next attempt, the last, sends this request alone.
     """
     is_refused, tries = is_final(error) and post is None, request.progress.tries + 1
     if is_shared and is_refused and not isinstance(error, (CredentialsRefused, NotConfigured)):
@@ -354,7 +315,7 @@ def tried(
         request.progress,
         tries=tries,
         failure=reason_of(error),
-        is_unsure=post is not None and post.outcome is Outcome.UNANSWERED,
+        is_unsure=post is not None and not post.is_answered,
         retry_at=at + timedelta(seconds=pause),
     )
     return replace(request, progress=progress)

@@ -51,7 +51,6 @@ async def test_flow_waits_for_a_post_and_plans_again_after_a_minute(world):
     assert [sorted(sent) for sent in world.service.posts] == [["+1", "+2"]]
     assert [await state(world, item) for item in (first, second)] == [State.APPLIED] * 2
     assert not await is_in_doubt(world)
-    assert "flow.change_not_found" in [action for _, action in await world.audited()]
 
 
 async def test_failed_request_that_arrives_is_applied_and_ends(world):
