@@ -248,10 +248,10 @@ CASES = (
         after=ask_for_orgs,
     ),
     Case("the machine's clock is ten minutes off", after=fast_clock),
-    Case("the machine's clock was changed after the start", after=set_clock),
+    Case("the machine's clock was changed after the bot started", after=set_clock),
     Case("the bot token was revoked", after=revoke),
     Case("the token lacks a scope", before=without_scope("users:read")),
-    Case("the token has lost a scope", after=without_scope("channels:read")),
+    Case("the token lacks a scope", after=without_scope("channels:read")),
     Case("the bot was removed from the approvals channel", after=remove_from("C0APPROVALS")),
     Case("the approvals channel was archived", after=archive),
     Case("the bot was removed from the alerts channel", after=remove_from("C0ALERTS")),
@@ -260,21 +260,21 @@ CASES = (
         before=setting(SLACK_APP_TOKEN="xapp-sandbox"),
         after=deafen,
     ),
-    Case("Slack answers 500", after=slack_answers(500)),
-    Case("Slack answers 429", after=slack_answers(429)),
+    Case("Slack responds with 500", after=slack_answers(500)),
+    Case("Slack responds with 429", after=slack_answers(429)),
     Case("the inventory credential was revoked", before=old_inventory_key, after=ask_for_orgs),
     Case(
         "the flow token was revoked",
         before=setting(FLOW_AUTH_TOKEN="an-old-token"),
         after=list_users,
     ),
-    Case("the flow service answers 500", after=flow_fails),
+    Case("the flow service responds with 500", after=flow_fails),
     Case(
         "the email key was revoked", before=setting(EMAIL_API_KEY="SG.an-old-key"), after=check_key
     ),
     Case("the email key can't read a resource that somebody checks", after=check_resource),
     Case("another client has caused a block", after=block),
-    Case("a message cannot be delivered to a person", after=approve_for_somebody_gone),
+    Case("a message can't be delivered to a person", after=approve_for_somebody_gone),
     Case("a service is only partly set up", before=without_flow_token),
     Case("only one person can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
     Case(
@@ -295,7 +295,7 @@ CASES = (
         becomes_ready=False,
     ),
     Case(
-        "the database's host cannot be resolved",
+        "the database's host name can't be resolved",
         before=address(lambda _: "postgresql://gatehouse@no-such-host.invalid/gatehouse"),
         becomes_ready=False,
     ),
@@ -316,7 +316,7 @@ CASES = (
     Case("PostgreSQL has become read-only", after=make_read_only, database="postgres"),
     Case("the SQLite file is damaged", before=damage, becomes_ready=False),
     Case("another program locks the SQLite file", after=lock),
-    Case("the disk of the SQLite file is full", after=fill, database="small"),
+    Case("the SQLite file's disk is full", after=fill, database="small"),
 )
 
 
@@ -394,7 +394,7 @@ async def said(broken: Broken, cells: list[str], events: set[str]) -> tuple[list
     return now, events & broken.logged()
 
 
-UNREADABLE = "a line of the settings file cannot be read"
+UNREADABLE = "a line in the settings file can't be read"
 
 
 async def test_unreadable_line_ends_the_start_as_the_page_says(tmp_path) -> None:
