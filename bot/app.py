@@ -26,7 +26,6 @@ from bot.home.publishing import Home, HomeDrawing
 from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
-from bot.ops.watchdog import Watchdog
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.guard import Guard
@@ -49,7 +48,7 @@ from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Runner
 from bot.store.retention import RETAIN_KIND, Retention
-from bot.tasks import Tasks
+from bot.tasks import Tasks, Watchdog
 from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
 from bot.testusers.flows import Flows

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple
 from itertools import product
 
@@ -20,13 +20,12 @@ from bot.errors import (
     DatabaseTooOld,
     DatabaseUnavailable,
     SlackError,
-    SlackRateLimited,
     SlackRefused,
 )
 from bot.metrics import JOB_STATES
 from bot.ops.redaction import Redactor
 from bot.quotas.rules.limits import LimitKind
-from bot.server import MOST_FILES, Site, connections_for, make_server, raise_file_limit
+from bot.server import Connections, Site, make_server, most_connections
 from bot.services.http import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings
 from bot.settings.model import SERVICES, revealed
@@ -62,12 +61,11 @@ class CannotStartError(Exception):
 
 
 class Service:
-    """One bot process, from start to stop; it may open this many files."""
+    """One bot process, from start to stop."""
 
-    def __init__(self, bot: Gatehouse, files: int = MOST_FILES) -> None:
+    def __init__(self, bot: Gatehouse) -> None:
         self._bot = bot
         self.app = GatehouseApp(bot)
-        self._files = files
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
         self._pings: SingleFlight[str, str] = SingleFlight(TTLCache(1, READY_SECONDS))
@@ -103,15 +101,17 @@ class Service:
         if self._bot.settings.audit_key is not None:
             log.warning("setting.unused", reason=f"AUDIT_KEY {AUDIT_KEY_UNUSED}")
         runner = await self._listen()
-        await self._open_gateway(runner)
-        working = asyncio.create_task(self._work(), name="work")
-        stopped = asyncio.create_task(stopping.wait(), name="stop")
+        tasks = [
+            asyncio.create_task(self._run_jobs(), name="jobs"),
+            asyncio.create_task(self._connect_slack(), name="slack"),
+            asyncio.create_task(stopping.wait(), name="stop"),
+        ]
         try:
-            await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
-            await self._stop(runner, working, stopped)
+            await self._stop(runner, tasks)
 
     async def _listen(self) -> web.AppRunner:
         settings = self._bot.settings
@@ -125,31 +125,20 @@ class Service:
         server = make_server(endpoint, self.missing, self._scrape, token, self._bot.health.besides)
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
-        connections = connections_for(self._files, self._bot.metrics.count_http)
+        most, count = most_connections(), bot.metrics.count_http
+        address = f"{settings.host}:{settings.port}"
         try:
-            await Site(runner, settings.host, settings.port, connections).start()
+            await Site(runner, settings.host, settings.port, Connections(most, count)).start()
+            self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
+            log.info("listening", addresses=self.addresses)
+            if bot.gateway is not None and settings.gateway_port is not None:
+                host, port = settings.gateway_host, settings.gateway_port
+                address = f"{host}:{port} for the gateway"
+                await bot.gateway.listen(host, port, Connections(most, count))
         except OSError as error:
             await runner.cleanup()
-            raise CannotStartError(
-                f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
-            ) from error
-        self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
-        log.info("listening", addresses=self.addresses)
+            raise CannotStartError(f"Cannot listen on {address}: {error.strerror}.") from error
         return runner
-
-    async def _open_gateway(self, runner: web.AppRunner) -> None:
-        gateway, settings = self._bot.gateway, self._bot.settings
-        if gateway is None or settings.gateway_port is None:
-            return
-        connections = connections_for(self._files, self._bot.metrics.count_http)
-        host, port = settings.gateway_host, settings.gateway_port
-        try:
-            await gateway.listen(host, port, connections)
-        except OSError as error:
-            await runner.cleanup()
-            raise CannotStartError(
-                f"Cannot listen on {host}:{port} for the gateway: {error.strerror}."
-            ) from error
 
     async def _scrape(self) -> bytes:
         """Return the metrics within 2 s, with earlier values if the database is slow."""
@@ -180,21 +169,6 @@ class Service:
                 metrics.quota_used.labels(*labels).set(meter.used)
                 metrics.quota_limit.labels(*labels).set(meter.limit)
 
-    async def _work(self) -> None:
-        """Start all parts, retrying as long as necessary, and run the jobs."""
-        both = {
-            asyncio.create_task(self._run_jobs(), name="jobs"),
-            asyncio.create_task(self._connect_slack(), name="slack"),
-        }
-        try:
-            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
-            for task in done:
-                task.result()
-        finally:
-            for task in both:
-                task.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
-
     async def _run_jobs(self) -> None:
         await until_it_works("database", self._migrate, self._bot.clock.sleep)
         self._migrated.set()
@@ -205,11 +179,8 @@ class Service:
         await self._bot.jobs.run()
 
     async def _migrate(self) -> None:
-        try:
-            if await migrate(self._bot.database):
-                log.info("database.migrated")
-        except (DatabaseTooNew, DatabaseTooOld) as error:
-            raise CannotStartError(error.sentence) from error
+        if await migrate(self._bot.database):
+            log.info("database.migrated")
         async with self._bot.database.transaction() as tx:
             if self._bot.database.is_sqlite:
                 # Only one process uses the file, so other lease holders are dead.
@@ -238,22 +209,19 @@ class Service:
         return self._socket is not None and await self._socket.client.is_connected()
 
     async def _try_slack(self) -> None:
-        with _ending_where_refused():
-            me = await self._bot.slack.who_am_i()
+        me = await self._bot.slack.who_am_i()
         self._bot.people.meet(me.team_id, me.slack_user_id)
 
     async def _open_socket(self) -> None:
         app_token = revealed(self._bot.settings.slack_app_token)
         if app_token is None:
             return
-        with _ending_where_refused():
-            await self._bot.slack.try_app_token(app_token)
-
+        await self._bot.slack.try_app_token(app_token)
         self._socket = AsyncSocketModeHandler(self.app, app_token)
         self._socket.client.proxy = proxy_for(SOCKET_HOST)
         await self._socket.connect_async()  # type: ignore[no-untyped-call]
 
-    async def _stop(self, runner: web.AppRunner, *tasks: "asyncio.Task[object]") -> None:
+    async def _stop(self, runner: web.AppRunner, tasks: "Sequence[asyncio.Task[object]]") -> None:
         log.info("stopping")
         deadline = asyncio.get_running_loop().time() + FINISH_SECONDS
         for site in list(runner.sites):
@@ -278,16 +246,6 @@ class Service:
         await self._bot.tasks.drain(deadline - asyncio.get_running_loop().time())
 
 
-@contextlib.contextmanager
-def _ending_where_refused() -> Iterator[None]:
-    try:
-        yield
-    except SlackRefused as error:
-        raise CannotStartError(
-            f"Slack refused the token: {error.error}. Check SLACK_BOT_TOKEN and SLACK_APP_TOKEN."
-        ) from error
-
-
 async def until_it_works(
     target: str,
     attempt: Callable[[], Awaitable[None]],
@@ -295,26 +253,27 @@ async def until_it_works(
 ) -> None:
     """Retry with increasing pauses until the attempt succeeds.
 
-    If Slack asks the bot to wait, the pause is at least that long.
+    If Slack asks the bot to wait, the pause is at least that long. A refused token, or a schema of
+    another version, ends the start.
     """
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:
-            await attempt()
+            return await attempt()
+        except SlackRefused as error:
+            raise CannotStartError(
+                f"Slack refused the token: {error.error}."
+                " Check SLACK_BOT_TOKEN and SLACK_APP_TOKEN."
+            ) from error
+        except (DatabaseTooNew, DatabaseTooOld) as error:
+            raise CannotStartError(error.sentence) from error
         except SlackError as error:
-            log.warning("start.waiting", waiting_for=target, reason=error.sentence)
-            asked = error.retry_after_seconds if isinstance(error, SlackRateLimited) else 0.0
+            asked = getattr(error, "retry_after_seconds", 0.0)
+            why = {"reason": error.sentence}
         except DatabaseUnavailable as error:
-            cause, asked = cause_of(error), 0.0
-            log.warning(
-                "start.waiting",
-                waiting_for=target,
-                reason=cause.sentence,
-                cause=cause.code,
-                error=technical_cause(error),
-            )
-        else:
-            return
+            asked, cause = 0.0, cause_of(error)
+            why = {"reason": cause.sentence, "cause": cause.code, "error": technical_cause(error)}
+        log.warning("start.waiting", waiting_for=target, **why)
         await sleep(max(pause, asked))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
@@ -332,11 +291,9 @@ async def serve(settings: Settings, redactor: Redactor) -> None:
         ) from error
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    files = raise_file_limit()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    with contextlib.ExitStack() as stack:
-        stack.callback(lock.release)
+    try:
         async with gatehouse(settings, redactor) as bot:
             log.info(
                 "starting",
@@ -345,5 +302,7 @@ async def serve(settings: Settings, redactor: Redactor) -> None:
                 services=[name for name in SERVICES if not settings.missing_for(name)],
                 slack="Socket Mode" if settings.slack_app_token else "HTTP",
             )
-            await Service(bot, files).run(stopping)
+            await Service(bot).run(stopping)
         log.info("stopped")
+    finally:
+        lock.release()

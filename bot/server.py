@@ -264,17 +264,13 @@ class Site(web.BaseSite):
         )
 
 
-def connections_for(files: int, count: Count) -> Connections:
-    """Return the connection limits for a process that may open this many files."""
-    return Connections(max(16, min(MOST_CONNECTIONS, files - RESERVED_FILES)), count)
-
-
-def raise_file_limit() -> int:
-    """Raise the limit on open files to the system's maximum; return it."""
+def most_connections() -> int:
+    """Raise the limit on open files; return the number of connections that a listener may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most
-    return MOST_FILES if soft == resource.RLIM_INFINITY else soft
+    files = MOST_FILES if soft == resource.RLIM_INFINITY else soft
+    return max(16, min(MOST_CONNECTIONS, files - RESERVED_FILES))

@@ -9,13 +9,12 @@ from bot.errors import GatehouseError
 from bot.metrics import Metrics
 from bot.ops.clock import Clock
 from bot.ops.redaction import on_one_line
-from bot.ops.watchdog import Watchdog
 from bot.services.calls import ServiceLog
 from bot.services.http import ServiceHttp
 from bot.settings import Settings
 from bot.slack.client import SlackClient
 from bot.store.engine import Database
-from bot.tasks import Tasks
+from bot.tasks import Tasks, Watchdog
 
 WELL = "ok"
 # Not checked: the part isn't configured, or another problem has to be fixed first.

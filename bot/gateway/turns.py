@@ -19,7 +19,6 @@ import structlog
 from cachetools import LRUCache
 
 from bot.errors import GatehouseError
-from bot.ops.watchdog import Watchdog
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard, as_error
 from bot.quotas.rules.limits import LimitKind
@@ -28,6 +27,7 @@ from bot.quotas.store import quota_use
 from bot.quotas.store.ledger import NotNow, Reservation
 from bot.services.calls import GATEWAY, CallCause
 from bot.services.http import Permit
+from bot.tasks import Watchdog
 
 log = structlog.get_logger(__name__)
 

@@ -24,8 +24,7 @@ from bot.organizations.rules import (
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceError, ServiceRefused
 from bot.services.http import pause_after
-from bot.store.engine import Database, Transaction
-from bot.store.statements import upsert
+from bot.store.engine import Database, Transaction, upsert
 from bot.store.tables import listings
 from bot.tasks import SingleFlight
 

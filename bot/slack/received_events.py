@@ -11,8 +11,7 @@ from sqlalchemy import update
 
 from bot.errors import DatabaseUnavailable
 from bot.ops.current_delivery import current_digest
-from bot.store.engine import Database, Transaction
-from bot.store.statements import insert_into, remove_some
+from bot.store.engine import Database, Transaction, insert_into, remove_some
 from bot.store.tables import received_events
 
 # A process that hasn't answered an event after this time is assumed dead.

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import structlog
-from sqlalchemy import ColumnElement, bindparam, literal_column, text
+from sqlalchemy import ColumnElement, Table, bindparam, delete, literal_column, select, text, tuple_
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DataError, IntegrityError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -39,6 +41,10 @@ ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
+# SQLite's compiler also supports its `on_conflict_do_update` and `on_conflict_do_nothing`.
+insert_into = postgresql.insert
+# Small enough that other writers don't wait long.
+BATCH = 2_000
 # Constant during a PostgreSQL statement, so that queries with it can use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
@@ -263,3 +269,21 @@ class Database:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self.engine.dispose()
+
+
+async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:
+    """Insert a row, or replace these columns of the row with the same primary key."""
+    insert = insert_into(table).values(values)
+    key = list(table.primary_key)
+    await tx.connection.execute(insert.on_conflict_do_update(index_elements=key, set_=values))
+
+
+async def remove_some(tx: Transaction, table: Table, where: ColumnElement[bool]) -> int:
+    """Remove up to `BATCH` matching rows; return how many.
+
+    A single statement for all rows might exceed the statement timeout.
+    """
+    key = list(table.primary_key)
+    batch = select(*key).where(where).limit(BATCH)
+    removed = await tx.connection.execute(delete(table).where(tuple_(*key).in_(batch)))
+    return removed.rowcount

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import null, select, update
 
 from bot.store import jobs
-from bot.store.engine import Transaction
+from bot.store.engine import Transaction, insert_into, remove_some
 from bot.store.jobs import Job
-from bot.store.statements import insert_into, remove_some
 from bot.store.tables import home_views
 
 PUBLISH, SPREAD = "home", "homes"

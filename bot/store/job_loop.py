@@ -14,10 +14,10 @@ import structlog
 
 from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.ops.clock import Clock, since_boot
-from bot.ops.watchdog import Watchdog
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.jobs import Job
+from bot.tasks import Watchdog
 
 log = structlog.get_logger(__name__)
 

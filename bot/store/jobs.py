@@ -12,8 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
 
-from bot.store.engine import Transaction
-from bot.store.statements import insert_into
+from bot.store.engine import Transaction, insert_into
 from bot.store.tables import jobs
 from bot.store.types import UtcDateTime
 

@@ -18,8 +18,7 @@ from sqlalchemy import (
 )
 
 from bot.store import home_views, jobs
-from bot.store.engine import Transaction
-from bot.store.statements import insert_into, remove_some, upsert
+from bot.store.engine import Transaction, insert_into, remove_some, upsert
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"

@@ -9,8 +9,7 @@ from bot.errors import Meant, NotFound
 from bot.permissions import Permission, Person
 from bot.spelling import closest
 from bot.store.audit_entry import AuditEntry
-from bot.store.engine import Transaction
-from bot.store.statements import upsert
+from bot.store.engine import Transaction, upsert
 from bot.store.tables import presets
 from bot.testusers.flows import Parts, who
 from bot.testusers.rules.requests import Preset, Who

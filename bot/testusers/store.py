@@ -9,8 +9,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Select, bindparam, delete, exists, func, select, update
 
 from bot.approvals.rules import OVER, State
-from bot.store.engine import Transaction
-from bot.store.statements import remove_some, upsert
+from bot.store.engine import Transaction, remove_some, upsert
 from bot.store.tables import flow_changes, flow_posts, grants, outbox_messages, requests
 from bot.testusers.rules.applying import Post
 from bot.testusers.rules.changes import Change, Flow

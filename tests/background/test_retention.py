@@ -161,7 +161,7 @@ async def test_the_card_of_a_request_that_waits_stays_however_long_that_is(datab
 @pytest.fixture
 def steps(database, monkeypatch):
     """How many rows each `DELETE` removed, by its table, where two may go at a time."""
-    monkeypatch.setattr("bot.store.statements.BATCH", 2)
+    monkeypatch.setattr("bot.store.engine.BATCH", 2)
     removed = defaultdict(list)
 
     def note(_connection, cursor, statement, *_):

@@ -4,7 +4,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from bot.ops.watchdog import Watchdog
+from bot.tasks import Watchdog
 
 
 async def test_loop_that_stands_still_is_told_once_and_named_until_it_moves():

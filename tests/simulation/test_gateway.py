@@ -11,13 +11,12 @@ import pytest
 
 from bot.errors import QuotaError
 from bot.gateway.turns import Turns, Wait
-from bot.ops.watchdog import Watchdog
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause
-from bot.tasks import Tasks
+from bot.tasks import Tasks, Watchdog
 from tests.simulation.services import Service, SlidingLog
 from tests.simulation.world import Network, count_calls
 from tests.support.clock import FakeClock

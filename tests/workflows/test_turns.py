@@ -7,7 +7,6 @@ import pytest
 
 from bot.errors import QuotaExhausted
 from bot.gateway.turns import ClientGone, Stopping, Turns, Wait
-from bot.ops.watchdog import Watchdog
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import Plan
@@ -15,7 +14,7 @@ from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceTimeout
-from bot.tasks import Tasks
+from bot.tasks import Tasks, Watchdog
 from tests.support.virtual import CountedDatabase, virtual_time
 
 KEY = OrganizationKey("eu", "10")

@@ -31,8 +31,7 @@ from bot.quotas.rules.limits import (
 )
 from bot.quotas.rules.quota import InUse, Terms
 from bot.quotas.rules.use import Standing
-from bot.store.engine import Transaction
-from bot.store.statements import insert_into
+from bot.store.engine import Transaction, insert_into
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds

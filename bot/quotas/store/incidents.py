@@ -10,8 +10,7 @@ from sqlalchemy import Row, func, select, update
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Incident, IncidentDetail
 from bot.quotas.store.accounts import blocks_of
-from bot.store.engine import Transaction
-from bot.store.statements import remove_some
+from bot.store.engine import Transaction, remove_some
 from bot.store.tables import incidents
 from bot.store.tables import quota_organizations as organizations
 

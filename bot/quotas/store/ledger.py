@@ -41,8 +41,7 @@ from bot.quotas.rules.quota import (
 from bot.quotas.rules.use import Standing
 from bot.quotas.store.accounts import UNSENT, load_or_add, lock
 from bot.services.calls import PROBE, CallCause
-from bot.store.engine import Transaction
-from bot.store.statements import insert_into
+from bot.store.engine import Transaction, insert_into
 from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds

@@ -15,7 +15,6 @@ from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.gateway.turns import Turns
 from bot.home.publishing import Home, HomeDrawing
-from bot.ops.watchdog import Watchdog
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
@@ -32,7 +31,7 @@ from bot.store.job_loop import JobLoop, Lease, Outcome, Runner
 from bot.store.jobs import Job
 from bot.store.retention import RETAIN_KIND, Retention
 from bot.store.types import to_microseconds
-from bot.tasks import Tasks
+from bot.tasks import Tasks, Watchdog
 from bot.testusers import flows as testuser_flows
 from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
