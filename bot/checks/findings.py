@@ -19,6 +19,8 @@ from bot.tasks import Tasks, Watchdog
 WELL = "ok"
 # Not checked: the part isn't configured, or another problem has to be fixed first.
 NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
+# Slack didn't say.
+UNSURE = frozenset({"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"})
 WARNINGS = frozenset(
     {"setting_unknown", "setting_unused", "metrics_without_token", "form_field_unknown"}
 )

@@ -10,7 +10,7 @@ import structlog
 from bot import __version__
 from bot.checks import messages
 from bot.checks.database import database, database_clock
-from bot.checks.findings import Finding, Parts, well
+from bot.checks.findings import UNSURE, Finding, Parts, well
 from bot.checks.rules import READINESS, Counted, JobCount, Part, Status, Trouble
 from bot.checks.slack import channels, slack_token
 from bot.errors import DatabaseUnavailable
@@ -32,10 +32,6 @@ EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, c
 SOCKET_EVERY = ALERTS_EVERY = 5.0
 # Slack itself closes the socket from time to time, and it is reopened immediately.
 DEAF_SECONDS = 60.0
-# A part's state is unknown while Slack doesn't respond.
-SAYS_NOTHING = frozenset(
-    {"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"}
-)
 # The bot keeps working with these problems, and `check` reports them.
 HARMLESS = frozenset({"channel_public", "database_encoding"})
 # Shorter problems don't need a message.
@@ -143,7 +139,7 @@ class Health:
             if part is Part.SLACK_TOKEN:
                 is_away = finding.code == "slack_unreachable"
                 wrong[Part.SLACK_API] = finding if is_away else None
-            if finding.code in SAYS_NOTHING and part is not Part.SLACK_SCOPES:
+            if finding.code in UNSURE and part is not Part.SLACK_SCOPES:
                 continue
             is_fine = finding.is_well or finding.code in HARMLESS
             wrong[part] = wrong.get(part) or (None if is_fine else finding)

@@ -1,10 +1,9 @@
 """The services: tests each credential with one small read. The gateway: checks each client."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Literal
 
 from pydantic import SecretStr
 
@@ -25,7 +24,8 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceUnreachable,
 )
-from bot.settings.model import SERVICES, ClientSettings, Settings
+from bot.settings.model import SERVICES, ClientSettings, Service, Settings
+from bot.slack.messages.text import count
 from bot.testusers.client import FlowClient
 from bot.testusers.form_field import NO_SUCH_FLOW, taken_form_field
 
@@ -46,7 +46,7 @@ async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
     """List each data center's organizations, with a grant from the database for each call."""
     settings = parts.settings
     if not settings.inventory_data_centers:
-        return [_not_configured("inventory", ["INVENTORY_DATA_CENTERS"])]
+        return [_missing(settings, "inventory")]
     if not can_be_granted:
         sentence = "Not checked: Gatehouse makes no calls without the database, which counts them."
         names = settings.inventory_data_centers
@@ -83,7 +83,13 @@ async def _data_center(
             # The service doesn't know the organization, but may list others.
             found = await client.organizations(OrganizationKey(data_center), CAUSE)
     except GatehouseError as error:
-        return _data_center_failure(subject, error)
+        if isinstance(error, PermissionMissing):
+            return Finding(subject, "listing_scope_missing", error.sentence)
+        is_elsewhere = isinstance(error, ServiceUnreachable | Redirected | ResponseUnreadable)
+        if is_elsewhere or _is_404(error):
+            advice = "Check INVENTORY_BASE_URL or the data center's base_url."
+            return Finding(subject, "wrong_host", f"{error.sentence} {advice}")
+        return failed(subject, error)
     if not found:
         sentence = "The credential is valid, but doesn't give access to any organization."
         return Finding(subject, "no_organization", sentence)
@@ -94,24 +100,16 @@ async def _data_center(
             " service's console shows it."
         )
         return Finding(subject, "organization_not_listed", sentence)
-    return well(subject, f"lists {len(found)} organization{'' if len(found) == 1 else 's'}.")
+    return well(subject, f"lists {count(len(found), 'organization')}.")
 
 
-def _data_center_failure(subject: str, error: GatehouseError) -> Finding:
-    is_wrong_host = isinstance(error, ServiceUnreachable | Redirected | ResponseUnreadable) or (
-        isinstance(error, ServiceRefused) and error.status == HTTPStatus.NOT_FOUND
-    )
-    if is_wrong_host:
-        advice = " Check INVENTORY_BASE_URL or the data center's base_url."
-        return Finding(subject, "wrong_host", error.sentence + advice)
-    if isinstance(error, PermissionMissing):
-        return Finding(subject, "listing_scope_missing", error.sentence)
-    return failed(subject, error)
+def _is_404(error: GatehouseError) -> bool:
+    return isinstance(error, ServiceRefused) and error.status == HTTPStatus.NOT_FOUND
 
 
 async def flows(parts: Parts) -> list[Finding]:
     """Check the flow service's credentials, all aliases and `FLOW_FORM_FIELD`; change no list."""
-    settings = parts.settings
+    settings, aliases = parts.settings, parts.settings.flow_aliases
     client = flow_client(settings, parts.http)
     if client is None:
         return [_missing(settings, "flow")]
@@ -120,48 +118,40 @@ async def flows(parts: Parts) -> list[Finding]:
         return flow_client(settings.model_copy(update=update), parts.http) or client
 
     found: list[Finding] = []
-    for alias, flow_sid in (settings.flow_aliases or {"": NO_SUCH_FLOW}).items():
+    for alias, flow_sid in (aliases or {"": NO_SUCH_FLOW}).items():
         found.append(await _flow(client, alias, flow_sid))
         if found[-1].code not in {WELL, "flow_unknown"}:
             return found  # the next call would fail the same way
-    if not settings.flow_aliases or all(finding.code == "flow_unknown" for finding in found):
+    if not aliases or all(finding.code == "flow_unknown" for finding in found):
         # A service that also accepts a wrong token is not the flow service.
-        with_wrong_token = changed(flow_auth_token=SecretStr("no-such-token"))
-        if not await _minds_its_token(with_wrong_token):
+        try:
+            await changed(flow_auth_token=SecretStr("no-such-token")).read(NO_SUCH_FLOW)
+            minds_its_token = False
+        except ServiceError as error:
+            minds_its_token = not _is_404(error)
+        if not minds_its_token:
             return [Finding("flow", "wrong_host", NO_FLOW_SERVICE)]
-    if not all(finding.is_well for finding in found):
-        return found
-    return found + await _form_field(
-        lambda form_field: changed(flow_form_field=form_field),
-        settings.flow_form_field,
-        next(iter(settings.flow_aliases.values()), None),
-    )
-
-
-async def _minds_its_token(flows: FlowClient) -> bool:
-    try:
-        await flows.read(NO_SUCH_FLOW)
-    except ServiceRefused as error:
-        return error.status != HTTPStatus.NOT_FOUND
-    except ServiceError:
-        return True
-    return False
+    if all(finding.is_well for finding in found):
+        found += await _form_field(
+            lambda form_field: changed(flow_form_field=form_field),
+            settings.flow_form_field,
+            next(iter(aliases.values()), None),
+        )
+    return found
 
 
 async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
     subject = f"flow {alias}".strip()
     try:
-        count = len(await flows.read(flow_sid))
-    except ServiceRefused as error:
-        if error.status != HTTPStatus.NOT_FOUND:
+        users = await flows.read(flow_sid)
+    except ServiceError as error:
+        if not _is_404(error):
             return failed(subject, error)
         if not alias:
             return well(subject, "accepts the credentials (no alias is configured).")
         sentence = f"There is no flow {flow_sid}: correct “{alias}” in FLOW_ALIASES."
         return Finding(subject, "flow_unknown", sentence)
-    except ServiceError as error:
-        return failed(subject, error)
-    return well(subject, f"exists and has {count} test users.")
+    return well(subject, f"exists and has {len(users)} test users.")
 
 
 async def _form_field(
@@ -201,22 +191,18 @@ async def email(parts: Parts) -> list[Finding]:
     return [well("email", f"The key works ({client.auth}).")]
 
 
-def _missing(settings: Settings, service: Literal["flow", "email"]) -> Finding:
+def _missing(settings: Settings, service: Service) -> Finding:
     missing = settings.missing_for(service)
     there = [name for name in SERVICES[service] if name not in missing]
     if not there:
-        return _not_configured(service, missing)
+        sentence = f"is not configured; its commands need {', '.join(missing)}."
+        return Finding(service, NOT_CONFIGURED, sentence)
     sentence = (
         f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} set, but"
         f" {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, so its commands"
         " don't work. Set all of them, or none."
     )
     return Finding(service, "half_configured", sentence)
-
-
-def _not_configured(subject: str, missing: Sequence[str]) -> Finding:
-    sentence = f"is not configured; its commands need {', '.join(missing)}."
-    return Finding(subject, NOT_CONFIGURED, sentence)
 
 
 async def gateway(parts: Parts) -> list[Finding]:
@@ -254,11 +240,12 @@ def _client(
         sentence = "It can't make any calls: INVENTORY_DATA_CENTERS is not set."
         return Finding(subject, "gateway_idle", sentence)
     paths = () if client.organizations == "*" else client.organizations
-    split = [path.partition("/") for path in paths]
+    keys = [OrganizationKey.of_path(path) for path in paths]
     unknown = [
-        f"{center}/{organization_id}"
-        for center, _, organization_id in split
-        if center in listings and listings[center].by_id.get(organization_id) is None
+        str(key)
+        for key in keys
+        if key.data_center in listings
+        and key.organization_id not in listings[key.data_center].by_id
     ]
     if unknown:
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
@@ -267,8 +254,6 @@ def _client(
             " Correct them in GATEWAY_CLIENTS."
         )
         return Finding(subject, "organization_not_listed", sentence)
-    granted = "every organization"
-    if paths:
-        granted = f"{len(paths)} organization{'' if len(paths) == 1 else 's'}"
+    granted = count(len(paths), "organization") if paths else "every organization"
     methods = ", ".join(client.methods)
     return well(subject, f"may use {methods} for {granted}, with a share of {client.share:g}.")

@@ -174,7 +174,10 @@ def _codes_of_check() -> set[str]:
         for var in (vars(errors) | vars(service_errors)).values()
         if isinstance(var, type) and issubclass(var, kinds)
     }
-    named = {"not_configured", "not_tried", "token_refused", "user_unknown", "group_unknown"}
+    named = {
+        *("not_configured", "not_tried", "token_refused", "user_unknown", "group_unknown"),
+        "groups_not_in_plan",
+    }
     causes = {cause.code for cause in (UNREACHABLE, *CAUSES)}
     return (literal | outcomes | causes | named) - {"service_error", "quota"}
 
