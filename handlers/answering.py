@@ -24,8 +24,18 @@ from bot.slack.messages import replies
 from bot.slack.messages.message import Message
 from bot.slack.replies import TRIES, DirectReplies, Replies
 from bot.slack.rules import Deed
-from handlers.interactions import Body, Context, Interaction, read
-from handlers.listeners import Check, Listener, Place, Surface, find, require
+from handlers.listeners import (
+    Body,
+    Check,
+    Context,
+    Interaction,
+    Listener,
+    Place,
+    find,
+    read,
+    require,
+    surface_of,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -40,24 +50,21 @@ PATIENCE_SECONDS = 0.5
 STOPPED_SECONDS = 0.5
 
 
-async def receive(
-    bot: Gatehouse, surface: Surface, ack: AsyncAck, body: Body
-) -> BoltResponse | None:
-    """Acknowledge Slack's request, and answer it in a task that outlives this listener."""
-    interaction = read(body)
+async def receive(bot: Gatehouse, ack: AsyncAck, body: Body) -> BoltResponse:
+    """Acknowledge Slack's request, and answer it in a task that outlives this middleware."""
+    surface, interaction = surface_of(body), read(body)
+    if surface is None or not interaction.name:
+        return BoltResponse(status=404)
     listener = find(surface, interaction.name)
     if listener is None:
-        await (ack(options=[]) if surface == "options" else ack())
-        return None
+        return await (ack(options=[]) if surface == "options" else ack())
     answering = Answering(bot, listener, interaction, bot.replies)
     if surface == "options":
-        await ack(options=await answering.options())
-        return None
+        return await ack(options=await answering.options())
     if listener.check is not None:
         wrong = answering.problems(listener.check)
         if wrong:
-            await ack(response_action="errors", errors=dict(wrong))
-            return None
+            return await ack(response_action="errors", errors=dict(wrong))
     task = bot.tasks.start(answering.run(), listener.name)
     if listener.is_stored:
         is_event = surface == "event"
@@ -65,8 +72,7 @@ async def receive(
         if is_event and task.done() and task.result() != "ok":
             # Slack delivers it again.
             return BoltResponse(status=503)
-    await ack()
-    return None
+    return await ack()
 
 
 @dataclass(frozen=True)

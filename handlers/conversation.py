@@ -14,8 +14,17 @@ from bot.testusers.messages import notes as ui
 from bot.testusers.parse.change import ChangeRequest
 from bot.testusers.parse.command import as_typed, parse_testusers
 from handlers.answering import Answering
-from handlers.interactions import Context, Interaction
-from handlers.listeners import ANYTHING, LISTENERS, Answer, Listener, Place, helped, listens
+from handlers.listeners import (
+    ANYTHING,
+    LISTENERS,
+    Answer,
+    Context,
+    Interaction,
+    Listener,
+    Place,
+    helped,
+    listens,
+)
 from handlers.testusers import answer_testusers
 
 # People's messages have no subtype or the file subtype; edits and deletions have others.

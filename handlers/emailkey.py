@@ -9,8 +9,7 @@ from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages import help as help_ui
 from bot.slack.messages.message import Message
-from handlers.interactions import Context
-from handlers.listeners import Place, command, helped, listens
+from handlers.listeners import Context, Place, command, helped, listens
 
 
 @command(EMAILKEY, lambda context: parse_emailkey(context.text))

@@ -1,6 +1,6 @@
 """`POST /slack/events`: passes requests signed by Slack to Bolt; all others get a 401.
 
-Bolt only finds the listener: signatures are verified here, and API calls use `bot.slack.client`.
+Bolt finds no listeners: its middleware, `answering.receive`, does (docs/decisions/0006).
 """
 
 import asyncio
@@ -8,10 +8,8 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Any, get_args
 from urllib.parse import parse_qsl
 
 import structlog
@@ -27,13 +25,11 @@ from bot.ops.clock import Clock
 from bot.ops.current_delivery import following
 from bot.ops.logs import bolt_logger
 from handlers.answering import receive
-from handlers.listeners import LISTENERS, Surface
+from handlers.listeners import LISTENERS, Body, read, surface_of
 
 log = structlog.get_logger(__name__)
 
 MOST_FIELDS = 100
-# The fields by which Bolt finds a listener; all must be strings.
-LOOKED_UP = ("command", "callback_id", "action_id", "response_url")
 COMMAND_FIELDS = frozenset({"command", "ssl_check"})
 BODY_SECONDS = 5.0
 # Like Slack's own verification: five minutes either way, so that adjusting a clock doesn't lock
@@ -45,15 +41,13 @@ LOG_SECONDS = 60.0
 _json = partial(json.loads, parse_constant=int)
 # Seconds since 1970. The length is limited: Python refuses to parse thousands of digits.
 TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
-EVERYTHING = re.compile(".*")
 
 
 class GatehouseApp(AsyncApp):
-    """A Bolt app that dispatches all requests, and measures how long acknowledgements take.
+    """A Bolt app whose middleware answers all requests, timing the acknowledgements.
 
-    It processes before it responds: `receive` only reads, acknowledges and starts a task
-    (docs/decisions/0006). Otherwise Bolt polls every 10 ms for the acknowledgement. It makes no API
-    calls: the token was checked at startup.
+    Bolt answers Slack's own checks, ignores the bot's own events, and runs Socket Mode. It makes no
+    API calls: the token was checked at startup.
     """
 
     def __init__(self, bot: Gatehouse) -> None:
@@ -70,7 +64,6 @@ class GatehouseApp(AsyncApp):
             name="gatehouse",
             client=bot.web,
             authorize=authorize,
-            process_before_response=True,
             attaching_function_token_enabled=False,
             # Bolt's loggers use this logger's level. Below ERROR, Bolt warns about tokens that it
             # should not use, and logs forged requests with their bodies.
@@ -80,8 +73,7 @@ class GatehouseApp(AsyncApp):
             signing_secret="verified by SlackEndpoint",  # noqa: S106 - not a secret
         )
         self._bot = bot
-        for surface in get_args(Surface):
-            getattr(self, surface)(EVERYTHING)(partial(receive, bot, surface))
+        self.use(partial(receive, bot))
         bot.metrics.expect_commands(
             {"slack.request", *(listener.name for listener in LISTENERS.values())}
         )
@@ -100,21 +92,10 @@ class GatehouseApp(AsyncApp):
 
 
 class SlackEndpoint:
-    """Passes signed requests to Bolt.
-
-    Args:
-        app: Bolt.
-        signing_secret: None in Socket Mode, where every request is refused.
-        metrics: Counts errors.
-        clock: Times the log.
-    """
+    """Passes signed requests to Bolt; without a signing secret (Socket Mode), refuses all."""
 
     def __init__(
-        self,
-        app: AsyncApp,
-        signing_secret: str | None,
-        metrics: Metrics,
-        clock: Clock,
+        self, app: AsyncApp, signing_secret: str | None, metrics: Metrics, clock: Clock
     ) -> None:
         self._app = app
         self._clock = clock
@@ -208,23 +189,13 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
         return None
 
 
-def _is_whole(payload: Mapping[str, Any]) -> bool:
-    """Return True if the payload has the fields that Bolt reads without checking."""
-    view, event, actions = payload.get("view", {}), payload.get("event", {}), payload.get("actions")
-    is_nested = isinstance(view, dict) and isinstance(event, dict)
-    if not is_nested or not isinstance(view.get("state"), dict | None):
+def _is_whole(payload: Body) -> bool:
+    """Return True if the payload has a type, and the name of what was done."""
+    surface, parts = surface_of(payload), (payload.get(name, {}) for name in ("view", "event"))
+    if not isinstance(payload.get("type"), str) or not all(
+        isinstance(part, dict) for part in parts
+    ):
         return False
-    action = actions[0] if isinstance(actions, list) and actions else None
-    form = view.get("callback_id") if isinstance(view.get("type"), str) else None
-    kind = payload.get("type")
-    name = {
-        "block_actions": action.get("action_id") if isinstance(action, dict) else None,
-        "view_submission": form,
-        "view_closed": form,
-        "block_suggestion": payload.get("action_id"),
-        "event_callback": event.get("type", "") if "event" in payload else None,
-        "shortcut": payload.get("callback_id"),
-        "message_action": payload.get("callback_id"),
-    }.get(str(kind), "")
-    looked_up = (kind, name, *(payload.get(field, "") for field in LOOKED_UP))
-    return all(isinstance(value, str) for value in looked_up)
+    if surface == "event":
+        return "event" in payload
+    return surface is None or bool(read(payload).name)

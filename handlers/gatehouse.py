@@ -9,8 +9,7 @@ from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.commands import GATEHOUSE
 from bot.slack.messages import help as help_ui
 from bot.slack.messages.message import Message
-from handlers.interactions import Context
-from handlers.listeners import command, helped
+from handlers.listeners import Context, command, helped
 
 
 @command(GATEHOUSE, lambda context: parse_gatehouse(context.text))

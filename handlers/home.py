@@ -6,8 +6,7 @@ from bot.testusers.asking import require_asking
 from bot.testusers.messages import forms
 from bot.testusers.messages.buttons import Prefilled
 from bot.testusers.parse.identities import mentioned_identities
-from handlers.interactions import Context
-from handlers.listeners import Place, listens
+from handlers.listeners import Context, Place, listens
 from handlers.orgs import answer_orgs
 from handlers.ratelimits import answer_ratelimits
 from handlers.testusers import answer_testusers

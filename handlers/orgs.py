@@ -12,8 +12,7 @@ from bot.services.calls import CallCause
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies
 from bot.slack.messages.message import Message
-from handlers.interactions import Context
-from handlers.listeners import Place, command, helped, listens
+from handlers.listeners import Context, Place, command, helped, listens
 
 
 @command(ORGS, lambda context: parse_orgs(context.text))

@@ -11,8 +11,7 @@ from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.slack.messages import block_kit, ids, replies
 from bot.slack.messages import help as help_ui
 from bot.slack.messages.message import Message
-from handlers.interactions import Context
-from handlers.listeners import Place, command, helped, listens
+from handlers.listeners import Context, Place, command, helped, listens
 
 
 @command(RATELIMITS, lambda context: parse_ratelimits(context.text))

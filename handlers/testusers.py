@@ -22,8 +22,7 @@ from bot.testusers.parse.change import ChangeRequest, reason_problem
 from bot.testusers.parse.command import Subcommand, TestusersRequest, as_command, parse_testusers
 from bot.testusers.parse.form import TypedForm, moment, odd_line, parse_form, with_line
 from bot.testusers.rendering import answer_to, card_link
-from handlers.interactions import Context
-from handlers.listeners import Place, command, helped, listens
+from handlers.listeners import Context, Place, command, helped, listens
 
 Show = Callable[[Context, pages.FlowPage], Awaitable[Message]]
 ACTS = {

@@ -13,8 +13,7 @@ from bot.ops.current_delivery import current_digest
 from bot.permissions import ACTING, Permission
 from bot.slack.messages.message import Message
 from handlers import answering
-from handlers.interactions import read
-from handlers.listeners import Place, command, listens
+from handlers.listeners import Place, command, listens, read
 from tests.support.entries import payload_of
 from tests.support.entry_points import EntryPoint
 from tests.support.listening import CHANNEL, USER, AnythingTyped, seen, shown_button

@@ -25,8 +25,7 @@ from bot.slack.replies import Replies
 from bot.slack.rules import Pace
 from bot.tasks import Tasks
 from handlers.endpoint import GatehouseApp, SlackEndpoint
-from handlers.interactions import Context
-from handlers.listeners import LISTENERS, Answer, command, listens
+from handlers.listeners import LISTENERS, Answer, Context, command, listens
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.http import InstantClock
 
