@@ -1,5 +1,5 @@
-# Gatehouse in a container: a virtual environment is built in one stage and copied into another,
-# so that neither pip nor a compiler is in what runs. BASE is any Debian; it needs no Python.
+# One stage builds a virtual environment, and another copies it, so the image contains neither pip nor
+# a compiler. BASE can be any Debian image. It doesn't need Python.
 ARG BASE=debian:12-slim
 
 FROM ${BASE} AS base
@@ -11,7 +11,7 @@ FROM base AS build
 RUN apt-get update && apt-get install -y --no-install-recommends python3-venv
 WORKDIR /build
 RUN python3 -m venv /opt/gatehouse
-# First what seldom changes, from the lock, with its hashes.
+# Install the locked dependencies first, because they change less often than the code.
 COPY requirements.txt requirements-build.txt ./
 RUN /opt/gatehouse/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements.txt
 COPY pyproject.toml README.md LICENSE ./
@@ -26,19 +26,19 @@ RUN /opt/gatehouse/bin/pip install --no-cache-dir --require-hashes -r requiremen
 
 FROM base
 COPY --from=build /opt/gatehouse /opt/gatehouse
-# The only folder that is written to: the default SQLite database, gatehouse.db.
+# The bot writes only to this folder. It contains the default SQLite database, gatehouse.db.
 RUN install -d -o 65532 -g 65532 -m 0700 /data
 USER 65532:65532
 WORKDIR /data
 VOLUME /data
-# Slack's library asks for a home, which this user has not otherwise.
+# Slack's library needs a home folder.
 ENV HOME=/data \
     PATH=/opt/gatehouse/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 EXPOSE 3000
 STOPSIGNAL SIGTERM
-# 0.0.0.0 and :: are also addresses of this machine to call.
+# The check also works if HOST is 0.0.0.0 or ::, because both reach this machine.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
     CMD ["python3", "-c", "import http.client as h, os; c = h.HTTPConnection(os.environ.get('HOST') or '0.0.0.0', int(os.environ.get('PORT') or 3000), timeout=4); c.request('GET', '/healthz'); exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["gatehouse"]

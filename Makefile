@@ -1,4 +1,4 @@
-# Every command a developer types. `make help` lists them.
+# Commands for developers. `make help` lists them.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,7 +14,7 @@ SEEDS ?= 20
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-setup: $(STAMP) ## make .venv with the locked dependencies
+setup: $(STAMP) ## create .venv with the locked dependencies
 
 $(STAMP): requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Gatehouse needs Python 3.11 or newer; set PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -26,55 +26,55 @@ $(STAMP): requirements-dev.txt
 run: setup ## open the sandbox: the real bot in a browser (PORT=8800 for another port)
 	@$(BIN)/python -m sandbox --port $(PORT)
 
-test: setup ## run every test
+test: setup ## run all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-check: setup lint types simulate test ## format, lint, types, twenty simulated days and tests: what CI runs
+check: setup lint types simulate test ## run the linters, the type checker, twenty simulated days, and all tests (as CI does)
 
-lint: setup ## ruff and the import contracts
+lint: setup ## run ruff and check the import rules
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/lint-imports
 
-types: setup ## mypy --strict
+types: setup ## run mypy --strict
 	$(BIN)/mypy
 
 format: setup ## format the code
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix-only $(SOURCES)
 
-bench: setup ## measure side by side with the alternatives (ONLY=guard for one)
+bench: setup ## compare Gatehouse with other programs (ONLY=guard for one benchmark)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-bench.txt
 	$(BIN)/python -m bench $(ONLY)
 
-faults: setup ## the fault drills, as a table
+faults: setup ## run the fault drills and print a table
 	$(BIN)/python -m tests.faults
 
-simulate: setup ## days of the whole bot in virtual time (SEEDS=100, or SEED=4711 for one)
+simulate: setup ## simulate days of the bot (SEEDS=100 for more days, SEED=4711 for one)
 	$(BIN)/python -m tests.simulation.days $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
-load: setup ## 200 commands a second for a minute
+load: setup ## send 200 commands a second for a minute
 	$(BIN)/python -m tests.load
 
-soak: setup ## ten minutes of mixed work with kills
+soak: setup ## run mixed work for ten minutes while processes are killed
 	$(BIN)/python -m tests.soak
 
 image-test: setup ## build the container image and run it (root, buildah, mmdebstrap)
 	$(BIN)/python -m tests.deploy.image
 
-release-check: setup check image-test ## what a release needs: version, changelog, wheel, image, docs
+release-check: setup check image-test ## check that a release is complete
 	$(BIN)/python -m tests.deploy.release
 
-screenshots: setup ## make the pictures of the README
+screenshots: setup ## take the pictures for the README
 	$(BIN)/python -m tests.browser.screenshots
 
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header
-lock: setup ## resolve the dependencies anew: hashes, and no index host
+lock: setup ## resolve the dependencies again and lock them with hashes
 	$(LOCK) --upgrade -o requirements.txt
 	$(LOCK) --upgrade --group dev -c requirements.txt -o requirements-dev.txt
 	$(LOCK) --group bench -c requirements-dev.txt -o requirements-bench.txt
 	echo setuptools | $(subst pyproject.toml,-,$(LOCK)) --upgrade -o requirements-build.txt
 
-clean: ## remove what setup made
+clean: ## remove everything that setup created
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
