@@ -1,18 +1,24 @@
 """Checks a requested change against the current list, stores it, and asks the approvers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
 
-from bot.approvals.parse import spell_duration
-from bot.approvals.rules import State, duration_problem
+from bot.approvals.parse import spell_duration, zone_of
+from bot.approvals.rules import (
+    RULE_NAME,
+    ApprovedByRule,
+    State,
+    duration_problem,
+    is_automatic,
+    rule_id,
+)
 from bot.errors import Conflict, NotFound
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
-from bot.store.audit_entry import AuditEntry
+from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
-from bot.testusers.deciding import approved_by_rule
 from bot.testusers.flows import Parts, who
 from bot.testusers.messages.buttons import Prefilled
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
@@ -20,6 +26,7 @@ from bot.testusers.parse.change import ChangeRequest, misuse, term_of
 from bot.testusers.presets import saved_presets, unknown_preset
 from bot.testusers.rules.applying import inverse_of
 from bot.testusers.rules.changes import (
+    NO_CHANGE,
     Change,
     Effect,
     Flow,
@@ -27,8 +34,10 @@ from bot.testusers.rules.changes import (
     effect_of,
     identities_problem,
 )
-from bot.testusers.rules.requests import Grant, Request, RequestedChange
+from bot.testusers.rules.requests import Grant, Request, RequestedChange, Who
+from bot.testusers.rules.review import TAKES_AWAY, effects
 from bot.testusers.transitions import (
+    apply_transition,
     first_look,
     is_in_doubt,
     put_apply_job,
@@ -38,7 +47,6 @@ from bot.testusers.transitions import (
 )
 
 MOST_PENDING = 20
-_DONE = frozenset({State.APPLIED, State.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +64,6 @@ class Asked:
     age: timedelta = timedelta()
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The state of a flow when a request is made."""
-
-    change_id: int
-    grants: Mapping[str, Grant]
-    listed: tuple[str, ...]
-
-    def requested(self, effect: Effect) -> RequestedChange:
-        """Return the change as it is stored in a request, with the current ends of access."""
-        ends = store.timed(self.grants)
-        current = {identity: ends[identity] for identity in effect.end_changes if identity in ends}
-        return RequestedChange(
-            effect.change, self.listed, self.change_id, effect.end_changes, current_ends=current
-        )
-
-
 async def require_asking(
     bot: Parts, person: Person, permission: Permission = Permission.REQUEST
 ) -> None:
@@ -82,40 +73,43 @@ async def require_asking(
 
 
 async def ask(
-    bot: Parts,
-    person: Person,
-    requested: ChangeRequest,
-    *,
-    anyway: bool = True,
+    bot: Parts, person: Person, requested: ChangeRequest, *, anyway: bool = True
 ) -> Asked:
     """Make a request from a command or form, or apply it immediately if it says `now`.
 
-    Args:
-        bot: The parts of the bot.
-        person: The requester.
-        requested: The requested change.
-        anyway: Make the request even if an open one asks for the same change.
+    Unless `anyway`, no request is made if an open one asks for the same change.
     """
-    permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
-    await require_asking(bot, person, permission)
-    flow = bot.flows.named(requested.flow)
-    now = await bot.database.now()
+    await require_asking(bot, person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
+    flow, now = bot.flows.named(requested.flow), await bot.database.now()
     term = term_of(person.time_zone, requested, now)
-    identities = await _identities(bot, requested)
-    snapshot = await _snapshot(bot, flow)
-    effect = _effect(requested, identities, snapshot, term.starts_at)
-    if effect.change.is_empty:
+    typed = await _identities(bot, requested)
+    unchanged, ends = await _read(bot, flow)
+    spellings = Spellings(unchanged.seen)
+    meant = spellings.meant(typed)
+    if meant != typed and (problem := identities_problem(meant)):
+        raise misuse(requested.kind, problem, has_right_form=True)
+    is_addition = requested.kind == "add"
+    change = Change(meant) if is_addition else Change(removals=meant)
+    over = {person for person, end in ends.items() if term.starts_at and end <= term.starts_at}
+    timed = change.additions if requested.duration_seconds or requested.until else ()
+    effect = replace(
+        effect_of(change, {*unchanged.seen} - over, ends, timed=timed),
+        respelled=tuple(identity for identity in meant if identity not in typed),
+        kept=tuple(identity for identity in spellings.others(typed) if identity not in meant),
+    )
+    change = effect.change
+    if change.is_empty:
         return Asked(flow, effect, None)
-    too_long = _too_long(bot, flow, term.seconds(requested, now))
-    if effect.change.additions and too_long:
+    too_long = _too_long(bot, flow, term.seconds(requested, now)) if is_addition else None
+    if too_long:
         raise misuse("add", too_long)
     stored = replace(
-        snapshot.requested(effect),
+        _changed(unchanged, effect, ends),
         duration_seconds=requested.duration_seconds,
         reason=requested.reason,
         without_approval=requested.now,
         starts_at=term.starts_at,
-        ends=dict.fromkeys(effect.change.additions, term.ends_at) if term.ends_at else {},
+        ends=dict.fromkeys(change.additions, term.ends_at) if term.ends_at else {},
     )
     if not (anyway or requested.now):
         async with bot.database.read_only() as tx:
@@ -127,60 +121,47 @@ async def ask(
 
 
 async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
-    """Make a request that undoes an earlier one.
-
-    While the undo request is open, the same person gets the same request again.
-    """
+    """Make a request that undoes what an earlier one has changed, as far as it still stands."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.read_only() as tx:
         now, undone = await tx.now(), await store.load_request(tx, request_id)
         if undone is None:
             raise NotFound("That request no longer exists.")
         waiting = await store.waiting_requests(tx, undone.flow.key)
-    done, flow, by = undone.took_effect, undone.flow, undone.progress.undone_by
-    if undone.state not in _DONE or done is None:
+    done, flow = undone.took_effect, undone.flow
+    if done is None or undone.state not in {State.APPLIED, State.FAILED}:
         raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
-    if by is not None:
-        return _undo_before(person, [request for request in waiting if request.id == by])
+    if undone.progress.undone_by:
+        raise Conflict("An undo of this has already been requested.")
     if undone.is_over and not done.change.removals:
         raise Conflict("This access has ended or was changed since, so there's nothing to undo.")
-    snapshot = await _snapshot(bot, flow, is_typed=False)
-    spellings = Spellings(snapshot.listed)
+    unchanged, grant_ends = await _read(bot, flow, is_typed=False)
+    spellings, listed = Spellings(unchanged.seen), {*unchanged.seen}
     people = (*done.change.identities, *done.already.identities)
     done = done.respelled({identity: spellings.respelled(identity) for identity in people})
-    wanted, ends = inverse_of(done, set(snapshot.listed), now)
-    timed = store.timed(snapshot.grants)
-    effect = effect_of(wanted, set(snapshot.listed), timed, timed=ends.keys())
-    if effect.change.is_empty:
+    wanted, ends = inverse_of(done, listed, now)
+    effect = effect_of(wanted, listed, grant_ends, timed=ends.keys())
+    change = effect.change
+    if change.is_empty:
         return Asked(flow, effect, None)
-    for other in waiting if effect.change.removals else ():
-        if other.requested.change == effect.change:
-            change = change_in_plain(other)
+    for other in waiting:
+        if change.removals and other.requested.change == change:
+            asked = change_in_plain(other)
             raise Conflict(
-                f"{other.requester.name} has already asked to {change}. That request is still open."
+                f"{other.requester.name} has already asked to {asked}. That request is still open."
             )
-    for identity in effect.change.additions:
-        end = ends.get(identity)
+    restored = {identity: ends[identity] for identity in change.additions if identity in ends}
+    for identity in change.additions:
+        end = restored.get(identity)
         if problem := _too_long(bot, flow, (end - now).total_seconds() if end else None):
             raise Conflict(f"This can't be undone with a button. {problem}")
     stored = replace(
-        snapshot.requested(effect),
-        ends={
-            identity: end for identity, end in ends.items() if identity in effect.change.additions
-        },
+        _changed(unchanged, effect, grant_ends),
+        ends=restored,
         undo_of=undone.id,
         reason=f"Undoes {undone.requester.name}'s request",
     )
     return Asked(flow, effect, await _open(bot, person, flow, stored, undone=undone))
-
-
-def _undo_before(person: Person, waiting: Sequence[Request]) -> Asked:
-    for earlier in waiting:
-        if earlier.requester.slack_user_id == person.slack_user_id:
-            requested = earlier.requested
-            effect = Effect(requested.change, Change(), requested.end_changes)
-            return Asked(earlier.flow, effect, earlier)
-    raise Conflict("Someone has already asked to undo this.")
 
 
 def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
@@ -218,34 +199,27 @@ async def _identities(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
     return identities
 
 
-async def _snapshot(bot: Parts, flow: Flow, *, is_typed: bool = True) -> Snapshot:
-    """Read the bot's own changes before the list, so that they never look like external changes."""
+async def _read(
+    bot: Parts, flow: Flow, *, is_typed: bool = True
+) -> tuple[RequestedChange, Mapping[str, datetime]]:
+    """Return an empty change of the current list, and the ends of the flow's grants.
+
+    The bot's own changes are read before the list, so that they never look like external changes.
+    """
     async with bot.database.read_only() as tx:
         change_id = await store.latest_change_id(tx, flow.key)
-        granted = await store.grants_of_flow(tx, flow.key)
+        ends = store.timed(await store.grants_of_flow(tx, flow.key))
     listed = await bot.flows.read(flow, is_typed=is_typed)
-    return Snapshot(change_id, granted, tuple(listed))
+    return RequestedChange(NO_CHANGE, tuple(listed), change_id), ends
 
 
-def _effect(
-    requested: ChangeRequest,
-    typed: tuple[str, ...],
-    snapshot: Snapshot,
-    starts_at: datetime | None,
-) -> Effect:
-    """Return the change's effect on the list when it starts, with identities spelled as listed."""
-    spellings = Spellings(snapshot.listed)
-    meant, others = spellings.meant(typed), spellings.others(typed)
-    if meant != typed and (problem := identities_problem(meant)):
-        raise misuse(requested.kind, problem, has_right_form=True)
-    change = Change(meant) if requested.kind == "add" else Change(removals=meant)
-    timed = change.additions if requested.duration_seconds or requested.until else ()
-    ends = store.timed(snapshot.grants)
-    over = {identity for identity, end in ends.items() if starts_at and end <= starts_at}
-    effect = effect_of(change, set(snapshot.listed) - over, ends, timed=timed)
-    respelled = tuple(identity for identity in meant if identity not in typed)
-    kept = tuple(identity for identity in others if identity not in meant)
-    return replace(effect, respelled=respelled, kept=kept)
+def _changed(
+    unchanged: RequestedChange, effect: Effect, ends: Mapping[str, datetime]
+) -> RequestedChange:
+    current = {identity: ends[identity] for identity in effect.end_changes if identity in ends}
+    return replace(
+        unchanged, change=effect.change, end_changes=effect.end_changes, current_ends=current
+    )
 
 
 async def _open(
@@ -269,7 +243,7 @@ async def _open(
         await bot.audit.append(tx, _entry(request))
         if undone is not None:
             await write_card(tx, undone.id)
-        if approved := await approved_by_rule(bot, tx, person, request):
+        if approved := await _approved_by_rule(bot, tx, person, request):
             return approved
         if requested.without_approval:
             await put_apply_job(tx, flow.key)
@@ -302,6 +276,41 @@ async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> Non
         )
     progress = replace(stored.progress, undone_by=request_id)
     await store.save_request(tx, replace(stored, progress=progress))
+
+
+async def _approved_by_rule(
+    bot: Parts, tx: Transaction, person: Person, request: Request
+) -> Request | None:
+    """Return the new request as approved, if the flow's policy approves it automatically.
+
+    The caller has locked the audit log, so two simultaneous requests count each other.
+    """
+    policy, requested = bot.people.policy.of_flow(request.flow.sid), request.requested
+    if policy.auto is None or request.state is not State.PENDING or requested.starts_at:
+        return None
+    now, counted_as = request.created_at, rule_id(policy, request.flow.key)
+    zone = zone_of(person.time_zone) or UTC
+    midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    used = await store.count_by_rule(tx, person.slack_user_id, counted_as, midnight)
+    ends = [requested.end_of(identity, now) for identity in requested.change.additions]
+    by_person = effects(requested, requested.change, now)
+    if not is_automatic(
+        policy,
+        used,
+        {person.slack_user_id, *person.groups},
+        [(end - now).total_seconds() if end else None for end in ends],
+        takes_away=not TAKES_AWAY.isdisjoint(by_person.values()),
+    ):
+        return None
+    rule = ApprovedByRule(
+        policy.sources["auto"], policy.auto.longest_seconds, used + 1, policy.auto.a_day
+    )
+    progress = replace(request.progress, rule=rule, delivery_id=delivery_id())
+    approved = request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now, progress)
+    detail = {"flow": request.flow.sid, **asdict(rule)}
+    entry = AuditEntry(BOT, "request.approved_by_rule", request.id, detail)
+    await apply_transition(tx, bot.audit, request, approved, entry)
+    return approved
 
 
 def _entry(request: Request) -> AuditEntry:

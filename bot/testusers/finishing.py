@@ -14,14 +14,12 @@ from bot.store.audit import AuditStore
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
-from bot.testusers.flows import THE_BOT
 from bot.testusers.rules.applying import Ending, ListChangePlan, Step, is_true
 from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, apply_change, difference
 from bot.testusers.rules.requests import Done, Ended, Grant, Request
-from bot.testusers.rules.review import Review, reconsidered
+from bot.testusers.rules.review import Review
 from bot.testusers.transitions import (
-    apply_transition,
-    asked_again_entry,
+    ask_again,
     put_timer,
     put_timers_of,
     tell_requester,
@@ -46,7 +44,7 @@ class ChangeSet:
         self._requests: dict[str, Request] = {}
         self._changes: list[tuple[Change, Sequence[str], Sequence[str]]] = []
         self._entries: list[AuditEntry] = []
-        self._asking: list[tuple[Request, Request]] = []
+        self._asking: list[tuple[Request, Review, float]] = []
         self._decided: dict[str, None] = {}
         self._over: dict[str, list[str]] = {}
         self._touched: set[str] = set()
@@ -70,8 +68,8 @@ class ChangeSet:
         tx = self._tx
         for request in self._requests.values():
             await store.save_request(tx, request)
-        for old, new in self._asking:
-            await apply_transition(tx, audit, old, new, asked_again_entry(BOT, new))
+        for request, review, hours in self._asking:
+            await ask_again(tx, audit, request, review, hours)
         for change in self._changes:
             await store.record_change(tx, self._flow.key, *change)
         for entry in self._entries:
@@ -140,8 +138,8 @@ class ChangeSet:
         """Ask for a new decision, because the request's effect differs from its card."""
         request = await self._request(request_id)
         if request is not None and request.state is State.APPLYING:
-            again = reconsidered(request, review, self._at, request_hours, THE_BOT)
-            self._asking.append((request, again))
+            self._requests.pop(request_id, None)
+            self._asking.append((request, review, request_hours))
 
     async def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
         """Record a failed attempt: schedule the next one, or mark the request as failed."""

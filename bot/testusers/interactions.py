@@ -24,7 +24,7 @@ from bot.store.job_loop import Again, Lease, Outcome
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers.asking import undo
-from bot.testusers.deciding import Click, decide
+from bot.testusers.deciding import decide
 from bot.testusers.flows import Parts
 from bot.testusers.messages import notes, pages
 from bot.testusers.reading import pending
@@ -112,7 +112,7 @@ class StoredInteractions:
     async def _follow(self, interaction: StoredInteraction, job: Job) -> Outcome:
         name, to = f"testusers.{interaction.act}", interaction.slack_user_id
         try:
-            message, outcome = await self._process(interaction, job.key), "ok"
+            message, outcome = await self._process(interaction), "ok"
         except DatabaseUnavailable:
             if job.key not in self._said_later:
                 self._said_later[job.key] = True
@@ -175,13 +175,11 @@ class StoredInteractions:
     async def _soon(self, seconds: float) -> datetime:
         return await self._bot.database.now() + timedelta(seconds=seconds)
 
-    async def _process(self, interaction: StoredInteraction, key: str) -> Message:
+    async def _process(self, interaction: StoredInteraction) -> Message:
         bot, request_id = self._bot, interaction.request_id
         person = await bot.people.find(interaction.slack_user_id, interaction.team_ids)
         if interaction.act is Act.UNDO:
             return await answer_to(bot, await undo(bot, person, request_id))
-        click = Click(key, interaction.clicked_at)
-        decided = await decide(
-            bot, person, interaction.act, request_id, interaction.denial_reason, click
-        )
+        act, reason, at = interaction.act, interaction.denial_reason, interaction.clicked_at
+        decided = await decide(bot, person, act, request_id, reason, at)
         return notes.decided(decided.act, decided.reason, decided.request, decided.needed)

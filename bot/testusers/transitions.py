@@ -43,12 +43,6 @@ def expired_entry(expired: Request) -> AuditEntry:
     return AuditEntry(BOT, "request.expired", expired.id, {"is_over": is_over})
 
 
-def asked_again_entry(actor: str, request: Request) -> AuditEntry:
-    """Return the audit log entry for a request that asks again, with the reason."""
-    detail = {"flow": request.flow.sid, "news": request.progress.news}
-    return AuditEntry(actor, "request.asked_again", request.id, detail)
-
-
 async def is_in_doubt(tx: Transaction, request: Request) -> bool:
     """Return True while it is unknown whether a POST for the request arrived."""
     post = await store.post_of(tx, request.flow.key)
@@ -175,6 +169,24 @@ async def apply_transition(
     return True
 
 
+async def ask_again(
+    tx: Transaction,
+    audit: AuditStore,
+    request: Request,
+    review: Review,
+    request_hours: float,
+    actor: str = BOT,
+) -> Request:
+    """Ask for a new decision on the current effect; the request expires if nothing is left."""
+    moved = reconsidered(request, review, await tx.now(), request_hours, THE_BOT)
+    detail = {"flow": request.flow.sid, "news": moved.progress.news}
+    entry = AuditEntry(actor, "request.asked_again", request.id, detail)
+    if moved.state is State.EXPIRED:
+        entry = expired_entry(moved)
+    await apply_transition(tx, audit, request, moved, entry)
+    return moved
+
+
 async def _follow(tx: Transaction, old: Request, new: Request) -> None:
     if not {State.PENDING, State.SCHEDULED}.isdisjoint({old.state, new.state}):
         await write_related_cards(tx, new)
@@ -288,7 +300,11 @@ async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
             # Changed settings only matter once somebody acts on the card.
             review = await review_of(bot, tx, request, reads_settings=False)
             if not review.request.requested.is_shown_as(request.requested):
-                await _reconsider(bot, tx, request, review, now)
+                if review.news or review.is_over:
+                    await ask_again(tx, bot.audit, request, review, bot.settings.request_hours)
+                else:
+                    await store.save_request(tx, review.request)
+                    await write_card(tx, request.id)
                 return now
         is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
         ring = next_ring(bot, request, is_posted=is_posted)
@@ -302,21 +318,6 @@ async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
         return min(times, default=None)
 
 
-async def _reconsider(
-    bot: Parts, tx: Transaction, request: Request, review: Review, now: datetime
-) -> None:
-    moved = reconsidered(request, review, now, bot.settings.request_hours, THE_BOT)
-    if moved.state is State.EXPIRED:
-        entry = expired_entry(moved)
-    elif review.news:
-        entry = asked_again_entry(BOT, moved)
-    else:
-        await store.save_request(tx, moved)
-        await write_card(tx, request.id)
-        return
-    await apply_transition(tx, bot.audit, request, moved, entry)
-
-
 async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
     if name == "expire":
         expired = request.moved(State.EXPIRED, THE_BOT, now, request.progress)
@@ -324,7 +325,7 @@ async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: d
     elif name == "start":
         review = await review_of(bot, tx, request)
         if review.news:
-            await _reconsider(bot, tx, request, review, now)
+            await ask_again(tx, bot.audit, request, review, bot.settings.request_hours)
             return
         started = replace(request, state=State.APPLYING)
         entry = AuditEntry(BOT, "request.started", request.id, {"flow": request.flow.sid})

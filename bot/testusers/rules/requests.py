@@ -22,11 +22,10 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An approval, its time, and the id of the stored click."""
+    """An approval and its time."""
 
     who: Who
     at: datetime
-    click_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +166,10 @@ class Progress:
     rung: tuple[str, ...] = ()
     rule: ApprovedByRule | None = None
     announced_until: datetime | None = None
+
+    def cleared(self) -> "Progress":
+        """Return the progress without failed attempts."""
+        return replace(self, tries=0, retry_at=None, failure="", is_unsure=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,17 +60,11 @@ def reconsidered(
     """
     if review.is_over:
         return request.moved(State.EXPIRED, bot, at, request.progress)
-    if not review.news:
-        return review.request
     is_waiting = request.state is State.PENDING
     progress = replace(
-        request.progress,
+        request.progress.cleared(),
         news=review.news,
         approvals=request.progress.approvals if review.keeps_approvals else (),
-        tries=0,
-        retry_at=None,
-        failure="",
-        is_unsure=False,
         rule=None,
     )
     return replace(
