@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, bindparam, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, delete, exists, func, select, update
 
 from bot.approvals.rules import OVER, State
 from bot.store.engine import Transaction, remove_some, upsert
@@ -22,39 +22,15 @@ from bot.testusers.rules.requests import (
     Who,
 )
 
+OwnGrant = tuple[Flow, Grant]
+UNDER_WAY = (State.PENDING, State.SCHEDULED, State.APPLYING)
+DECIDED = (*OVER, State.FAILED)
 _REQUESTED_CHANGE = TypeAdapter(RequestedChange)
 _PROGRESS = TypeAdapter(Progress)
-UNDER_WAY = (State.PENDING.value, State.SCHEDULED.value, State.APPLYING.value)
-DECIDED = (*map(str, OVER), State.FAILED.value)
-
-
-# Made once: building a statement takes longer than executing it.
-_BY_ID = select(requests).where(requests.c.id == bindparam("its_id"))
-_LOCKED = _BY_ID.with_for_update()
-_REPLACE = update(requests).where(
-    requests.c.id == bindparam("its_id"), requests.c.version == bindparam("its_version")
-)
-_APPLYING = (
-    select(requests)
-    .where(requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow"))
-    .order_by(requests.c.decided_at, requests.c.created_at, requests.c.id)
-)
-_PENDING = (
-    select(requests)
-    .where(requests.c.state == State.PENDING)
-    .order_by(requests.c.created_at, requests.c.id)
-    .limit(bindparam("most"))
-    .offset(bindparam("first"))
-)
-_REQUESTS_OF = (
-    select(requests)
-    .where(
-        requests.c.requester_id == bindparam("its_requester"),
-        requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= bindparam("since")),
-    )
-    .order_by(requests.c.created_at.desc(), requests.c.id)
-    .limit(bindparam("most"))
-)
+_GRANT = TypeAdapter(Grant)
+_POST = TypeAdapter(Post)
+_OLDEST = (requests.c.created_at, requests.c.id)
+_NEWEST = (requests.c.created_at.desc(), requests.c.id)
 
 
 async def add_request(tx: Transaction, request: Request) -> None:
@@ -68,37 +44,34 @@ async def save_request(tx: Transaction, request: Request) -> bool:
     If several writers have read the same version, only one wins.
     """
     next_version = replace(request, version=request.version + 1)
-    values = _row_of(next_version)
-    unchanged = {"its_id": request.id, "its_version": request.version}
-    result = await tx.connection.execute(_REPLACE, {**values, **unchanged})
+    is_unchanged = (requests.c.id == request.id) & (requests.c.version == request.version)
+    query = update(requests).where(is_unchanged).values(_row_of(next_version))
+    result = await tx.connection.execute(query)
     return bool(result.rowcount == 1)
 
 
 async def load_request(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
     """Return the request; with `lock`, nobody else can change it until this transaction ends."""
-    row = (await tx.connection.execute(_LOCKED if lock else _BY_ID, {"its_id": request_id})).first()
+    query = select(requests).where(requests.c.id == request_id)
+    row = (await tx.connection.execute(query.with_for_update() if lock else query)).first()
     return None if row is None else _request(row)
 
 
 async def applying_requests(tx: Transaction, flow_key: str) -> list[Request]:
     """Return a flow's approved requests that are not applied yet, oldest decision first."""
-    return await _requests(tx, _APPLYING, its_flow=flow_key)
+    where = (requests.c.state == State.APPLYING, requests.c.flow_key == flow_key)
+    return await _requests(tx, *where, order=(requests.c.decided_at, *_OLDEST))
 
 
 async def pending_requests(tx: Transaction, *, limit: int, offset: int = 0) -> list[Request]:
     """Return the requests that wait for a decision, oldest first."""
-    return await _requests(tx, _PENDING, most=limit, first=offset)
+    return await _requests(tx, requests.c.state == State.PENDING, limit=limit, offset=offset)
 
 
 async def waiting_requests(tx: Transaction, flow_key: str) -> list[Request]:
     """Return a flow's requests that wait for a decision or for their start, oldest first."""
-    states = (State.PENDING.value, State.SCHEDULED.value)
-    query = (
-        select(requests)
-        .where(requests.c.flow_key == flow_key, requests.c.state.in_(states))
-        .order_by(requests.c.created_at, requests.c.id)
-    )
-    return await _requests(tx, query)
+    is_waiting = requests.c.state.in_((State.PENDING, State.SCHEDULED))
+    return await _requests(tx, requests.c.flow_key == flow_key, is_waiting)
 
 
 async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
@@ -113,27 +86,24 @@ async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
 
 async def scheduled_requests(tx: Transaction, flow_key: str = "") -> list[Request]:
     """Return approved requests that start later, for one flow or all, the next start first."""
-    query = select(requests).where(requests.c.state == State.SCHEDULED)
-    if flow_key:
-        query = query.where(requests.c.flow_key == flow_key)
-    found = await _requests(tx, query)
-    return sorted(
-        found, key=lambda request: (request.requested.starts_at or request.created_at, request.id)
-    )
+    of_flow = [requests.c.flow_key == flow_key] if flow_key else []
+    found = await _requests(tx, requests.c.state == State.SCHEDULED, *of_flow)
+    return sorted(found, key=lambda request: request.requested.starts_at or request.created_at)
 
 
 async def requests_of(
     tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
 ) -> list[Request]:
     """Return a person's requests that are open or were decided recently, newest first."""
-    parameters = {"its_requester": slack_user_id, "since": decided_since, "most": limit}
-    return await _requests(tx, _REQUESTS_OF, **parameters)
+    is_recent = requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= decided_since)
+    where = (requests.c.requester_id == slack_user_id, is_recent)
+    return await _requests(tx, *where, order=_NEWEST, limit=limit)
 
 
 async def request_ids_in(tx: Transaction, states: Collection[State]) -> list[str]:
     """Return the ids of the requests in these states, oldest first."""
-    query = select(requests.c.id).where(requests.c.state.in_([state.value for state in states]))
-    return list(await tx.connection.scalars(query.order_by(requests.c.created_at, requests.c.id)))
+    query = select(requests.c.id).where(requests.c.state.in_(states)).order_by(*_OLDEST)
+    return list(await tx.connection.scalars(query))
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
@@ -159,18 +129,16 @@ async def requests_of_flow(
     tx: Transaction, flow_key: str, *, limit: int, offset: int = 0
 ) -> tuple[list[Request], int]:
     """Return a page of a flow's requests, newest first, and their total number."""
-    of_this_flow = requests.c.flow_key == flow_key
-    query = (
-        select(requests)
-        .where(of_this_flow)
-        .order_by(requests.c.created_at.desc(), requests.c.id)
-        .limit(limit)
-        .offset(offset)
-    )
-    total = await tx.connection.scalar(
-        select(func.count()).where(of_this_flow).select_from(requests)
-    )
-    return await _requests(tx, query), int(total or 0)
+    of_flow = requests.c.flow_key == flow_key
+    total = await tx.connection.scalar(select(func.count()).where(of_flow).select_from(requests))
+    found = await _requests(tx, of_flow, order=_NEWEST, limit=limit, offset=offset)
+    return found, int(total or 0)
+
+
+async def flow_of(tx: Transaction, flow_key: str) -> Flow:
+    """Return the flow with this key, as its latest request spells it."""
+    found = await _requests(tx, requests.c.flow_key == flow_key, order=_NEWEST, limit=1)
+    return found[0].flow if found else Flow(flow_key)
 
 
 async def forget_requests(tx: Transaction, before: datetime) -> int:
@@ -188,8 +156,15 @@ async def forget_requests(tx: Transaction, before: datetime) -> int:
     return await remove_some(tx, requests, over)
 
 
-async def _requests(tx: Transaction, query: Select[Any], **parameters: object) -> list[Request]:
-    return [_request(row) for row in await tx.connection.execute(query, parameters)]
+async def _requests(
+    tx: Transaction,
+    *where: ColumnElement[bool],
+    order: Sequence[ColumnElement[Any]] = _OLDEST,
+    limit: int | None = None,
+    offset: int | None = None,
+) -> list[Request]:
+    query = select(requests).where(*where).order_by(*order).limit(limit).offset(offset)
+    return [_request(row) for row in await tx.connection.execute(query)]
 
 
 def _row_of(request: Request) -> dict[str, Any]:
@@ -233,38 +208,9 @@ def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
     )
 
 
-OwnGrant = tuple[Flow, Grant]
-_WHO = TypeAdapter(Who)
-_WHOS = TypeAdapter(tuple[Who, ...])
-
-
-# Made once: building a statement takes longer than executing it.
-_GRANTS_OF_FLOW = select(grants).where(grants.c.flow_key == bindparam("its_flow"))
-_DUE = _GRANTS_OF_FLOW.where(grants.c.ends_at <= bindparam("now")).order_by(
-    grants.c.ends_at, grants.c.identity
-)
-_GRANTS_OF = (
-    select(grants, requests.c.flow_alias)
-    .join(requests, requests.c.id == grants.c.request_id)
-    .where(requests.c.requester_id == bindparam("its_requester"))
-    .order_by(grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
-    .limit(bindparam("most"))
-)
-_TIMED_GRANTS_OF = _GRANTS_OF.where(grants.c.ends_at.is_not(None))
-
-
 async def put_grant(tx: Transaction, flow: Flow, grant: Grant) -> None:
     """Store the grant, replacing the person's earlier grant."""
-    stored = {
-        "flow_key": flow.key,
-        "identity": grant.identity,
-        "flow_sid": flow.sid,
-        "request_id": grant.request_id,
-        "granted_by": _WHO.dump_python(grant.granted_by, mode="json"),
-        "approved_by": _WHOS.dump_python(grant.approved_by, mode="json"),
-        "granted_at": grant.granted_at,
-        "ends_at": grant.ends_at,
-    }
+    stored = {"flow_key": flow.key, "flow_sid": flow.sid, **_GRANT.dump_python(grant)}
     await upsert(tx, grants, stored)
 
 
@@ -276,21 +222,21 @@ async def drop_grant(tx: Transaction, flow_key: str, identity: str) -> None:
 
 async def grants_of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
     """Return a flow's grants by identity."""
-    return {
-        grant.identity: grant for grant in await _grants(tx, _GRANTS_OF_FLOW, its_flow=flow_key)
-    }
+    found = await _grants(tx, grants.c.flow_key == flow_key)
+    return {grant.identity: grant for grant in found}
 
 
 async def due_grants(tx: Transaction, flow_key: str) -> list[Grant]:
     """Return a flow's expired grants, the earliest end first."""
-    return await _grants(tx, _DUE, its_flow=flow_key, now=await tx.now())
+    return await _grants(tx, grants.c.flow_key == flow_key, grants.c.ends_at <= await tx.now())
 
 
 async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
     """Return the next future end of a flow's grants."""
     later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
-    query = select(grants.c.ends_at).where(later).order_by(grants.c.ends_at).limit(1)
-    found: datetime | None = await tx.connection.scalar(query)
+    found: datetime | None = await tx.connection.scalar(
+        select(func.min(grants.c.ends_at)).where(later)
+    )
     return found
 
 
@@ -298,35 +244,27 @@ async def grants_of(
     tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
 ) -> list[OwnGrant]:
     """Return the grants that a person requested, the next end first, grants without an end last."""
-    parameters = {"its_requester": slack_user_id, "most": limit}
-    query = _TIMED_GRANTS_OF if only_timed else _GRANTS_OF
-    rows = await tx.connection.execute(query, parameters)
+    query = (
+        select(grants, requests.c.flow_alias)
+        .join(requests, requests.c.id == grants.c.request_id)
+        .where(requests.c.requester_id == slack_user_id)
+        .where(*([grants.c.ends_at.is_not(None)] if only_timed else []))
+        .order_by(*_NEXT_END)
+        .limit(limit)
+    )
+    rows = await tx.connection.execute(query)
     return [(Flow(row.flow_sid, row.flow_alias), _grant(row)) for row in rows]
 
 
 async def grants_of_request(tx: Transaction, request_id: str) -> list[Grant]:
     """Return a request's current grants, the next end first."""
-    query = select(grants).where(grants.c.request_id == request_id)
-    return await _grants(tx, query.order_by(grants.c.ends_at, grants.c.identity))
+    return await _grants(tx, grants.c.request_id == request_id)
 
 
-async def grants_ending_after(tx: Transaction, after: datetime) -> dict[str, list[Grant]]:
-    """Return the grants that end after a time, by the request that created them."""
-    found: dict[str, list[Grant]] = {}
-    for grant in await _grants(tx, select(grants).where(grants.c.ends_at > after)):
-        found.setdefault(grant.request_id, []).append(grant)
-    return found
-
-
-async def flow_of(tx: Transaction, flow_key: str) -> Flow:
-    """Return the flow with this key, as its latest request spells it."""
-    query = select(requests.c.flow_sid, requests.c.flow_alias).where(
-        requests.c.flow_key == flow_key
-    )
-    row = (
-        await tx.connection.execute(query.order_by(requests.c.created_at.desc()).limit(1))
-    ).first()
-    return Flow(*row) if row else Flow(flow_key)
+async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
+    """Return the ids of the requests with grants that end after a time."""
+    query = select(grants.c.request_id).distinct().where(grants.c.ends_at > after)
+    return list(await tx.connection.scalars(query))
 
 
 def timed(granted: Mapping[str, Grant]) -> dict[str, datetime]:
@@ -336,37 +274,24 @@ def timed(granted: Mapping[str, Grant]) -> dict[str, datetime]:
     }
 
 
-async def _grants(tx: Transaction, query: Select[Any], **parameters: object) -> list[Grant]:
-    return [_grant(row) for row in await tx.connection.execute(query, parameters)]
+_NEXT_END = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
+
+
+async def _grants(tx: Transaction, *where: ColumnElement[bool]) -> list[Grant]:
+    query = select(grants).where(*where).order_by(*_NEXT_END)
+    return [_grant(row) for row in await tx.connection.execute(query)]
 
 
 def _grant(row: Any) -> Grant:  # noqa: ANN401 - a row of the table
-    return Grant(
-        row.identity,
-        row.request_id,
-        _WHO.validate_python(row.granted_by),
-        _WHOS.validate_python(row.approved_by),
-        row.granted_at,
-        row.ends_at,
-    )
-
-
-_POST = TypeAdapter(Post)
-
-
-# Made once: building a statement takes longer than executing it.
-_POSTS = (
-    select(flow_posts)
-    .where(flow_posts.c.flow_key == bindparam("its_flow"))
-    .order_by(flow_posts.c.sent_at, flow_posts.c.id)
-)
+    return _GRANT.validate_python(row._asdict())
 
 
 async def post_of(tx: Transaction, flow_key: str) -> Post | None:
     """Return a flow's POST in doubt, if any."""
-    rows = (await tx.connection.execute(_POSTS, {"its_flow": flow_key})).all()
+    of_flow = select(flow_posts.c.content).where(flow_posts.c.flow_key == flow_key)
     # An earlier version kept several; the last one counts.
-    return _POST.validate_python(rows[-1].content) if rows else None
+    content = await tx.connection.scalar(of_flow.order_by(flow_posts.c.sent_at.desc()).limit(1))
+    return _POST.validate_python(content) if content else None
 
 
 async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:

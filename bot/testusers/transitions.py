@@ -285,7 +285,7 @@ async def plan_timers(tx: Transaction) -> None:
     now = await tx.now()
     for request_id in await store.request_ids_in(tx, {State.PENDING, State.SCHEDULED}):
         await put_timer(tx, request_id, now)
-    for request_id in await store.grants_ending_after(tx, now):
+    for request_id in await store.granting_requests(tx, now):
         await jobs.ensure(tx, timer_job(request_id, now))
 
 
