@@ -19,8 +19,7 @@ from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceEr
 from bot.services.failures import json_of
 from bot.services.http import Lane, ServiceHttp
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import page_count
-from bot.slack.messages.message import Message, SlackBlock
+from bot.slack.messages.block_kit import Message, SlackBlock, page_count
 from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
 
 DEFAULT_RESOURCE = "templates"

@@ -21,7 +21,7 @@ from bot.ops.current_delivery import delivery_id, following_again, new_delivery_
 from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.slack.replies import TRIES, DirectReplies, Replies
 from bot.slack.rules import Deed
 from handlers.listeners import (

@@ -8,7 +8,7 @@ from bot.commands import TESTUSERS
 from bot.errors import NotFound
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.testusers.asking import prefilled, require_asking
 from bot.testusers.messages import notes as ui
 from bot.testusers.parse.change import ChangeRequest

@@ -8,7 +8,7 @@ from bot.emailkey import EmailKeyRequest, parse_emailkey
 from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages import help as help_ui
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from handlers.listeners import Context, Place, command, helped, listens
 
 

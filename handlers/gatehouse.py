@@ -8,7 +8,7 @@ from bot.checks import messages as gatehouse
 from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.commands import GATEHOUSE
 from bot.slack.messages import help as help_ui
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from handlers.listeners import Context, command, helped
 
 

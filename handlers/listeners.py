@@ -18,7 +18,7 @@ from bot.commands import FORM, Command
 from bot.errors import Replayed, UsageError
 from bot.permissions import ACTING, Permission, Person
 from bot.slack.messages import replies
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 
 Body = Mapping[str, Any]
 # The maximum nesting depth that is read in a message's blocks.

@@ -11,7 +11,7 @@ from bot.permissions import Permission
 from bot.services.calls import CallCause
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from handlers.listeners import Context, Place, command, helped, listens
 
 

@@ -10,7 +10,7 @@ from bot.quotas import messages as ui
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.slack.messages import block_kit, ids, replies
 from bot.slack.messages import help as help_ui
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from handlers.listeners import Context, Place, command, helped, listens
 
 

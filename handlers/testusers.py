@@ -6,13 +6,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from bot.app import Gatehouse
 from bot.approvals.rules import Act
 from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import GatehouseError, NotConfigured, NotFound, UsageError
-from bot.permissions import Permission
+from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.slack.parse import escaped
 from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction
@@ -24,12 +25,18 @@ from bot.testusers.parse.form import TypedForm, moment, odd_line, parse_form, wi
 from bot.testusers.rendering import answer_to, card_link
 from handlers.listeners import Context, Place, command, helped, listens
 
-Show = Callable[[Context, pages.FlowPage], Awaitable[Message]]
+Show = Callable[[Gatehouse, Person, pages.FlowPage], Awaitable[Message]]
+PAGES: dict[str, Show] = {
+    "list": reading.listed,
+    "history": reading.history,
+    "requests": reading.open_requests,
+    "mine": reading.own,
+}
 ACTS = {
-    ids.TESTUSERS_APPROVE: (Act.APPROVE, Permission.DECIDE),
-    ids.TESTUSERS_CANCEL: (Act.CANCEL, Permission.REQUEST),
-    ids.TESTUSERS_RETRY: (Act.RETRY, Permission.DECIDE),
-    ids.TESTUSERS_UNDO: (Act.UNDO, Permission.REQUEST),
+    Act.APPROVE: Permission.DECIDE,
+    Act.CANCEL: Permission.REQUEST,
+    Act.RETRY: Permission.DECIDE,
+    Act.UNDO: Permission.REQUEST,
 }
 # The inputs of the form by the fields of `TypedForm`.
 INPUTS = {
@@ -48,9 +55,9 @@ async def answer_testusers(context: Context, typed: TestusersRequest) -> Message
     """Answer `/testusers …`."""
     if isinstance(typed, ChangeRequest):
         return await _request(context, typed)
-    shown = {"list": _listed, "history": _history, "requests": _pending, "mine": _own}
-    if show := shown.get(typed.form):
-        return await show(context, pages.FlowPage(typed.flow, text=typed.text))
+    wanted = pages.FlowPage(typed.flow, text=typed.text, is_typed=context.is_typed)
+    if show := PAGES.get(typed.form):
+        return await show(context.bot, context.person, wanted)
     if typed.form == FORM:
         return await _open_form(context)
     if typed.form == HELP:
@@ -59,51 +66,14 @@ async def answer_testusers(context: Context, typed: TestusersRequest) -> Message
     return await _presets(context, typed)
 
 
-async def _listed(context: Context, wanted: pages.FlowPage) -> Message:
-    page = await reading.listed(
-        context.bot,
-        context.person,
-        wanted.flow,
-        wanted.page,
-        wanted.text,
-        is_typed=context.is_typed,
+for _kind, _page in PAGES.items():
+
+    @listens(
+        "action", ids.testusers_page(_kind), Permission.READ, place=Place.CLICKED, is_prefix=True
     )
-    return pages.listing(page, **_rights(context))
-
-
-async def _history(context: Context, wanted: pages.FlowPage) -> Message:
-    page = await reading.history(context.bot, context.person, wanted.flow, wanted.page)
-    return pages.history(page, **_rights(context))
-
-
-async def _own(context: Context, wanted: pages.FlowPage) -> Message:
-    page = await reading.own(context.bot, context.person, wanted.page)
-    return pages.own(page, **_rights(context))
-
-
-async def _pending(context: Context, wanted: pages.FlowPage) -> Message:
-    page = await reading.pending(context.bot, context.person, wanted.page)
-    sees = _rights(context)["sees_identities"]
-    channel = context.bot.settings.approvals_channel
-    return pages.pending(page, channel, sees_identities=sees)
-
-
-for _action_id, _page in {
-    ids.TESTUSERS_LIST_PAGE: _listed,
-    ids.TESTUSERS_HISTORY_PAGE: _history,
-    ids.TESTUSERS_REQUESTS_PAGE: _pending,
-    ids.TESTUSERS_MINE_PAGE: _own,
-}.items():
-
-    @listens("action", _action_id, Permission.READ, place=Place.CLICKED, is_prefix=True)
     async def turn(context: Context, show: Show = _page) -> Message:
         """Answer the buttons that turn pages."""
-        return await show(context, pages.FlowPage.of(context.value))
-
-
-def _rights(context: Context) -> dict[str, bool]:
-    may = partial(context.bot.people.may, context.person)
-    return {"sees_identities": may(Permission.SEE_IDENTITIES), "asks": may(Permission.REQUEST)}
+        return await show(context.bot, context.person, pages.FlowPage.of(context.value))
 
 
 async def _presets(context: Context, typed: Subcommand) -> Message:
@@ -113,9 +83,8 @@ async def _presets(context: Context, typed: Subcommand) -> Message:
         return notes.preset_saved(typed.text, typed.identities, before)
     if typed.form == "delete_preset":
         return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
-    flow, sees = next(iter(bot.flows.aliases), ""), _rights(context)["sees_identities"]
-    saved = await presets.every_preset(bot, person)
-    return notes.presets(saved, sees_identities=sees, flow=flow)
+    saved, reads = await presets.every_preset(bot, person), await reading.reader(bot, person)
+    return notes.presets(saved, reads.show, next(iter(bot.flows.aliases), ""))
 
 
 async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | None:
@@ -143,7 +112,6 @@ async def _form(
 
 
 @listens("action", ids.TESTUSERS_EXTEND, Permission.REQUEST, place=Place.FORM)
-@listens("action", ids.TESTUSERS_CHANGE_LIST, Permission.REQUEST, place=Place.FORM)
 @listens("action", ids.TESTUSERS_PERSON, Permission.REQUEST, place=Place.FORM)
 @listens("action", ids.TESTUSERS_MORE, Permission.REQUEST, is_prefix=True)
 async def fill_in(context: Context) -> Message | None:
@@ -183,9 +151,9 @@ async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = Fal
     return await answer_to(bot, asked, zone)
 
 
-for _action_id, (_act, _permission) in ACTS.items():
+for _act, _permission in ACTS.items():
 
-    @listens("action", _action_id, _permission, place=Place.LATER)
+    @listens("action", ids.testusers_act(_act), _permission, place=Place.LATER)
     async def store(context: Context, act: Act = _act) -> None:
         """Store the click of a button."""
         interaction = context.interaction
@@ -210,7 +178,13 @@ async def _store(
     await context.bot.clicks.store(StoredInteraction(act, request_id, user, teams, url, **more))
 
 
-@listens("action", ids.TESTUSERS_DENY, Permission.DECIDE, place=Place.FORM, requires_itself=True)
+@listens(
+    "action",
+    ids.testusers_act(Act.DENY),
+    Permission.DECIDE,
+    place=Place.FORM,
+    requires_itself=True,
+)
 async def ask_why(context: Context) -> None:
     """Answer `Deny`: ask for the reason, if the person may deny and the request is open."""
     request = await deciding.look_to_deny(context.bot, context.person, context.value)

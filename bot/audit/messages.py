@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.permissions import Permission
 from bot.slack.messages import block_kit, text
-from bot.slack.messages.message import TEXT_CHARACTERS, Message
+from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message
 from bot.store.audit_entry import BOT, RecordedEntry
 
 ENTRY_CHARACTERS = 600

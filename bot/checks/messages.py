@@ -7,7 +7,7 @@ from bot.checks.rules import Part, Status
 from bot.permissions import LEAST_ROLE, Permission, Person, Role
 from bot.services.calls import ServiceSeen
 from bot.slack.messages import block_kit, text
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 
 # The outcomes of service errors, in words.
 FAILURES = {
@@ -38,7 +38,7 @@ def whoami(
     """
     who = f"You are *{text.person(person.name, person.slack_user_id)}*."
     if without_access:
-        return _message([f"{who} {text.sentence(without_access, 1500)}"])
+        return Message.of(f"{who} {text.sentence(without_access, 1500)}")
     roles = [role for role in Role if role in person.roles]
     label = "Your roles" if len(roles) > 1 else "Your role"
     lines = [f"{who} {label}: *{', '.join(roles) or 'none'}*."]
@@ -53,7 +53,7 @@ def whoami(
             "You can't:",
             *(f"• {permission} _({LEAST_ROLE[permission]})_" for permission in missing),
         ]
-    return _message(lines)
+    return Message.of(*lines)
 
 
 def status(report: Status) -> Message:
@@ -92,7 +92,7 @@ def status(report: Status) -> Message:
         *([" · ".join(counts)] if counts else []),
         *jobs,
     ]
-    return _message(lines)
+    return Message.of(*lines)
 
 
 def _service(name: str, group: Sequence[ServiceSeen]) -> str:
@@ -120,11 +120,6 @@ def _last_success(group: Sequence[ServiceSeen]) -> str:
 def _why(seen: ServiceSeen) -> str:
     outcome = seen.failure or "unknown"
     return text.escape(FAILURES.get(outcome, outcome.replace("_", " ")))
-
-
-def _message(lines: Sequence[str]) -> Message:
-    markup = "\n".join(lines)
-    return Message(markup, (block_kit.section(markup),))
 
 
 def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | None) -> Message:

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bot.approvals.rules import State
+from bot.approvals.rules import Act
 from bot.quotas.messages import MARKS
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.use import OrganizationUse
 from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
-from bot.slack.messages.message import SlackBlock
 from bot.testusers.messages import pages
-from bot.testusers.messages.buttons import decision_buttons
-from bot.testusers.messages.pages import GrantGroup, PendingRow
-from bot.testusers.messages.phrases import Show, change_of, in_full, masked, reason_of
+from bot.testusers.messages.buttons import act_buttons
+from bot.testusers.messages.pages import GrantGroup, OpenRow, Reader
+from bot.testusers.messages.phrases import summary
 from bot.testusers.rules.requests import Request
 
 WAITING, OWN, LIMITS = "Waiting for you", "Your requests", "Limits"
@@ -28,16 +28,6 @@ WORDS = {
     LimitKind.MINUTE: "this minute",
     LimitKind.DAY: "today",
     LimitKind.CONCURRENT: "at once",
-}
-STATES = {
-    State.PENDING: ":hourglass: Waiting for approval",
-    State.SCHEDULED: ":calendar: Approved, starts later",
-    State.APPLYING: ":gear: Approved, updating the list",
-    State.APPLIED: ":white_check_mark: Applied",
-    State.FAILED: ":x: Failed",
-    State.DENIED: ":no_entry: Denied",
-    State.CANCELLED: ":wastebasket: Cancelled",
-    State.EXPIRED: ":alarm_clock: Expired",
 }
 
 
@@ -62,37 +52,34 @@ class HomeContent:
         ending: Access that the person requested and that ends soon, the next to end first.
         blocks: Organizations that are blocked now.
         closest: The organizations closest to a limit, closest first.
-        asks_changes: True if the person may request changes and cancel their own requests.
-        sees_identities: True if the person sees identities in full.
+        reader: What the person may see and do.
     """
 
-    waiting: Sequence[PendingRow]
+    waiting: Sequence[OpenRow]
     waiting_total: int
     own: Sequence[Request]
     ending: Sequence[GrantGroup]
     blocks: Sequence[OpenBlock]
     closest: Sequence[OrganizationUse]
-    asks_changes: bool
-    sees_identities: bool
+    reader: Reader
 
 
 def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
     """Return the Home tab of a person with a role."""
-    show = in_full if content.sees_identities else masked
     change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "home", style="primary")
     return _view(
         [
             block_kit.actions(
-                *([change] if content.asks_changes else []),
+                *([change] if content.reader.asks else []),
                 block_kit.button("Organizations", ids.HOME_ORGS, "home"),
                 block_kit.button("Rate limits", ids.HOME_RATELIMITS, "home"),
             ),
             block_kit.header(WAITING),
-            *_waiting(content, approvals_channel, show),
+            *_waiting(content, approvals_channel),
             block_kit.header(OWN),
-            *(_request(request, show, cancels=content.asks_changes) for request in content.own),
+            *(_request(request, content.reader) for request in content.own),
             *([] if content.own else [block_kit.context(NO_REQUESTS, ABOUT_TEST_USERS)]),
-            *_ending(content, show),
+            *_ending(content),
             block_kit.header(LIMITS),
             *_limits(content),
         ]
@@ -108,49 +95,27 @@ def _view(shown: Sequence[SlackBlock]) -> dict[str, Any]:
     return {"type": "home", "blocks": [dict(block) for block in shown]}
 
 
-def _waiting(content: HomeContent, approvals_channel: str, show: Show) -> list[SlackBlock]:
+def _waiting(content: HomeContent, approvals_channel: str) -> list[SlackBlock]:
     if not content.waiting:
         return [block_kit.context("Nothing is waiting for you.")]
     shown: list[SlackBlock] = []
     for row in content.waiting:
-        _, body = pages.waiting(row, approvals_channel, show)
+        _, body = pages.waiting(row, approvals_channel, content.reader.show)
         shown += body
     left = content.waiting_total - len(content.waiting)
     return [*shown, *([block_kit.context(f"And {left} more. {MORE_REQUESTS}")] if left else [])]
 
 
-def _request(request: Request, show: Show, *, cancels: bool) -> SlackBlock:
-    in_part = " in part" if request.has_failed_in_part else ""
-    reason = {
-        State.DENIED: request.progress.denial_reason,
-        State.FAILED: request.progress.failure,
-    }.get(request.state, "")
-    why = f": {text.escape(reason_of(request, reason, show), 200)}" if reason else ""
-    state = f"{STATES[request.state]}{in_part}{_by(request)}{why}"
-    asked = f"asked {text.time(request.created_at)}"
-    change = change_of(request, show)
-    markup = f"{state}\n{change[:1].upper()}{change[1:]} · {asked}"
-    if request.state not in {State.PENDING, State.SCHEDULED} or not cancels:
-        return block_kit.section(markup)
-    (cancel,) = decision_buttons(request, decides=False)
-    return block_kit.section(markup, cancel)
+def _request(request: Request, reader: Reader) -> SlackBlock:
+    cancel = act_buttons(request, Act.CANCEL) if reader.asks else []
+    return block_kit.section(summary(request, reader.show), next(iter(cancel), None))
 
 
-def _by(request: Request) -> str:
-    decided = {State.APPLIED, State.FAILED, State.DENIED}
-    if request.decided_by is None or request.state not in decided:
-        return ""
-    name = text.escape(request.decided_by.name, 80)
-    if request.requested.without_approval:
-        return f" without approval by {name}"
-    return f" by {name}" if request.state is State.DENIED else f", approved by {name}"
-
-
-def _ending(content: HomeContent, show: Show) -> list[SlackBlock]:
+def _ending(content: HomeContent) -> list[SlackBlock]:
     if not content.ending:
         return []
     shown = content.ending[:ENDING_SHOWN]
-    blocks = [pages.group_blocks(group, show, asks=content.asks_changes)[1] for group in shown]
+    blocks = [pages.group_blocks(group, content.reader)[1] for group in shown]
     left = len(content.ending) - len(shown)
     return [
         block_kit.section("*Ending within 24 hours*"),

@@ -35,7 +35,7 @@ from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.tasks import SingleFlight
 from bot.testusers import store
-from bot.testusers.messages.pages import PendingRow, grouped
+from bot.testusers.messages.pages import OpenRow, Reader, grouped
 from bot.testusers.rules.requests import Request
 
 log = structlog.get_logger(__name__)
@@ -262,8 +262,10 @@ class HomeDrawing:
             ),
             blocks=blocks,
             closest=[use for use in closest if not use.standing.blocks],
-            asks_changes=people.may(person, Permission.REQUEST),
-            sees_identities=people.may(person, Permission.SEE_IDENTITIES),
+            reader=Reader(
+                people.may(person, Permission.SEE_IDENTITIES),
+                people.may(person, Permission.REQUEST),
+            ),
         )
         is_watched = opened_at > now - WATCHED_FOR
         changes_at = [
@@ -280,7 +282,7 @@ class HomeDrawing:
         worst = islice(used, CLOSEST_SHOWN)
         return [OrganizationUse(names.name_of(standing.key), standing) for standing in worst]
 
-    def _waiting(self, person: Person, request: Request) -> PendingRow | None:
+    def _waiting(self, person: Person, request: Request) -> OpenRow | None:
         """Return the request if it waits for the person's decision."""
         flow_sid, user = request.flow.sid, person.slack_user_id
         needed = self.people.policy.of_flow(flow_sid).approvals_needed
@@ -288,4 +290,4 @@ class HomeDrawing:
         if user in approved and not request.has_enough_approvals(needed):
             return None
         may = self.people.may(person, Permission.DECIDE, flow_sid, request.requester.slack_user_id)
-        return PendingRow(request, True, False, needed) if may else None
+        return OpenRow(request, True, False, needed) if may else None

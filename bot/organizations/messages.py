@@ -9,8 +9,7 @@ from bot.commands import ORGS
 from bot.organizations.rules import DataCenterReport, Directory, Place
 from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import page_count
-from bot.slack.messages.message import Message, SlackBlock
+from bot.slack.messages.block_kit import Message, SlackBlock, page_count
 
 PAGE = 15
 FILTER_CHARACTERS = 200

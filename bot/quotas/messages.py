@@ -20,7 +20,7 @@ from bot.quotas.rules.use import (
 )
 from bot.services.calls import client_named
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.message import Message, SlackBlock
+from bot.slack.messages.block_kit import Message, SlackBlock
 
 HEADINGS = ("Organization", "State", "Minute", "Day", "At once", "Data center")
 NUMBERS = frozenset({2, 3, 4})

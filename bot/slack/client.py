@@ -20,8 +20,7 @@ from bot.errors import (
     SlackUnreachable,
 )
 from bot.ops.clock import Clock
-from bot.slack.messages.block_kit import section
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message, section
 from bot.slack.messages.text import escape
 
 log = structlog.get_logger(__name__)

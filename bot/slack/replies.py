@@ -16,7 +16,7 @@ from bot.errors import SlackError, SlackRateLimited, SlackRefused, SlackUnreacha
 from bot.ops.clock import Clock
 from bot.ops.secrets import is_loopback
 from bot.slack.client import SlackClient, in_plain_if_need_be
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ import structlog
 
 from bot.errors import SlackError, SlackMessageGone, SlackRateLimited, SlackRefused
 from bot.slack.client import SlackClient
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.store import outbox
 from bot.store.engine import Database
 from bot.store.job_loop import Lease

@@ -15,9 +15,8 @@ from pydantic import TypeAdapter
 from bot.approvals.rules import Act
 from bot.errors import DatabaseUnavailable, GatehouseError, Replayed, UnknownPerson
 from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
-from bot.permissions import Permission
 from bot.slack.messages import replies
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.slack.received_events import take_in
 from bot.store import jobs, outbox
 from bot.store.job_loop import Again, Lease, Outcome
@@ -26,8 +25,9 @@ from bot.store.outbox import OutboxMessage
 from bot.testusers.asking import undo
 from bot.testusers.deciding import decide
 from bot.testusers.flows import Parts
-from bot.testusers.messages import notes, pages
-from bot.testusers.reading import pending
+from bot.testusers.messages import notes
+from bot.testusers.messages.pages import FlowPage
+from bot.testusers.reading import open_requests
 from bot.testusers.rendering import answer_to
 from bot.testusers.transitions import CARD, card_key
 
@@ -163,14 +163,15 @@ class StoredInteractions:
 
     async def _renewed(self, interaction: StoredInteraction, message: Message) -> Message | None:
         """Return the current version of the list with the button; None if it can't be shown."""
-        people, channel = self._bot.people, self._bot.settings.approvals_channel
         try:
-            person = await people.find(interaction.slack_user_id, interaction.team_ids)
-            page = await pending(self._bot, person, int(interaction.page))
+            find = self._bot.people.find
+            person = await find(interaction.slack_user_id, interaction.team_ids)
+            wanted = FlowPage(page=int(interaction.page))
+            page = await open_requests(self._bot, person, wanted)
         except (GatehouseError, ValueError):
             return None
-        sees = people.may(person, Permission.SEE_IDENTITIES)
-        return pages.renewed(message, pages.pending(page, channel, sees_identities=sees))
+        below = ({"type": "divider"}, *page.slack_blocks)
+        return Message(f"{message.text}\n{page.text}", message.plus(*below).slack_blocks)
 
     async def _soon(self, seconds: float) -> datetime:
         return await self._bot.database.now() + timedelta(seconds=seconds)

@@ -6,7 +6,7 @@ from datetime import datetime
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
 from bot.permissions import EVERY_FULL_MEMBER, Permission
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.slack.sender import CardNow, Note, Renderer
 from bot.store import outbox
 from bot.store.engine import Transaction

@@ -11,7 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.errors import SlackError, SlackUnreachable
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.slack.sender import CardNow, Note, Sender
 from bot.store import jobs, outbox
 from bot.store.engine import Database

@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.server import MOST_BYTES, is_local, make_server
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from sandbox.slack.delivery import sign
 from tests.support.listening import small_bot
 

@@ -6,7 +6,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from yarl import URL
 
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.slack.replies import Replies, is_of_slack
 from tests.support.clock import FakeClock
 

@@ -10,7 +10,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.errors import SlackRateLimited, SlackUnreachable
 from bot.slack.client import SlackClient
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from tests.support.clock import FakeClock
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.slack.messages import block_kit
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from handlers.listeners import Place, listens
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
 

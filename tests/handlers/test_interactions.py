@@ -11,7 +11,7 @@ from bot.commands import FORM, Command, Form
 from bot.errors import DatabaseUnavailable, Replayed
 from bot.ops.current_delivery import current_digest
 from bot.permissions import ACTING, Permission
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from handlers import answering
 from handlers.listeners import Place, command, listens, read
 from tests.support.entries import payload_of

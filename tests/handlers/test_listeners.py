@@ -6,7 +6,7 @@ import pytest
 
 from bot.errors import NotFound
 from bot.permissions import Permission
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from handlers import answering
 from handlers.listeners import Place, listens
 from tests.support.entries import payload_of

@@ -143,7 +143,7 @@ async def test_addition_of_somebody_added_in_the_console_asks_again(world):
     flow(world).identities[:] = ["+1"]
     await click(world, ADA, message, "Approve")
     await shows(world, message, "already on the list with no end date, so this sets one")
-    assert "end the access of `+1` to *welcome*" in message.all_text
+    assert "keep *1 test user* on *welcome* only until 2 h after approval" in message.all_text
     assert flow(world).history == []
     await click(world, ADA, message, "Approve")
     await shows(world, message, "*Applied*")
@@ -168,7 +168,7 @@ async def scheduled(sqlite_url, clock, text: str) -> str:
         message = await asked(world, text)
         said = message.all_text
         await click(world, ADA, message, "Approve")
-        await shows(world, message, "Starts <!date^")
+        await shows(world, message, "*Starts later*")
     return said
 
 
@@ -312,12 +312,12 @@ async def test_scheduled_change_is_denied_by_whoever_can_decide(world):
     said = await click(world, ADA, message, "Approve")
     assert f"from <!date^{start}^" in said
     assert "It starts" not in said
-    await shows(world, message, "Starts <!date^")
+    await shows(world, message, "*Starts later*")
     assert message.buttons == ["Deny", "Cancel"]
     await denied(world, message, ADAM)
     await shows(world, message, "*Denied* by Adam Admin")
     assert message.buttons == []
-    assert f"wanted to add `+1` to *welcome* from <!date^{start}^" in message.all_text
+    assert f"asked to add `+1` to *welcome* from <!date^{start}^" in message.all_text
     assert flow(world).history == []
 
 

@@ -76,7 +76,7 @@ async def test_approving_in_home_changes_the_list(world):
     await world.slack.click(ADA, ada, "Approve")
     await world.slack.until(lambda: world.services.state.flows[WELCOME].history == [["+15550100"]])
     await shows(world, ada, "Nothing is waiting for you")
-    await shows(world, otto, "Applied, approved by Ada Approver")
+    await shows(world, otto, "*Applied*, approved by Ada Approver")
     assert world.slack.workspace.dm(ADA) == []
 
 
@@ -87,7 +87,7 @@ async def test_denying_in_home_asks_for_the_reason(world):
     await world.slack.click(ADA, ada, "Deny")
     form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
     await world.slack.submit(ADA, form, {"Reason": "not today"})
-    await shows(world, otto, "Denied by Ada Approver: not today")
+    await shows(world, otto, "*Denied* by Ada Approver: not today")
     await shows(world, ada, "Nothing is waiting for you")
     assert "Approve" not in ada.buttons
     assert world.services.state.flows[WELCOME].history == []

@@ -144,7 +144,7 @@ async def test_denied_request_can_be_asked_again_from_its_message(world):
     await world.slack.submit(OTTO, await form_of(world), {"For": "1h"})
     again = await card(world, 1)
     assert "+15550100" in again.all_text
-    assert "1 h from approval" in again.all_text
+    assert "for 1 h" in again.all_text
 
 
 async def test_list_of_requests_renews_itself(world):

@@ -158,10 +158,10 @@ async def test_a_failure_shows_the_reason_and_retry_applies(world):
     await shows(world, message, "Failed")
     assert "pplied" not in message.all_text
     assert message.buttons == ["Retry"]
-    await told(world, OTTO, "*Failed*, nothing was changed")
+    await told(world, OTTO, "*Failed: nothing was changed*")
     thread = world.slack.workspace.thread
     await world.slack.until(
-        lambda: "Couldn't add `+1`" in thread("C0APPROVALS", message.ts)[-1].text
+        lambda: "nothing was changed*, approved by" in thread("C0APPROVALS", message.ts)[-1].text
     )
     fault.lift()
     await click(world, ABEL, message, "Retry")
@@ -218,7 +218,7 @@ async def test_a_grant_ends_on_time_and_it_is_told(world):
     await click(world, ADA, message, "Approve")
     await shows(world, message, "Access ended")
     assert flow(world).identities == []
-    await told(world, OTTO, "has ended after 1 s")
+    await told(world, OTTO, "has ended: `+1`")
 
 
 async def test_what_people_type_mentions_and_formats_nothing(world):
@@ -359,7 +359,7 @@ async def test_a_request_is_remembered_once_and_expires(sqlite_url):
         await shows(world, message, "Expired")
         assert message.buttons == []
         (reminder,) = world.slack.workspace.thread("C0APPROVALS", message.ts)[-1:]
-        await shows(world, reminder, "No longer waiting, it expired: Otto Operator wanted to add")
+        await shows(world, reminder, "No longer waiting, it expired: Otto Operator asked to add")
         assert "Still waiting for approval" in reminder.versions[0][0]
         await told(world, OTTO, "*Expired*, nobody approved it in time")
 

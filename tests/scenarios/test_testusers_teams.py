@@ -42,11 +42,11 @@ async def test_a_preset_is_asked_for_from_tomorrow_and_cancelled_before(world):
     assert "Sent to <#C0APPROVALS>: add `+1`, `+2` to *welcome* from <!date^" in answer.all_text
     message = await card(world)
     await world.slack.click(ADA, message, "Approve")
-    await world.slack.until(lambda: "Starts <!date^" in message.all_text)
+    await world.slack.until(lambda: "*Starts later*" in message.all_text)
     assert message.buttons == ["Deny", "Cancel"]
-    assert "*scheduled*" in await say(world, OTTO, "mine")
+    assert "*Starts later*" in await say(world, OTTO, "mine")
     assert "Starts later: add" in await say(world, VERA, "list welcome")
-    assert "Approved, starts later" in await say(world, VERA, "requests")
+    assert "*Starts later*, approved by" in await say(world, VERA, "requests")
     await world.slack.click(OTTO, message, "Cancel")
     await world.slack.until(lambda: "Cancelled" in message.all_text)
     assert world.services.state.flows[WELCOME].history == []
@@ -209,7 +209,7 @@ async def test_a_time_comes_back_in_the_zone_of_the_requester(world, typed, at):
     assert "your Slack time zone, Europe/Berlin" in answer.all_text
     message = await card(world)
     await world.slack.click(ADA, message, "Approve")
-    await world.slack.until(lambda: "Approved" in message.all_text or "Applied" in message.all_text)
+    await world.slack.until(lambda: ", approved by" in message.all_text)
     for shown in (answer, message):
         assert at in [item[-5:] for item in shown_times(shown, "Europe/Berlin")]
 
@@ -243,7 +243,7 @@ async def test_extend_fills_in_the_last_duration_and_shows_the_end(world):
     form = await form_of(world)
     assert "Current end of access: <!date^" in json.dumps(form.blocks)
     await world.slack.submit(OTTO, form, {})
-    assert "1 h 30 min after approval" in (await card(world, 1)).all_text
+    assert "until 1 h 30 min after approval" in (await card(world, 1)).all_text
 
 
 @pytest.mark.parametrize(("button", "more"), [("+2 h", 7200), ("+1 day", 86_400)])

@@ -78,7 +78,7 @@ async def test_reminder_and_escalation_are_corrected_once_decided(world, clock):
 async def test_requester_of_a_change_made_now_hears_of_a_missing_card(world, clock):
     world.slack.workspace.channels["C0APPROVALS"].is_archived = True
     await world.ask(ADAM, "/testusers", "add welcome +1 now because the demo is on")
-    await told(world, ADAM, "*Applied*, without approval")
+    await told(world, ADAM, "*Applied without approval* by")
     clock.ahead = timedelta(seconds=61)
     await told(world, ADAM, "*The card is missing*: Slack hasn't accepted the card")
     assert not any("Nobody has been asked" in item.text for item in world.slack.workspace.dm(ADAM))

@@ -85,11 +85,11 @@ TESTUSERS: Rows = (
     _typed(
         "/testusers", "add survey ada@example.com now because urgent", Permission.OVERRIDE, "now"
     ),
-    _pressed(ids.TESTUSERS_APPROVE, Permission.DECIDE, "none"),
-    _pressed(ids.TESTUSERS_DENY, Permission.DECIDE, "none"),
-    _pressed(ids.TESTUSERS_RETRY, Permission.DECIDE, "none"),
-    _pressed(ids.TESTUSERS_CANCEL, Permission.REQUEST, "none"),
-    _pressed(ids.TESTUSERS_UNDO, Permission.REQUEST, "none"),
+    _pressed(ids.testusers_act("approve"), Permission.DECIDE, "none"),
+    _pressed(ids.testusers_act("deny"), Permission.DECIDE, "none"),
+    _pressed(ids.testusers_act("retry"), Permission.DECIDE, "none"),
+    _pressed(ids.testusers_act("cancel"), Permission.REQUEST, "none"),
+    _pressed(ids.testusers_act("undo"), Permission.REQUEST, "none"),
     _pressed(
         ids.TESTUSERS_ASK_ANYWAY,
         Permission.REQUEST,
@@ -100,12 +100,14 @@ TESTUSERS: Rows = (
         Permission.REQUEST,
         '{"flow": "welcome", "identity": "+15550100001"}',
     ),
-    _pressed(f"{ids.TESTUSERS_LIST_PAGE}.next", Permission.READ, '{"flow": "welcome", "page": 1}'),
-    _pressed(f"{ids.TESTUSERS_HISTORY_PAGE}.next", Permission.READ, '{"flow": "welcome"}'),
-    _pressed(f"{ids.TESTUSERS_MINE_PAGE}.next", Permission.READ, '{"page": 1}'),
+    _pressed(
+        f"{ids.testusers_page('list')}.next", Permission.READ, '{"flow": "welcome", "page": 1}'
+    ),
+    _pressed(f"{ids.testusers_page('history')}.next", Permission.READ, '{"flow": "welcome"}'),
+    _pressed(f"{ids.testusers_page('mine')}.next", Permission.READ, '{"page": 1}'),
     _pressed(f"{ids.TESTUSERS_MORE}.0", Permission.REQUEST, '{"f": "welcome"}'),
     _pressed(f"{ids.TESTUSERS_WORD}.0", Permission.REQUEST, 'John\n"John"'),
-    _pressed(f"{ids.TESTUSERS_REQUESTS_PAGE}.next", Permission.READ, '{"page": 1}'),
+    _pressed(f"{ids.testusers_page('requests')}.next", Permission.READ, '{"page": 1}'),
     EntryPoint(
         "view",
         ids.TESTUSERS_DENIAL,
@@ -170,7 +172,6 @@ HOME: Rows = (
     _pressed(ids.HOME_TESTUSERS, Permission.REQUEST, "home"),
     _pressed(ids.HOME_ORGS, Permission.READ, "home"),
     _pressed(ids.HOME_RATELIMITS, Permission.READ, "home"),
-    _pressed(ids.TESTUSERS_CHANGE_LIST, Permission.REQUEST, "{}"),
     _pressed(ids.TESTUSERS_PERSON, Permission.REQUEST, "{}"),
     # For everyone: the command in its value requires what it takes.
     _pressed(f"{ids.RUN_COMMAND}.0", Permission.ASK_FOR_HELP, "/gatehouse whoami"),

@@ -20,7 +20,7 @@ from bot.server import Connections, Site, make_server
 from bot.services.http import open_session
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.slack.replies import Replies
 from bot.slack.rules import Pace
 from bot.tasks import Tasks

@@ -27,7 +27,7 @@ MARKS = {
 }
 TOLD = {
     "applied": "*Applied*",
-    "failed": "*Failed*",
+    "failed": "*Failed:",
     "denied": "*Denied*",
     "expired": "*Expired*",
 }

@@ -19,7 +19,7 @@ from bot.services.calls import ServiceSeen
 from bot.services.errors import ServiceError
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies, text
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.store.audit_entry import RecordedEntry
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 

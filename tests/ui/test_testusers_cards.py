@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from bot.approvals.rules import Act, Reason, State
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import GIVEN_UP, card
-from bot.testusers.messages.pages import PendingPage, PendingRow
+from bot.testusers.messages.pages import OpenRow, Page, Reader
 from bot.testusers.messages.phrases import in_full
 from bot.testusers.rules.changes import Change, identities_problem
 from bot.testusers.rules.requests import (
@@ -87,7 +87,7 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
         return
     assert all(in_full(person) in everything for person in people)
     if ends == 1 and state not in {State.APPLIED, State.FAILED}:
-        assert "*Already on the list; access ends <!date^" in everything
+        assert "*Keep only until <!date^" in everything
     if state is State.PENDING:
         assert all(f"<@{approver}>" in everything for approver in approvers)
 
@@ -95,19 +95,19 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
 @pytest.mark.parametrize(
     ("change", "ends", "duration", "words"),
     [
-        ((("+1", "+2"), ()), {"+1": 1, "+2": 1}, None, "access ends <!date^1772445600^"),
+        ((("+1", "+2"), ()), {"+1": 1, "+2": 1}, None, "*Keep only until <!date^1772445600^"),
         ((("+1", "+2"), ()), {"+1": 1}, None, "*Add until <!date^1772445600^"),
         (
             (("+1", "+2"), ()),
             {"+1": 1},
             None,
-            "list; stays with no end date (currently no end date) (1):*\n`+2`",
+            "*Keep with no end date (currently no end date) (1):*\n`+2`",
         ),
         (
             (("+1", "+2"), ()),
             {},
             60,
-            "list; access ends 1 min after approval (currently no end date) (1):*\n`+2`",
+            "*Keep only until 1 min after approval (currently no end date) (1):*\n`+2`",
         ),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
     everything = "\n".join(texts_of(card(request, ("*",), 1)))
     assert "*Access ended (12), most recent 5:*\n*Access ended:* `+7`" in everything
     assert "Approvers: any full member except the requester" in everything
-    assert "2 h from approval" in everything
+    assert "to *welcome* for 2 h" in everything
     named = "\n".join(texts_of(card(request, ("U0ADA", "*"), 1)))
     assert "Approvers: <@U0ADA> and any full member except the requester" in named
     all_of_them = "\n".join(texts_of(card(request, ("U0OTTO", "*"), 1, allows_self=True)))
@@ -146,9 +146,8 @@ def test_card_with_enough_approvals_says_what_completes_it(given, needed, count,
     shown = "\n".join(texts_of(card(request, ("U0AMY", "U0ABEL", "U0ANN"), needed)))
     assert count in shown
     assert f"Approvers: {asked}\n" in f"{shown}\n"
-    (row,) = pages.pending(
-        PendingPage((PendingRow(request, True, False, needed),), 0, 1, 1), "C", sees_identities=True
-    ).text.split("\n")[1:]
+    page = Page([OpenRow(request, True, False, needed)], 1)
+    (row,) = pages.open_requests(page, (), "C", Reader(True)).text.split("\n")[1:]
     assert ("enough approvals: press Approve to complete it" in row) is (given >= needed)
     told = notes.decided(Act.APPROVE, Reason.QUORUM_OPEN, request, needed).text
     assert ("Any approver can press Approve" in told) is (given >= needed)
@@ -200,10 +199,10 @@ def test_who_decides_reads_all_that_is_asked() -> None:
     shown = "\n".join(texts_of(Message("x", card(request, ("U0ADA",), 1).slack_blocks)))
     for words in (
         ":hourglass: *Otto &lt;!here&gt;* wants to add *2 test users* to *welcome* for 2 h; ",
-        "*Add (2):*\n`+1`  `+2`",
+        "*Add for 2 h (2):*\n`+1`  `+2`",
         "*Remove (1):*\n`+3`",
-        "*Already on the list; access ends 2 h after approval (currently no end date) (1):*\n`+4`",
-        "3 → 4 test users · 2 h from approval · this request expires <!date^",
+        "*Keep only until 2 h after approval (currently no end date) (1):*\n`+4`",
+        "3 → 4 test users · this request expires <!date^",
         f"`{FLOW.sid}` · requester U0OTTO",
         "> a demo",
     ):

@@ -1,11 +1,23 @@
-"""The Block Kit blocks that Gatehouse uses, within Slack's limits (docs.slack.dev, Block Kit)."""
+"""Messages and their Block Kit blocks, within Slack's limits (docs.slack.dev, Block Kit)."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import starmap
+from typing import Any, Self
+
+from pydantic import TypeAdapter, ValidationError
 
 from bot.slack.messages import text
-from bot.slack.messages.message import SlackBlock
 
+SlackBlock = Mapping[str, Any]
+
+BLOCKS_A_MESSAGE = 50
+# Slack advises at most 4,000 and refuses chat.update above it: msg_too_long.
+TEXT_CHARACTERS = 3900
+# Slack refuses messages of about 12,000 characters in all.
+MESSAGE_CHARACTERS = 11_000
 SECTION_CHARACTERS = 3000
 # The maximum number of characters in one section, below Slack's limit to avoid truncation.
 FILLED_CHARACTERS = 2900
@@ -21,6 +33,63 @@ CONTEXT_CHARACTERS = 2000
 CONFIRM_TITLE_CHARACTERS = 100
 CONFIRM_TEXT_CHARACTERS = 300
 CONFIRM_LABEL_CHARACTERS = 30
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message for Slack.
+
+    Attributes:
+        text: The fallback for notifications and screen readers, in escaped Slack markup. It is
+            never empty, and is shortened to Slack's limit when sent.
+        slack_blocks: Block Kit; may be empty.
+    """
+
+    text: str
+    slack_blocks: Sequence[SlackBlock] = ()
+
+    @classmethod
+    def of(cls, *lines: str) -> Self:
+        """Return a message with one paragraph of markup."""
+        return cls("\n".join(lines), (section("\n".join(lines)),))
+
+    def plus(self, *blocks: SlackBlock, lines: Sequence[str] = ()) -> "Message":
+        """Return the message with more paragraphs, and then blocks, below it."""
+        shown = self.slack_blocks or (section(self.text),)
+        return Message("\n".join((self.text, *lines)), (*shown, *map(section, lines), *blocks))
+
+    def payload(self) -> dict[str, Any]:
+        """Return the message as the Web API and response_url expect it."""
+        blocks = [dict(block) for block in self.slack_blocks[:BLOCKS_A_MESSAGE]]
+        fields: dict[str, Any] = {"text": text.cut(self.text, TEXT_CHARACTERS) or "…"}
+        return {**fields, "blocks": blocks} if blocks else fields
+
+    @cached_property
+    def json(self) -> str:
+        """Return the payload as JSON, cached: many people may get the same page of a list."""
+        return json.dumps(self.payload())
+
+
+class ButtonValue:
+    """A dataclass that a button stores as its value."""
+
+    def value(self) -> str:
+        """Return the fields as the button's value."""
+        fields = self._adapter().dump_json(self, by_alias=True, exclude_defaults=True)
+        return fields.decode()
+
+    @classmethod
+    def of(cls, value: str) -> Self:
+        """Return the fields in a button's value; the defaults if it can't be read."""
+        try:
+            return cls._adapter().validate_json(value)  # type: ignore[no-any-return]
+        except ValidationError:
+            return cls()
+
+    @classmethod
+    @cache
+    def _adapter(cls) -> TypeAdapter[Any]:
+        return TypeAdapter(cls)
 
 
 def header(title: str) -> SlackBlock:
@@ -63,13 +132,8 @@ def context(*markup: str) -> SlackBlock:
     return {"type": "context", "elements": [_markup(text, CONTEXT_CHARACTERS) for text in markup]}
 
 
-def divider() -> SlackBlock:
-    """A horizontal line."""
-    return {"type": "divider"}
-
-
 def confirm(title: str, question: str, label: str) -> SlackBlock:
-    """A confirmation dialog; `label` names the button that proceeds."""
+    """A dialog; `label` names the button that proceeds."""
     return {
         "title": _plain(title, CONFIRM_TITLE_CHARACTERS),
         "text": _plain(question, CONFIRM_TEXT_CHARACTERS),
@@ -108,30 +172,28 @@ def button(
 
 def select(placeholder: str, action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
     """A menu of (text, value) options."""
-    return {
-        "type": "static_select",
-        "action_id": action_id,
-        "placeholder": _plain(placeholder, HEADER_CHARACTERS),
-        "options": [
-            {"text": _plain(label, OPTION_CHARACTERS), "value": value} for label, value in options
-        ],
-    }
+    menu = overflow(action_id, options)
+    return {**menu, "type": "static_select", "placeholder": _plain(placeholder, HEADER_CHARACTERS)}
 
 
 def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
     """A "⋯" menu of (text, value) options."""
-    return {
-        "type": "overflow",
-        "action_id": action_id,
-        "options": [
-            {"text": _plain(label, OPTION_CHARACTERS), "value": value} for label, value in options
-        ],
-    }
+    return {"type": "overflow", "action_id": action_id, "options": [*starmap(option, options)]}
+
+
+def option(shown: str, value: str) -> SlackBlock:
+    """A choice in a menu."""
+    return {"text": _plain(shown, OPTION_CHARACTERS), "value": value}
 
 
 def actions(*elements: SlackBlock) -> SlackBlock:
     """Buttons and menus in a row."""
     return {"type": "actions", "elements": list(elements)}
+
+
+def row(elements: Sequence[SlackBlock]) -> list[SlackBlock]:
+    """Buttons and menus in a row, which is left out if it is empty."""
+    return [actions(*elements)] if elements else []
 
 
 def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> SlackBlock:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bot.commands import COMMANDS, TESTUSERS, Command
 from bot.permissions import LEAST_ROLE, Permission, Role
 from bot.slack.messages import block_kit, text
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.spelling import closest
 
 ALIASES_SHOWN = 20

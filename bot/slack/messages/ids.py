@@ -16,16 +16,6 @@ HOME_RATELIMITS = "home.ratelimits"
 CHANGE_TEST_USERS = "change_test_users"
 ADD_AS_TEST_USERS = "add_as_test_users"
 
-TESTUSERS_APPROVE = "testusers.approve"
-TESTUSERS_DENY = "testusers.deny"
-TESTUSERS_CANCEL = "testusers.cancel"
-TESTUSERS_RETRY = "testusers.retry"
-TESTUSERS_UNDO = "testusers.undo"
-TESTUSERS_LIST_PAGE = "testusers.list_page"
-TESTUSERS_HISTORY_PAGE = "testusers.history_page"
-TESTUSERS_MINE_PAGE = "testusers.mine_page"
-TESTUSERS_REQUESTS_PAGE = "testusers.requests_page"
-TESTUSERS_CHANGE_LIST = "testusers.change_list"
 TESTUSERS_PERSON = "testusers.person"
 TESTUSERS_FORM = "testusers.form"
 TESTUSERS_DENIAL = "testusers.denial"
@@ -51,3 +41,13 @@ RATELIMITS_CHECK = "ratelimits.check"
 INCIDENT_CHECK = "incident.check"
 INCIDENT_MUTE = "incident.mute"
 INCIDENT_UNMUTE = "incident.unmute"
+
+
+def testusers_act(act: str) -> str:
+    """Return the action id of `Approve`, `Deny`, `Cancel`, `Retry` or `Undo`."""
+    return f"testusers.{act}"
+
+
+def testusers_page(form: str) -> str:
+    """Return the prefix of the action ids that turn the pages of `list`, `history` and so on."""
+    return f"testusers.{form}_page"

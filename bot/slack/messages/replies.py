@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bot.errors import Ambiguous, GatehouseError, UsageError
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 
 WORKING = Message("Working on it …")
 STOPPED = Message(
@@ -30,7 +30,7 @@ def sorry(error: GatehouseError) -> Message:
     if isinstance(error, Ambiguous):
         markup += f" {text.sentence(error.how_to_choose)}".rstrip()
         markup += "\n" + text.bullets([text.escape(candidate) for candidate in error.candidates])
-    return Message(markup, (block_kit.section(markup),))
+    return Message.of(markup)
 
 
 def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
@@ -57,10 +57,7 @@ def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message
         for number, (label, command) in enumerate(steps[:BUTTONS])
         if len(command) <= block_kit.VALUE_CHARACTERS
     ]
-    if not buttons:
-        return message
-    shown = message.slack_blocks or (block_kit.section(message.text),)
-    return Message(message.text, (*shown, block_kit.actions(*buttons)))
+    return message.plus(*block_kit.row(buttons)) if buttons else message
 
 
 def said(sentence: str) -> Message:
@@ -70,13 +67,9 @@ def said(sentence: str) -> Message:
 
 def with_command(message: Message, command: str) -> Message:
     """Add the equivalent command for a form whose input is lost; nothing if `command` is ""."""
-    shown = message.slack_blocks or (block_kit.section(message.text),)
     typed = text.exact(command, block_kit.FILLED_CHARACTERS)
     # A separate section is never shortened, and is easy to copy.
-    lines = (TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,)
-    return Message(
-        "\n".join((message.text, *lines)), (*shown, *(block_kit.section(line) for line in lines))
-    )
+    return message.plus(lines=(TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,))
 
 
 def choice(several: Ambiguous, action_id: str) -> Message:
@@ -97,6 +90,4 @@ def broken(reference: str) -> Message:
 
 def with_retry(message: Message, action_id: str, value: str) -> Message:
     """Add a button that repeats the click."""
-    shown = message.slack_blocks or (block_kit.section(message.text),)
-    button = block_kit.button("Try again", action_id, value)
-    return Message(message.text, (*shown, block_kit.actions(button)))
+    return message.plus(block_kit.actions(block_kit.button("Try again", action_id, value)))

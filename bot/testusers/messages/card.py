@@ -2,42 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
-from bot.approvals.rules import State
+from bot.approvals.rules import Act, State
 from bot.permissions import EVERY_FULL_MEMBER
 from bot.slack.messages import block_kit, text
-from bot.slack.messages.message import MESSAGE_CHARACTERS, Message, SlackBlock
-from bot.testusers.messages.buttons import request_buttons
-from bot.testusers.messages.phrases import (
-    COMPLETES,
-    after_all,
-    approvers,
-    brief,
-    change_of,
-    counted,
-    current_end_of,
-    decider,
-    effect_of_change,
-    end_changes_of,
-    how_many,
-    in_full,
-    lines_of,
-    mention,
-    new_end_of,
-    quote,
-    rule_of,
-    size_of,
-    term_of,
-    what_failed,
-    who,
-)
+from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, SlackBlock
+from bot.testusers.messages import phrases
+from bot.testusers.messages.buttons import act_buttons
+from bot.testusers.messages.phrases import brief, change_of, who
 from bot.testusers.rules.applying import PAUSES_SECONDS, TRIES
-from bot.testusers.rules.changes import NO_CHANGE, Change, apply_change
+from bot.testusers.rules.changes import Change, apply_change
 from bot.testusers.rules.requests import Done, Request
-from bot.testusers.rules.review import Effect
 
-LEVELS = 3
 ENDED_SHOWN = 5
 RELATED_SHOWN = 3
 LINE_OF_MENTIONS = 1000
@@ -68,16 +44,15 @@ def card(
         left_out |= {approval.who.slack_user_id for approval in request.progress.approvals}
     able = [user_id for user_id in mentioned if user_id not in left_out]
     shown = _Card(request, needed, able, approvers, related, allows_self=allows_self)
-    for level in range(LEVELS):
-        blocks = replace(shown, level=level).blocks()
-        if size_of(blocks) <= MESSAGE_CHARACTERS:
-            break
+    blocks = shown.blocks()
+    if phrases.size_of(blocks) > MESSAGE_CHARACTERS:
+        blocks = replace(shown, is_short=True).blocks()
     return Message(shown.fallback(), blocks)
 
 
 @dataclass(frozen=True)
 class _Card:
-    """A card; each `level` leaves out more details, but never people who are added or removed."""
+    """A card; a short one leaves out details, but never people who are added or removed."""
 
     request: Request
     needed: int
@@ -85,15 +60,7 @@ class _Card:
     approvers: str
     related: Sequence[Request]
     allows_self: bool
-    level: int = 0
-
-    @property
-    def is_short(self) -> bool:
-        return self.level > 0
-
-    @property
-    def tells_each_end(self) -> bool:
-        return self.level < LEVELS - 1
+    is_short: bool = False
 
     @property
     def reason_characters(self) -> int:
@@ -103,169 +70,108 @@ class _Card:
         request = self.request
         small_print = block_kit.context(" · ".join(filter(None, self.facts())))
         if request.state in GIVEN_UP:
-            return (*block_kit.sections(self.given_up()), small_print)
-        change = request.requested.change
-        # The headline of an applied change already names a single identity.
-        is_said = request.state is State.APPLIED and len(change.identities) == 1
+            why = phrases.quote(request.progress.denial_reason, self.reason_characters)
+            return (*block_kit.sections([*self.headline(), *why]), small_print)
         top = [
-            *self.asks_again(),
             *self.headline(),
-            *filter(None, [rule_of(request)]),
-            *(() if is_said else self.people()),
-            *quote(request.requested.reason, self.reason_characters),
+            *filter(None, [phrases.rule_of(request)]),
+            *self.people(),
+            *phrases.quote(request.requested.reason, self.reason_characters),
         ]
         return (
             *block_kit.sections(top),
             small_print,
             *block_kit.sections([*self.also_open(), *self.news()]),
             *self.mention(),
-            *request_buttons(request),
+            *block_kit.row(act_buttons(request, *Act)),
         )
 
     def fallback(self) -> str:
         """Return the notification text."""
         request = self.request
-        change = change_of(request)
         if request.state is State.PENDING:
             reason = text.escape(request.requested.reason, 150)
             because = f" ({reason})" if reason else ""
-            return f"{who(request.requester)} wants to {change}{because}. Approve or deny?"
+            wanted = f"{who(request.requester)} wants to {change_of(request)}"
+            return f"{wanted}{because}. Approve or deny?"
+        outcome = next(self.headline())
         if request.state in GIVEN_UP:
-            return self.given_up()[0]
-        return f"{self.headline()[0]} {who(request.requester)} asked to {change}."
+            return outcome
+        return f"{outcome} {who(request.requester)} asked to {change_of(request)}."
 
-    def headline(self) -> list[str]:
-        """Return the requester and the change, or the outcome, and the missing approvals."""
-        request = self.request
-        verb = "wants" if request.state is State.PENDING else "asked"
-        change = change_of(request, name=counted)
-        wanted = f"*{who(request.requester)}* {verb} to {change}"
-        if request.state is State.APPLIED:
-            return [self.applied()]
-        if request.state is State.SCHEDULED:
-            starts_at = request.requested.starts_at
-            starts = f" Starts {text.time(starts_at)}." if starts_at else ""
-            return [f":calendar: {self.granted()}{starts}", wanted]
-        if request.state is State.APPLYING:
-            return [f":gear: {self.granted()} {self.trying()}", wanted]
-        if request.state is State.FAILED:
-            mark = ":grey_question:" if request.progress.is_unsure else ":x:"
-            failure = f"{self.failure()}{after_all(request)}"
-            return [
-                f"{mark} *Failed: {what_failed(request)}.* {failure} {self.granted()}",
-                wanted,
-            ]
-        return [f":hourglass: {wanted}", *self.count()]
+    def headline(self) -> Iterator[str]:
+        """Yield the outcome, and the requester and the change."""
+        request, progress = self.request, self.request.progress
+        wanted = f"to {change_of(request, name=phrases.counted)}"
+        if request.state is State.PENDING:
+            if progress.news:
+                why = text.sentence(" ".join(progress.news), self.reason_characters)
+                yield f":arrows_counterclockwise: *Needs approval again*: {why}"
+            yield f":hourglass: *{who(request.requester)}* wants {wanted}"
+            yield from self.count()
+            return
+        if request.state is State.APPLIED or request.state in GIVEN_UP:
+            asked = f"{who(request.requester)} asked to {change_of(request)}"
+            yield phrases.outcome_line(request, asked)
+        else:
+            yield f"{phrases.outcome_of(request, 3 if self.is_short else 20)}.{self.trying()}"
+            yield f"*{who(request.requester)}* asked {wanted}"
 
-    def asks_again(self) -> list[str]:
-        """Return the reason why nothing was applied after an approval."""
-        news = self.request.progress.news
-        if not news or self.request.state is not State.PENDING:
-            return []
-        why = text.sentence(" ".join(news), self.reason_characters)
-        return [f":arrows_counterclockwise: *Needs approval again*: {why}"]
-
-    def count(self) -> list[str]:
+    def count(self) -> Iterator[str]:
         given, needed = len(self.request.progress.approvals), self.needed
-        if not given:
-            return [f"{needed} approvals needed."] if needed > 1 else []
+        names = phrases.approvers(self.request, 3 if self.is_short else 20)
         if self.request.has_enough_approvals(needed):
-            return [f"*Enough approvals now* ({self.names()}). {COMPLETES}"]
-        more = "One more needed." if needed - given == 1 else f"{needed - given} more needed."
-        return [f"*{given} of {needed} approvals* ({self.names()}). {more}"]
-
-    def names(self) -> str:
-        return approvers(self.request, 3 if self.is_short else 20)
-
-    def granted(self) -> str:
-        if self.request.requested.without_approval:
-            return f"*Without approval*, by {decider(self.request)}."
-        return f"*Approved by {self.names() or decider(self.request)}.*"
-
-    def failure(self) -> str:
-        return text.sentence(self.request.progress.failure, self.reason_characters)
+            yield f"*Enough approvals now* ({names}). {phrases.COMPLETES}"
+        elif given:
+            more = "One more needed." if needed - given == 1 else f"{needed - given} more needed."
+            yield f"*{given} of {needed} approvals* ({names}). {more}"
+        elif needed > 1:
+            yield f"{needed} approvals needed."
 
     def trying(self) -> str:
-        tries = self.request.progress.tries
-        if not tries:
-            return "Updating the list …"
-        if self.request.progress.is_unsure or tries >= TRIES:
-            return f"{self.failure()} Checking whether the change went through …"
+        """Return the last failure, and the next attempt."""
+        tries, progress = self.request.progress.tries, self.request.progress
+        failure = f" {text.sentence(progress.failure, self.reason_characters)}"
+        if self.request.state is State.FAILED:
+            return f"{failure}{phrases.after_all(self.request)}"
+        if self.request.state is State.SCHEDULED or not tries:
+            return ""
+        if progress.is_unsure or tries >= TRIES:
+            return f"{failure} Checking whether the change went through …"
         pause = PAUSES_SECONDS[tries - 1]
-        return f"Attempt {tries} of {TRIES} failed: {self.failure()} Trying again in {pause:g} s."
-
-    def given_up(self) -> list[str]:
-        """Return two lines: the outcome, and the reason."""
-        request = self.request
-        outcome = {
-            State.DENIED: f":no_entry: *Denied* by {decider(request)}",
-            State.CANCELLED: f":wastebasket: *Cancelled* by {decider(request)}",
-            State.EXPIRED: f":alarm_clock: *Expired*: {self.lapse()}",
-        }[request.state]
-        asked = f"{who(request.requester)} wanted to {change_of(request)}"
-        return [
-            f"{outcome}. {asked}.",
-            *quote(request.progress.denial_reason, self.reason_characters),
-        ]
-
-    def lapse(self) -> str:
-        request, given = self.request, len(self.request.progress.approvals)
-        if request.change_at(request.decided_at or request.expires_at).is_empty:
-            return "the requested access would already have ended"
-        if not given:
-            return "nobody approved it in time"
-        if given >= self.needed:
-            return f"approved by {approvers(request)}, but not completed in time"
-        return f"not enough approvals in time ({given} of {self.needed})"
-
-    def applied(self) -> str:
-        request = self.request
-        if request.requested.without_approval:
-            outcome = f":warning: *Applied without approval* by {who(request.requester)}"
-        else:
-            by_rule = " by a rule, without a decision" if request.progress.rule else ""
-            outcome = f":white_check_mark: *Applied*{by_rule}"
-        return f"{outcome}: {effect_of_change(request)}."
+        return f" Attempt {tries} of {TRIES} failed:{failure} Trying again in {pause:g} s."
 
     def facts(self) -> Iterator[str]:
         """Yield the small print: sizes, times, and exact ids."""
-        request = self.request
+        request, done = self.request, self.request.progress.done
         yield self.sizes()
         if request.state is State.PENDING:
-            if request.requested.duration_seconds is not None:
-                begins = "start" if request.requested.starts_at else "approval"
-                yield f"{text.duration(request.requested.duration_seconds)} from {begins}"
             yield f"this request expires {text.time(request.expires_at)}"
             # Without an alias, the headline names the SID.
             yield text.code(request.flow.sid) if request.flow.alias else ""
             yield f"requester {request.requester.slack_user_id}"
         else:
             yield f"asked by {who(request.requester)} {text.time(request.created_at)}"
-            yield from self.decision()
-        if not self.tells_each_end and request.requested.ends and request.state not in GIVEN_UP:
+            if request.decided_at is not None and not request.requested.without_approval:
+                verb = request.state.value if request.state in GIVEN_UP else "approved"
+                yield f"{verb} {text.time(request.decided_at)}"
+            if done is not None:
+                yield f"applied {text.time(done.at)}"
+        if self.is_short and request.requested.ends and request.state not in GIVEN_UP:
             ends = request.requested.ends.values()
-            span = f"from {text.time(min(ends))} to {text.time(max(ends))}"
-            yield f"until their previous end dates ({len(ends)}, {span})"
-
-    def decision(self) -> Iterator[str]:
-        request, done = self.request, self.request.progress.done
-        if request.decided_at is not None and not request.requested.without_approval:
-            verb = request.state.value if request.state in GIVEN_UP else "approved"
-            by = f" by {approvers(request, 3) or decider(request)}" if done else ""
-            yield f"{verb}{by} {text.time(request.decided_at)}"
-        if done is not None:
-            yield f"applied {text.time(done.at)}"
+            yield f"{len(ends)} end dates from {text.time(min(ends))} to {text.time(max(ends))}"
 
     def sizes(self) -> str:
         done, requested = self.request.took_effect, self.request.requested
         if done is not None:
-            return f"{done.size_before} → {how_many(done.size_after)}"
+            return f"{done.size_before} → {phrases.how_many(done.size_after)}"
         if self.request.state in GIVEN_UP or self.request.state is State.FAILED:
             return ""
         # A person who is on the list now but counts as added will be gone when this change starts.
         new = set(requested.change.additions).difference(requested.end_changes)
         seen = [identity for identity in requested.seen if identity not in new]
-        return f"{len(seen)} → {how_many(len(apply_change(seen, requested.change)))}"
+        size = len(apply_change(seen, requested.change))
+        return f"{len(seen)} → {phrases.how_many(size)}"
 
     def also_open(self) -> Iterator[str]:
         """Yield a line with the other open requests about the same people."""
@@ -289,7 +195,7 @@ class _Card:
             yield f"*Access ended ({len(progress.ended)}), most recent {len(shown)}:*"
         for end in shown:
             gone = " (already removed)" if end.was_gone else ""
-            yield f"*Access ended:* {in_full(end.identity)} {text.time(end.at)}{gone}"
+            yield f"*Access ended:* {phrases.in_full(end.identity)} {text.time(end.at)}{gone}"
         if progress.superseded and not progress.is_undone:
             yield f"*Replaced by a later request:* {self.named(progress.superseded)}"
         if progress.overdue:
@@ -298,67 +204,18 @@ class _Card:
         if progress.undone_by:
             yield "*Undone*" if progress.is_undone else "*Undo requested*"
 
-    def people(self) -> list[str]:
-        """Return all people in the request, so that nobody approves people they did not see."""
-        groups: dict[str, list[str]] = {}
-        for title, identity in self.titled():
-            groups.setdefault(title, []).append(identity)
-        if len(groups) == 1 and not self.request.has_failed_in_part:
-            # The headline says the same as the title.
-            return lines_of(next(iter(groups.values())))
-        return [
-            line
-            for title, identities in groups.items()
-            for line in (f"*{title} ({len(identities)}):*", *lines_of(identities))
-        ]
-
-    def titled(self) -> Iterator[tuple[str, str]]:
-        """Yield people under shared titles; for a failure, first the part that took effect."""
-        request, requested = self.request, self.request.requested
-        settled = request.progress.part.change if request.progress.part else NO_CHANGE
-        for identity in settled.additions:
-            yield f"Added{self.end(identity)}", identity
-        for identity in settled.removals:
-            yield "Removed", identity
-        is_missing = request.has_failed_in_part
-        add, remove = ("Not added", "Not removed") if is_missing else ("Add", "Remove")
-        says_end = not is_missing and not self.has_common_end()
-        for identity in request.left.additions:
-            if identity not in requested.end_changes:
-                yield f"{add}{self.end(identity) if says_end else ''}", identity
-        for identity in request.left.removals:
-            yield remove, identity
-        for effect, identities in end_changes_of(request).items():
-            for identity in identities:
-                becomes = "new end date"
-                if self.tells_each_end:
-                    becomes = self.end_change(effect, identity)
-                title = "end date not changed" if is_missing else becomes
-                yield f"Already on the list; {title}", identity
-
-    def has_common_end(self) -> bool:
-        """Return True if all additions share an end, which the card shows elsewhere."""
-        if self.request.progress.done is None:
-            return bool(term_of(self.request))
-        return len(set(map(self.known_end, self.request.requested.change.additions))) <= 1
-
-    def known_end(self, identity: str) -> datetime | None:
-        done = self.request.took_effect
-        stored = self.request.progress.respelled.get(identity, identity)
-        return done.ends_at.get(stored) if done else None
-
-    def end(self, identity: str) -> str:
-        end = self.known_end(identity) or self.request.requested.ends.get(identity)
-        return f" until {text.time(end)}" if end and self.tells_each_end else ""
-
-    def end_change(self, effect: Effect, identity: str) -> str:
-        """Return the new and the current end for a person who is already on the list."""
-        now = current_end_of(self.request, [identity])
-        if effect is Effect.KEEP:
-            return f"stays with no end date{now}"
-        end = self.known_end(identity) if self.request.progress.done else None
-        until = text.time(end) if end else new_end_of(self.request, [identity])
-        return f"{'stays until' if effect is Effect.EXTEND else 'access ends'} {until}{now}"
+    def people(self) -> Iterator[str]:
+        """Yield all people in the request, so that nobody approves people they did not see."""
+        request = self.request
+        if request.state is State.APPLIED and len(request.requested.change.identities) == 1:
+            # The headline names a single person.
+            return
+        groups = phrases.titled(request, each_end=not self.is_short)
+        for title, identities in groups.items():
+            # The headline says the same as the only title.
+            if len(groups) > 1 or request.has_failed_in_part:
+                yield f"*{title} ({len(identities)}):*"
+            yield from phrases.lines_of(identities)
 
     def surprises(self, done: Done) -> Iterator[str]:
         """Yield the parts that were already true, and the changes by others."""
@@ -375,17 +232,15 @@ class _Card:
         return str(len(identities)) if self.is_short else brief(identities)
 
     def edits(self, change: Change) -> str:
-        if self.is_short:
-            return f"{len(change.additions)} added, {len(change.removals)} removed"
         parts = (("added", change.additions), ("removed", change.removals))
-        return "; ".join(f"{verb} {brief(people)}" for verb, people in parts if people)
+        return "; ".join(f"{verb} {self.named(people)}" for verb, people in parts if people)
 
     def mention(self) -> list[SlackBlock]:
         """Mention the people who may approve; the bot mentions nobody else on the card."""
         if self.request.state is not State.PENDING:
             return []
-        able = [mention(user_id) for user_id in self.mentioned if user_id != EVERY_FULL_MEMBER]
-        most = 1000 if self.tells_each_end else 50
+        able = [phrases.mention(user) for user in self.mentioned if user != EVERY_FULL_MEMBER]
+        most = 50 if self.is_short else 1000
         named = able[:most] + ([f"and {len(able) - most} more"] if len(able) > most else [])
         if EVERY_FULL_MEMBER in self.mentioned:
             anybody = "and any full member" if able else "any full member"

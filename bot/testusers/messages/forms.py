@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
-from bot.slack.messages.message import SlackBlock
 from bot.testusers.messages.buttons import NOTHING, Prefilled
 from bot.testusers.messages.phrases import change_of, who
 from bot.testusers.parse.form import as_line, odd_line

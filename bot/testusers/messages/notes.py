@@ -1,41 +1,25 @@
 """Notes: answers to commands and clicks, and messages to requesters and in threads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from bot.approvals.parse import spell_duration
 from bot.approvals.rules import Act, Reason, State
 from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids, replies, text
+from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
 from bot.slack.messages.help import May
-from bot.slack.messages.message import TEXT_CHARACTERS, Message, SlackBlock
 from bot.slack.parse import escaped
+from bot.testusers.messages import phrases
 from bot.testusers.messages.buttons import (
     Prefilled,
+    act_buttons,
     again_button,
-    cancel_button,
     extend_buttons,
     form_button,
 )
-from bot.testusers.messages.phrases import (
-    COMPLETES,
-    after_all,
-    approvers,
-    brief,
-    change_of,
-    decider,
-    effect_of_change,
-    flow_name,
-    how_many,
-    in_full,
-    masked,
-    mention,
-    parts_of,
-    quote,
-    rule_of,
-    what_failed,
-    who,
-)
+from bot.testusers.messages.phrases import JUST_NOW, brief, change_of, flow_name, who
 from bot.testusers.parse.change import ChangeRequest, quoted
 from bot.testusers.parse.command import as_command
 from bot.testusers.rules.changes import Effect, Flow
@@ -44,10 +28,6 @@ from bot.testusers.rules.requests import Preset, Request
 PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
 NOT_POSTED = "Slack hasn't accepted the card yet. It will appear as soon as Slack does."
-JUST_NOW = timedelta(minutes=1)
-# States in which a requester may want to ask again.
-ASKED_AGAIN = frozenset({State.DENIED, State.EXPIRED})
-UNDER_WAY = "The card shows the result."
 
 
 def asked(
@@ -64,21 +44,20 @@ def asked(
         lines.append(f"Applying now, without approval: {change_of(request)}.")
     elif request.progress.rule:
         lines.append(f"Approved by a rule, applying now: {change_of(request)}.")
-        lines.append(f"{rule_of(request)}.")
+        lines.append(f"{phrases.rule_of(request)}.")
     else:
         lines.append(f"Sent to <#{channel_id}>: {change_of(request)}.")
         lines.append("You'll get a DM when someone decides.")
     if time_zone and request is not None:
         lines.append(f"Times are in your Slack time zone, {text.escape(time_zone)}.")
-    if effect.dropped.additions:
-        lines.append(f"Already on the list: {brief(effect.dropped.additions)}")
-    if effect.dropped.removals:
-        lines.append(f"Not on the list: {brief(effect.dropped.removals)}")
-    if effect.respelled:
-        lines.append(f"On the list with another spelling: {brief(effect.respelled)}")
-    if effect.kept:
-        lines.append(f"Also on the list with another spelling, and kept: {brief(effect.kept)}")
-    return _message(lines)
+    left_out = {
+        "Already on the list": effect.dropped.additions,
+        "Not on the list": effect.dropped.removals,
+        "On the list with another spelling": effect.respelled,
+        "Also on the list with another spelling, and kept": effect.kept,
+    }
+    lines += [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
+    return Message.of(*lines)
 
 
 def asked_before(
@@ -99,7 +78,7 @@ def asked_before(
     asker = "You" if is_own else who(earlier.requester)
     line = f"{asker} already asked for this {when}: {change_of(earlier)}."
     button = block_kit.button("Ask anyway", ids.TESTUSERS_ASK_ANYWAY, value_of(command))
-    return _with_steps(_message([f"{line} It's waiting {waits}."]), card, button)
+    return _with_steps(Message.of(f"{line} It's waiting {waits}."), card, button)
 
 
 def value_of(command: ChangeRequest) -> str:
@@ -114,19 +93,21 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     if reason is Reason.QUORUM_OPEN:
         given = len(request.progress.approvals)
         if request.has_enough_approvals(needed):
-            return _message([f"Thanks! That's now enough approvals to {change}. {COMPLETES}"])
-        return _message([f"Thanks! That's {given} of {needed} approvals to {change}."])
-    outcome = {
+            return Message.of(
+                f"Thanks! That's now enough approvals to {change}. {phrases.COMPLETES}"
+            )
+        return Message.of(f"Thanks! That's {given} of {needed} approvals to {change}.")
+    did = {
         Act.APPROVE: "You approved",
         Act.DENY: "You denied",
         Act.CANCEL: "You cancelled",
         Act.RETRY: "Trying again",
     }[act]
-    becomes = {
-        State.APPLYING: [UNDER_WAY],
+    then = {
+        State.APPLYING: ["The card shows the result."],
         State.APPLIED: ["It has been applied."],
     }
-    return _message([f"{outcome}: {change}.", *becomes.get(request.state, [])])
+    return Message.of(f"{did}: {change}.", *then.get(request.state, []))
 
 
 def outcome(request: Request, payload: Mapping[str, Any], card: str | None = None) -> Message:
@@ -134,75 +115,56 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
 
     `card` is the link to the request's card, if known.
     """
-    event = str(payload["event"])
-    if event == "ended":
-        identities = [str(identity) for identity in payload["identities"]]
-        seconds, flow = request.requested.duration_seconds, request.flow
-        lasted = f" after {text.duration(seconds)}" if seconds is not None else ""
-        line = f"Access to {flow_name(flow)} has ended{lasted}: {brief(identities)}"
-        again = form_button(flow, identities, "Give access again", seconds)
-        return _with_steps(_message([line]), card, again)
-    if event == State.FAILED:
-        about = f"your request to {change_of(request)}, {_granted(request)}"
-        step = after_all(request) or " An approver can press Retry on the card."
-        lines = [
-            f":x: *Failed*, {what_failed(request)}: {about}.",
-            *parts_of(request),
-            f"{text.sentence(str(payload['reason']), 500)}{step}",
-        ]
-        return _with_steps(_message(lines), card)
-    again = again_button(request) if event in ASKED_AGAIN else None
-    return _with_steps(_message(_outcome(event, request)), card, again)
+    asked, steps = f"your request to {change_of(request)}", list[SlackBlock]()
+    match payload["event"]:
+        case "ended":
+            identities, flow = tuple(map(str, payload["identities"])), request.flow
+            lines = [f"Access to {flow_name(flow)} has ended: {brief(identities)}"]
+            seconds = request.requested.duration_seconds
+            duration = spell_duration(seconds) if seconds else ""
+            filled = Prefilled(flow.sid, "add", identities, duration)
+            steps = form_button("Give access again", filled)
+        case "unposted":
+            is_open = request.state is State.PENDING
+            missing = "Nobody has been asked yet" if is_open else "The card is missing"
+            lines = [
+                f":warning: *{missing}*: Slack hasn't accepted the card: {asked}.",
+                "I'll post it as soon as Slack accepts it. For the cause, see `/gatehouse status`.",
+            ]
+        case "asked_again":
+            news = text.sentence(" ".join(request.progress.news), 500)
+            lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]
+        case State.FAILED:
+            lines = [*_failure(request, asked, str(payload["reason"]))]
+        case _:
+            reason = request.progress.denial_reason if request.state is State.DENIED else ""
+            lines = [phrases.outcome_line(request, asked), *phrases.quote(reason, 500)]
+            if request.state in {State.DENIED, State.EXPIRED}:
+                steps = again_button(request)
+    return _with_steps(Message.of(*lines), card, *steps)
 
 
-def _with_steps(message: Message, card: str | None, *steps: SlackBlock | None) -> Message:
-    buttons = [button for button in steps if button is not None]
+def _failure(request: Request, asked: str, reason: str) -> Iterator[str]:
+    """Yield the outcome of a failed request, the people by outcome, and the next step."""
+    yield phrases.outcome_line(request, asked)
+    if request.has_failed_in_part:
+        for title, people in phrases.titled(request).items():
+            yield f"{title}: {brief(people)}"
+    step = phrases.after_all(request) or " An approver can press Retry on the card."
+    yield f"{text.sentence(reason, 500)}{step}"
+
+
+def _with_steps(message: Message, card: str | None, *buttons: SlackBlock) -> Message:
     links = [f"<{card}|View the card>"] if card else []
     room = TEXT_CHARACTERS - sum(len(link) + 1 for link in links)
-    return Message(
-        "\n".join((text.cut(message.text, room), *links)),
-        (
-            *message.slack_blocks,
-            *map(block_kit.section, links),
-            *([block_kit.actions(*buttons)] if buttons else []),
-        ),
-    )
-
-
-def _outcome(event: str, request: Request) -> list[str]:
-    asked_for = f"your request to {change_of(request)}"
-    if event == State.DENIED:
-        reason = quote(request.progress.denial_reason, 500)
-        return [f":no_entry: *Denied* by {decider(request)}: {asked_for}.", *reason]
-    if event == "unposted":
-        is_open = request.state is State.PENDING
-        missing = "Nobody has been asked yet" if is_open else "The card is missing"
-        return [
-            f":warning: *{missing}*: Slack hasn't accepted the card: {asked_for}.",
-            "I'll post it as soon as Slack accepts it. For the cause, see `/gatehouse status`.",
-        ]
-    if event == State.EXPIRED:
-        is_begun = bool(request.progress.approvals)
-        lapse = "its approval wasn't completed" if is_begun else "nobody approved it"
-        return [f":alarm_clock: *Expired*, {lapse} in time: {asked_for}."]
-    if event == "asked_again":
-        news = text.sentence(" ".join(request.progress.news), 500)
-        return [f":arrows_counterclockwise: *Needs approval again*: {asked_for}.", news]
-    if event == State.SCHEDULED:
-        return [f":calendar: *Starts later*, {_granted(request)}: {asked_for}."]
-    return [f":white_check_mark: *Applied*, {_granted(request)}: {effect_of_change(request)}."]
-
-
-def _granted(request: Request) -> str:
-    if request.requested.without_approval:
-        return f"without approval by {decider(request)}"
-    return f"approved by {approvers(request) or decider(request)}"
+    shown = Message(text.cut(message.text, room), message.slack_blocks)
+    return shown.plus(*block_kit.row(buttons), lines=links)
 
 
 def ending(request: Request, identities: list[str], at: datetime) -> Message:
     """Return the announcement that access ends soon, with `Extend`."""
     line = f"Access of {brief(identities)} to {flow_name(request.flow)} ends {text.time(at)}."
-    return _with_steps(_message([line]), None, *extend_buttons(request.flow, identities))
+    return _with_steps(Message.of(line), None, *extend_buttons(request.flow, identities))
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
@@ -211,18 +173,13 @@ def with_next_steps(message: Message, request: Request, card: str | None) -> Mes
         message = Message(
             f"{message.text}\n{NOT_POSTED}", (*message.slack_blocks, block_kit.context(NOT_POSTED))
         )
-    return _with_steps(message, card, cancel_button(request))
+    return _with_steps(message, card, *act_buttons(request, Act.CANCEL))
 
 
 def failed_in_thread(request: Request) -> Message:
     """Return the message in the card's thread that informs the approvers about a failure."""
-    progress, reason = request.progress, text.sentence(request.progress.failure, 500)
-    if progress.is_unsure:
-        line = f":grey_question: I don't know whether this went through: {change_of(request)}."
-        return _message([f"{line} {reason}{after_all(request)}", *parts_of(request)])
-    became = what_failed(request)
-    result = f"{became[0].upper()}{became[1:]}. An approver can press Retry."
-    return _message([f":x: Couldn't {change_of(request)}: {reason} {result}", *parts_of(request)])
+    asked = f"{who(request.requester)} asked to {change_of(request)}"
+    return Message.of(*_failure(request, asked, request.progress.failure))
 
 
 def cured_in_thread(request: Request) -> Message:
@@ -230,23 +187,21 @@ def cured_in_thread(request: Request) -> Message:
     done, by = request.progress.done, request.progress.retried_by
     at = text.time(done.at) if done else ""
     how = f"It worked on retry ({who(by)}, {at})" if by else f"It went through after all ({at})"
-    return _message([f":white_check_mark: {how}: {change_of(request)}."])
+    return Message.of(f":white_check_mark: {how}: {change_of(request)}.")
 
 
 def service_refuses(sentence: str, flow: Flow) -> Message:
     """Return the alert that the flow service rejects Gatehouse's credentials."""
-    return _message(
-        [
-            f":key: *Gatehouse can't use the flow service.* {text.sentence(sentence, 500)}",
-            f"An approved change to {flow_name(flow)} couldn't be made.",
-            "Whoever runs Gatehouse: fix this, then press Retry on each card that failed.",
-        ]
+    return Message.of(
+        f":key: *Gatehouse can't use the flow service.* {text.sentence(sentence, 500)}",
+        f"An approved change to {flow_name(flow)} couldn't be made.",
+        "Whoever runs Gatehouse: fix this, then press Retry on each card that failed.",
     )
 
 
 def service_accepts() -> Message:
     """Return the message that ends the alert about refused credentials."""
-    return _message([":white_check_mark: The flow service works again for Gatehouse."])
+    return Message.of(":white_check_mark: The flow service works again for Gatehouse.")
 
 
 def still_waiting(request: Request, escalate_to: Sequence[str] | None = None) -> Message:
@@ -255,31 +210,30 @@ def still_waiting(request: Request, escalate_to: Sequence[str] | None = None) ->
     waiting = "Still waiting for approval" if is_reminder else "Still waiting"
     asked = f"{who(request.requester)} wants to {change_of(request)}"
     line = f"{waiting}: {asked}. The request expires {text.time(request.expires_at)}."
-    return _message([" ".join([*map(mention, escalate_to or ()), line])])
+    return Message.of(" ".join([*map(phrases.mention, escalate_to or ()), line]))
 
 
 def no_longer_waiting(request: Request, *, is_escalation: bool = False) -> Message:
     """Return the text that replaces a reminder or an escalation once the request is decided."""
     became = {
-        State.DENIED: f"{decider(request)} denied it",
-        State.CANCELLED: f"{decider(request)} cancelled it",
+        State.DENIED: f"{phrases.decider(request)} denied it",
+        State.CANCELLED: f"{phrases.decider(request)} cancelled it",
         State.EXPIRED: "it expired",
-    }.get(request.state, f"approved by {approvers(request) or decider(request)}")
+    }.get(request.state, f"approved by {phrases.approvers(request)}")
     if is_escalation:
-        return _message([f"No need to step in anymore, {became}."])
-    asked = f"{who(request.requester)} wanted to {change_of(request)}"
-    return _message([f"No longer waiting, {became}: {asked}."])
+        return Message.of(f"No need to step in anymore, {became}.")
+    asked = f"{who(request.requester)} asked to {change_of(request)}"
+    return Message.of(f"No longer waiting, {became}: {asked}.")
 
 
-def presets(saved: Sequence[Preset], *, sees_identities: bool, flow: str = "") -> Message:
+def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Message:
     """Return all presets, with the first few people of each."""
     if not saved:
-        return _message([f"There are no presets yet. Save one: {text.code(PRESET_EXAMPLE)}"])
-    show = in_full if sees_identities else masked
+        return Message.of(f"There are no presets yet. Save one: {text.code(PRESET_EXAMPLE)}")
     use = text.code(f"/testusers add {flow or 'welcome'} @{saved[0].name}")
     lines = [f"*{text.count(len(saved), 'preset')}*. Use them like this: {use}"]
     lines += [
-        f"• {_preset(preset.name)} ({how_many(len(preset.identities))}): "
+        f"• {_preset(preset.name)} ({phrases.how_many(len(preset.identities))}): "
         f"{brief(preset.identities, show)}"
         f" · saved by {who(preset.saved_by)} {text.time(preset.saved_at)}"
         for preset in saved[:PRESETS_SHOWN]
@@ -293,7 +247,7 @@ def preset_saved(name: str, identities: Sequence[str], before: Preset | None) ->
     """Return the answer to saving a preset, with its previous people and `Undo`."""
     replaced = f" It was {brief(before.identities)} before." if before else ""
     line = f"Saved: {_preset(name)} stands for {brief(identities)}.{replaced}"
-    return _message([line]) if before is None else _with_undo(line, before)
+    return Message.of(line) if before is None else _with_undo(line, before)
 
 
 def preset_deleted(preset: Preset) -> Message:
@@ -305,16 +259,11 @@ def preset_deleted(preset: Preset) -> Message:
 def _with_undo(line: str, before: Preset) -> Message:
     people = " ".join(map(quoted, before.identities))
     undo = escaped(f"/testusers preset save {before.name} {people}")
-    return replies.with_commands(_message([line]), [("Undo", undo)])
+    return replies.with_commands(Message.of(line), [("Undo", undo)])
 
 
 def _preset(name: str) -> str:
     return text.code(f"@{name}", 60)
-
-
-def _message(lines: list[str]) -> Message:
-    markup = "\n".join(lines)
-    return Message(markup, (block_kit.section(markup),))
 
 
 NOT_UNDERSTOOD = "I didn't understand that. Here are things you can ask me (no slash needed):"
@@ -328,8 +277,8 @@ TOO_LONG = "That's too much for one button. Please send it as a command: `testus
 
 def not_understood(forms: Message) -> Message:
     """Return the answer to text that isn't a command: a list of possible requests."""
-    shown = (block_kit.section(NOT_UNDERSTOOD), *forms.slack_blocks)
-    return Message(f"{NOT_UNDERSTOOD}\n{forms.text}", shown)
+    shown = Message.of(NOT_UNDERSTOOD)
+    return Message(f"{shown.text}\n{forms.text}", (*shown.slack_blocks, *forms.slack_blocks))
 
 
 def greeting(may: May) -> Message:
@@ -341,13 +290,13 @@ def greeting(may: May) -> Message:
         block_kit.button("Rate limits", ids.HOME_RATELIMITS, "dm"),
         block_kit.button("Open requests", f"{ids.RUN_COMMAND}.0", "/testusers requests"),
     ]
-    return Message(HELLO, (block_kit.section(HELLO), block_kit.actions(*buttons)))
+    return Message(HELLO).plus(block_kit.actions(*buttons))
 
 
 def open_form() -> Message:
     """Return a button that opens the form: Slack opens forms only after a click."""
     button = block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
-    return Message(OPEN_FORM, (block_kit.section(OPEN_FORM), block_kit.actions(button)))
+    return Message(OPEN_FORM).plus(block_kit.actions(button))
 
 
 def filled_form(flow: Flow, filled: Prefilled) -> Message:
@@ -362,8 +311,5 @@ def filled_form(flow: Flow, filled: Prefilled) -> Message:
         f"{verb} {people} {preposition} {flow_name(flow)}{start}{term}:"
         " check the form, then submit it."
     )
-    value = filled.value()
-    if len(value) > block_kit.VALUE_CHARACTERS:
-        return Message(TOO_LONG)
-    button = block_kit.button("Open the form", ids.TESTUSERS_EXTEND, value, style="primary")
-    return Message(line, (block_kit.section(line), block_kit.actions(button)))
+    button = form_button("Open the form", filled, style="primary")
+    return Message(line).plus(*block_kit.row(button)) if button else Message(TOO_LONG)

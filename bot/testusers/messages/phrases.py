@@ -1,13 +1,14 @@
 """Phrases shared by cards, pages and notes about test users."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from bot.approvals.rules import State
 from bot.slack.messages import text
-from bot.testusers.rules.changes import Flow, mask, mask_in
+from bot.testusers.rules.changes import Change, Flow, mask, mask_in
 from bot.testusers.rules.requests import Request, Who
 from bot.testusers.rules.review import Effect, effects
 
@@ -19,8 +20,17 @@ LINE_CHARACTERS = 200
 
 IDENTITY_CHARACTERS = 300
 NAMED = 3
-NAME_CHARACTERS = 60
 JUST_NOW = timedelta(minutes=1)
+MARKS = {
+    State.PENDING: ":hourglass: *Waiting for approval*",
+    State.SCHEDULED: ":calendar: *Starts later*",
+    State.APPLYING: ":gear: *Updating the list*",
+    State.APPLIED: ":white_check_mark: *Applied*",
+    State.FAILED: ":x:",
+    State.DENIED: ":no_entry: *Denied*",
+    State.CANCELLED: ":wastebasket: *Cancelled*",
+    State.EXPIRED: ":alarm_clock: *Expired*",
+}
 UNITS = ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
 
 # More approvals were needed at that time.
@@ -57,10 +67,10 @@ def mention(slack_id: str) -> str:
 
 
 def approvers(request: Request, most: int = 20) -> str:
-    """Return a request's approvers, the first ones by name; "" if nobody approved it."""
+    """Return a request's approvers, the first ones by name, or who decided it without them."""
     given = request.progress.approvals
     more = f" and {len(given) - most} more" if len(given) > most else ""
-    return names([approval.who for approval in given[:most]]) + more
+    return names([approval.who for approval in given[:most]]) + more or decider(request)
 
 
 def names(people: Sequence[Who]) -> str:
@@ -105,10 +115,10 @@ def how_many(number: int) -> str:
     return text.count(number, "test user")
 
 
-def brief(identities: Sequence[str], show: Show = in_full) -> str:
+def brief(identities: Sequence[str], show: Show = in_full, most: int = BRIEF_COUNT) -> str:
     """Return the first few identities and the number of the others."""
-    shown = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:BRIEF_COUNT])
-    more = len(identities) - BRIEF_COUNT
+    shown = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:most])
+    more = len(identities) - most
     return f"{shown} and {more} more" if more > 0 else shown
 
 
@@ -134,89 +144,127 @@ def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
     return ["  ".join(line) for line in lines]
 
 
-def change_of(
-    request: Request, show: Show = in_full, name: Name = brief, *, in_flow: bool = True
-) -> str:
-    """Return a request's change: `add +1, +2 to welcome for 2 h; remove +3 from welcome`."""
-    requested = request.requested
-    added = [
-        identity for identity in requested.change.additions if identity not in requested.end_changes
-    ]
-    flow = flow_name(request.flow)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The people in a request for whom the same happens.
 
-    def of(preposition: str) -> str:
-        return f" {preposition} {flow}" if in_flow else ""
+    `kind` is `add`, `remove`, `keep` (people on the list get a later end) or `limit` (a sooner
+    end). `term` is the end of their access, such as ` for 2 h`, and `now` the current end.
+    """
 
-    changed = (
-        added and f"add {name(added, show)}{of('to')}{start_of(request)}{term_of(request)}",
-        requested.change.removals and f"remove {name(requested.change.removals, show)}{of('from')}",
-    )
-    parts = [part for part in changed if part]
-    for effect, people in end_changes_of(request).items():
-        until, now = new_end_of(request, people), current_end_of(request, people)
-        names, start = name(people, show), start_of(request)
-        if effect is Effect.KEEP:
-            parts.append(f"keep {names}{of('on')}{start} with no end date{now}")
-        elif effect is Effect.EXTEND:
-            parts.append(f"keep {names}{of('on')}{start} until {until}{now}")
-        else:
-            verb = "shorten" if effect is Effect.SHORTEN else "end"
-            ends = f"it ends {until}{now}"
-            parts.append(f"{verb} the access of {names}{of('to')}{start}: {ends}")
-    return "; ".join(parts) or "nothing"
+    kind: str
+    people: tuple[str, ...]
+    term: str = ""
+    now: str = ""
 
 
-def end_changes_of(request: Request) -> Mapping[Effect, list[str]]:
-    """Return the people who are already on the list, grouped by the change of their end."""
+# The verb, the preposition before the flow, the adverb before the end, and the past tense.
+WORDS = {
+    "add": ("add", "to", "", "added"),
+    "remove": ("remove", "from", "", "removed"),
+    "keep": ("keep", "on", "", "extended"),
+    "limit": ("keep", "on", " only", "shortened"),
+}
+KINDS = {
+    Effect.ADD: "add",
+    Effect.REMOVE: "remove",
+    Effect.EXTEND: "keep",
+    Effect.KEEP: "keep",
+    Effect.SHORTEN: "limit",
+    Effect.LIMIT: "limit",
+}
+
+
+def parts(
+    request: Request, change: Change | None = None, *, each_end: bool = False
+) -> Iterator[Part]:
+    """Yield the parts of a request's change, or of the part of it in `change`.
+
+    With `each_end`, people with different ends are in different parts.
+    """
     requested = request.requested
     at = requested.shown_at or request.created_at
-    found: dict[Effect, list[str]] = {}
-    by_person = effects(requested, requested.change, at)
-    for identity in requested.end_changes:
-        if identity in by_person:
-            found.setdefault(by_person[identity], []).append(identity)
-    return found
+    found: dict[str, list[Part]] = {kind: [] for kind in WORDS}
+    for identity, effect in effects(requested, change or requested.change, at).items():
+        kind = KINDS[effect]
+        term = "" if kind == "remove" else _term(request, identity, kind, is_actual=each_end)
+        now = "" if kind in {"add", "remove"} else _current_end(request, identity)
+        found[kind].append(Part(kind, (identity,), term, now))
+    for kind, people in found.items():
+        groups: dict[object, list[Part]] = {}
+        for person in people:
+            key = (person.term, person.now) if each_end else None
+            groups.setdefault(key, []).append(person)
+        for group in groups.values():
+            terms, ends = {person.term for person in group}, {person.now for person in group}
+            yield Part(
+                kind,
+                tuple(identity for person in group for identity in person.people),
+                terms.pop() if len(terms) == 1 else " until different dates",
+                ends.pop() if len(ends) == 1 else "",
+            )
 
 
-def new_end_of(request: Request, people: Iterable[str]) -> str:
-    """Return the new end of access for people who are already on the list."""
-    ends = {request.requested.ends.get(identity) for identity in people}
-    end = ends.pop() if len(ends) == 1 else None
-    if end is not None:
-        return text.time(end)
-    if request.requested.duration_seconds is None or len(ends) > 1:
-        return "another date"
-    return effect_after(request)
+def _term(request: Request, identity: str, kind: str, *, is_actual: bool) -> str:
+    requested, done = request.requested, request.took_effect
+    stored = request.progress.respelled.get(identity, identity)
+    actual = done.ends_at.get(stored) if done and is_actual else None
+    if end := actual or requested.ends.get(identity):
+        return f" until {text.time(end)}"
+    if requested.duration_seconds is None:
+        return " with no end date"
+    length = text.duration(requested.duration_seconds)
+    if kind == "add":
+        return f" for {length}"
+    begins = "the change" if requested.without_approval else "approval"
+    return f" until {length} after {'it starts' if requested.starts_at else begins}"
 
 
-def current_end_of(request: Request, people: Iterable[str]) -> str:
-    """Return the current end of people's access, while the request is pending."""
+def _current_end(request: Request, identity: str) -> str:
     if request.state not in {State.PENDING, State.SCHEDULED}:
         return ""
-    ends = {request.requested.current_ends.get(identity) for identity in people}
-    end = ends.pop()
-    if ends:
-        return ""
+    end = request.requested.current_ends.get(identity)
     return f" (currently until {text.time(end)})" if end else " (currently no end date)"
 
 
-def start_of(request: Request) -> str:
-    """Return the start of a change that hasn't started, or never did."""
-    starts_at = request.requested.starts_at
+def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str:
+    """Return a request's change: `add +1, +2 to welcome for 2 h; remove +3 from welcome`."""
+    starts_at, flow = request.requested.starts_at, flow_name(request.flow)
     has_started = request.state in {State.APPLYING, State.APPLIED, State.FAILED}
-    return f" from {text.time(starts_at)}" if starts_at and not has_started else ""
+    start = f" from {text.time(starts_at)}" if starts_at and not has_started else ""
+    said = []
+    for part in parts(request, each_end=name is exact):
+        verb, preposition, only, _ = WORDS[part.kind]
+        people = name(part.people, show)
+        said.append(f"{verb} {people} {preposition} {flow}{start}{only}{part.term}{part.now}")
+    return "; ".join(said) or "nothing"
 
 
-def term_of(request: Request) -> str:
-    """Return the duration or the end; "" if people have different ones."""
-    requested = request.requested
-    if requested.duration_seconds is not None:
-        return f" for {text.duration(requested.duration_seconds)}"
-    ends = {requested.ends.get(identity) for identity in requested.change.additions}
-    if len(ends) != 1:
-        return ""
-    (end,) = ends
-    return f" until {text.time(end)}" if end else " with no end date"
+def change_in_plain(request: Request) -> str:
+    """Return a request's change as plain text: `add +1, +2 to welcome`."""
+    said = []
+    for part in parts(request):
+        verb, preposition, *_ = WORDS[part.kind]
+        people = brief(part.people, lambda identity, limit=None: identity[:limit], NAMED)
+        does = "change the end date of" if verb == "keep" else verb
+        said.append(f"{does} {people} {preposition} {request.flow.name}")
+    return " and ".join(said)
+
+
+def titled(request: Request, *, each_end: bool = True) -> dict[str, tuple[str, ...]]:
+    """Return a request's people by what happens to them, or by what happened, if it failed."""
+    titles: dict[str, tuple[str, ...]] = {}
+    part = request.progress.part
+    if part is None or not request.has_failed_in_part:
+        for asked in parts(request, each_end=each_end):
+            verb, _, only, _ = WORDS[asked.kind]
+            titles[f"{verb.capitalize()}{only}{asked.term}{asked.now}"] = asked.people
+        return titles
+    for through in parts(request, part.change, each_end=each_end):
+        titles[f"{WORDS[through.kind][-1].capitalize()}{through.term}"] = through.people
+    for left in parts(request, request.left):
+        titles[f"Not {WORDS[left.kind][-1]}"] = left.people
+    return titles
 
 
 def effect_of_change(request: Request) -> str:
@@ -232,33 +280,59 @@ def effect_of_change(request: Request) -> str:
     if request.is_over:
         # Access may have ended early; the card says below how and when.
         return f"{subject} could test {flow}"
-    done = request.progress.done
-    known = done.ends_at if done else request.requested.ends
-    ends = {known.get(identity) for identity in change.additions}
-    end = ends.pop()
-    until = f" until {text.time(end)}" if end else " with no end date"
-    return f"{subject} can test {flow}{'' if ends else until}"
+    terms = {part.term for part in parts(request, each_end=True)}
+    return f"{subject} can test {flow}{terms.pop() if len(terms) == 1 else ''}"
 
 
-def has_one_term(request: Request) -> bool:
-    """Return True if all additions have the same end, so that `term_of` applies to all."""
-    requested = request.requested
-    if requested.duration_seconds is not None:
-        return True
-    return len({requested.ends.get(identity) for identity in requested.change.additions}) <= 1
+def outcome_of(request: Request, most: int = 20) -> str:
+    """Return the state of a request and who decided: `:no_entry: *Denied* by Ada`."""
+    by, state, mark = decider(request), request.state, MARKS[request.state]
+    if state is State.PENDING:
+        return mark
+    if state is State.EXPIRED:
+        return f"{mark}, {_lapse(request)}"
+    if state in {State.DENIED, State.CANCELLED}:
+        return f"{mark} by {by}"
+    if state is State.FAILED:
+        mark = ":grey_question:" if request.progress.is_unsure else mark
+        mark = f"{mark} *Failed: {what_failed(request)}*"
+    if not request.requested.without_approval:
+        return f"{mark}, approved by {approvers(request, most)}"
+    if state is State.APPLIED:
+        return f":warning: *Applied without approval* by {by}"
+    return f"{mark}, without approval by {by}"
 
 
-def effect_after(request: Request) -> str:
-    """Return an end of access that depends on when the change is applied: `2 h after approval`."""
-    approved = "the change" if request.requested.without_approval else "approval"
-    if request.requested.starts_at:
-        approved = "it starts"
-    return f"{text.duration(request.requested.duration_seconds or 0)} after {approved}"
+def outcome_line(request: Request, asked: str) -> str:
+    """Return the outcome, with the effect of an applied change, or else with `asked`."""
+    is_applied = request.state is State.APPLIED
+    return f"{outcome_of(request)}: {effect_of_change(request) if is_applied else asked}."
 
 
-def state_of(request: Request) -> str:
-    """Return the state of a request in up to three words."""
-    return "partly failed" if request.has_failed_in_part else request.state.value
+def _lapse(request: Request) -> str:
+    if request.change_at(request.decided_at or request.expires_at).is_empty:
+        return "the requested access would already have ended"
+    if request.progress.approvals:
+        return "its approval wasn't completed in time"
+    return "nobody approved it in time"
+
+
+def summary(request: Request, show: Show, *, names_requester: bool = False) -> str:
+    """Return a request with its outcome, as an item of a list."""
+    reasons = {
+        State.DENIED: request.progress.denial_reason,
+        State.FAILED: request.progress.failure,
+    }
+    why = reason_of(request, reasons.get(request.state, ""), show)
+    because = reason_of(request, request.requested.reason, show)
+    change = change_of(request, show)
+    by = f" by {who(request.requester)}" if names_requester else ""
+    said = (
+        f"{outcome_of(request, NAMED)}{f': {text.escape(why, 200)}' if why else ''}",
+        f"\n{change[0].upper()}{change[1:]} · asked{by} {text.time(request.created_at)}",
+        f" · _{text.escape(because, 200)}_" if because else "",
+    )
+    return "".join(said)
 
 
 def what_failed(request: Request) -> str:
@@ -276,25 +350,6 @@ def after_all(request: Request) -> str:
     return " If it goes through after all, I'll update the card." * request.progress.is_unsure
 
 
-def parts_of(request: Request) -> list[str]:
-    """Return a partly failed request's people by outcome; empty for any other request."""
-    part, left = request.progress.part, request.left
-    if part is None:
-        return []
-    ends = set(part.ends_at.values())
-    until = f" until {text.time(ends.pop())}" if len(ends) == 1 else ""
-    groups = {
-        f"Added{until}": part.change.additions,
-        "Removed": part.change.removals,
-        "Not added": [
-            identity for identity in left.additions if identity not in request.requested.end_changes
-        ],
-        "Not removed": left.removals,
-        "End date not changed": request.requested.end_changes,
-    }
-    return [f"{title}: {brief(people)}" for title, people in groups.items() if people]
-
-
 def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
     """Return a reason; for viewers, identities in it are masked, as everywhere else."""
     if show is in_full:
@@ -303,7 +358,7 @@ def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
 
 
 def quote(reason: str, limit: int) -> list[str]:
-    """Return a reason as a quotation; "" if it is empty."""
+    """Return a reason as a quotation; nothing if it is empty."""
     return [f"> {text.escape(reason, limit)}"] if reason else []
 
 
@@ -321,44 +376,24 @@ def size_of(value: object) -> int:
 
 def state_sentence(request: Request, now: datetime) -> str:
     """Return who decided on the request and how long ago, or that it is pending."""
-    by, at = (
-        request.decided_by.name if request.decided_by else "Nobody",
-        ago(request.decided_at, now),
-    )
-    approved = (
-        "applied this without approval" if request.requested.without_approval else "approved this"
-    )
-    change = change_in_plain(request)
-    already = f"{by} already {approved} {at}: {change}."
+    by = request.decided_by.name if request.decided_by else "Nobody"
+    is_direct = request.requested.without_approval
     failed = "partly failed" if request.has_failed_in_part else "failed"
-    return {
-        State.PENDING: f"This request is still waiting for approval: {change}.",
-        State.SCHEDULED: f"{already} It starts later.",
-        State.APPLYING: f"{already} Gatehouse is updating the list.",
-        State.APPLIED: f"{already} It has been applied.",
-        State.FAILED: f"{already} It {failed}; approvers can retry it.",
-        State.DENIED: f"{by} already denied this {at}: {change}.",
-        State.CANCELLED: f"{by} already cancelled this {at}: {change}.",
-        State.EXPIRED: f"This request expired {at}: {change}.",
-    }[request.state]
-
-
-def change_in_plain(request: Request) -> str:
-    """Return a request's change as plain text: `add +1, +2 to welcome`."""
-    change, flow = request.requested.change, request.flow.name
-    new_ends = request.requested.end_changes
-    added = [identity for identity in change.additions if identity not in new_ends]
-    parts = (
-        ("add", added, "to"),
-        ("remove", change.removals, "from"),
-        ("change the end date of", new_ends, "on"),
-    )
-    shown = []
-    for verb, identities, preposition in parts:
-        names = ", ".join(identity[:NAME_CHARACTERS] for identity in identities[:NAMED])
-        more = f" and {len(identities) - NAMED} more" if len(identities) > NAMED else ""
-        shown += [f"{verb} {names}{more} {preposition} {flow}"] if identities else []
-    return " and ".join(shown)
+    did, then = {
+        State.DENIED: ("denied this", ""),
+        State.CANCELLED: ("cancelled this", ""),
+        State.SCHEDULED: ("approved this", " It starts later."),
+        State.APPLYING: ("approved this", " Gatehouse is updating the list."),
+        State.APPLIED: ("approved this", " It has been applied."),
+        State.FAILED: ("approved this", f" It {failed}; approvers can retry it."),
+    }.get(request.state, ("", ""))
+    did = "applied this without approval" if is_direct else did
+    when, change = ago(request.decided_at, now), change_in_plain(request)
+    if request.state is State.PENDING:
+        return f"This request is still waiting for approval: {change}."
+    if request.state is State.EXPIRED:
+        return f"This request expired {when}: {change}."
+    return f"{by} already {did} {when}: {change}.{then}"
 
 
 def ago(at: datetime | None, now: datetime) -> str:

@@ -28,7 +28,7 @@ async def flow(notes: Notes, kind: FaultKind) -> None:
             story.becomes(waiting, "applied")
             await settled(story, waiting.ts)
             if MARKS["failed"] in waiting.text:
-                notes.seen.append(waiting.text.split("*Approved by")[0])
+                notes.seen.append(waiting.text.split(", approved by")[0])
                 await story.press(APPROVER, waiting, "Retry")
             await story.comes_true()
         await notes.all_holds(story)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from bot.approvals.rules import State
 from bot.slack.messages import ids, text
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.testusers.rules.requests import Grant, Request
 
 MARKS = {
@@ -19,7 +19,7 @@ MARKS = {
     State.CANCELLED: (":wastebasket:",),
     State.EXPIRED: (":alarm_clock:",),
 }
-BUTTONS = {ids.TESTUSERS_APPROVE: State.PENDING, ids.TESTUSERS_RETRY: State.FAILED}
+BUTTONS = {ids.testusers_act("approve"): State.PENDING, ids.testusers_act("retry"): State.FAILED}
 NONE_MISSING = re.compile(r"(?<!\d)(?:0|-\d+) more needed|(?<!\d)0 approvals")
 OVERDUE = "*Expired but not removed yet:*"
 

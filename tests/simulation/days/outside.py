@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from bot.errors import SlackRateLimited, SlackUnreachable
 from bot.services.errors import ServiceFailed, ServiceRefused, ServiceTimeout
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.testusers.rules.changes import difference
 from tests.simulation.days.loop import PROCESS, SimulationLoop
 

@@ -10,7 +10,7 @@ import pytest
 from bot.app import CROWDS
 from bot.approvals.rules import Act, State
 from bot.services.errors import ServiceFailed, ServiceTimeout
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.slack.sender import SEND_KIND
 from bot.store import outbox
 from bot.store.job_loop import JobLoop

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from bot.approvals.rules import Act, State
 from bot.errors import SlackUnreachable
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.store import jobs
 from bot.store.job_loop import Again, Lease
 from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions

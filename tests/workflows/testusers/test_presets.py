@@ -4,7 +4,7 @@ import pytest
 
 from bot.errors import NotFound, Refused
 from bot.testusers import presets
-from bot.testusers.messages import notes
+from bot.testusers.messages import notes, phrases
 from tests.support.testusers import ADA, OTTO, VERA
 
 
@@ -44,6 +44,6 @@ async def test_a_viewer_looks_and_changes_nothing(world):
     ):
         with pytest.raises(Refused):
             await act
-    shown = notes.presets(await presets.every_preset(world, vera), sees_identities=False).text
+    shown = notes.presets(await presets.every_preset(world, vera), phrases.masked).text
     assert "`@demo` (1 test user): `…0100` · saved by Ada Approver" in shown
     assert "5550" not in shown

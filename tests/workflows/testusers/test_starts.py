@@ -53,13 +53,12 @@ async def test_the_card_says_when_it_starts(world):
     request = await world.ask("add welcome +1 for 2h from tomorrow 9:00")
     shown = str(card(request, (ADA,), 1).slack_blocks)
     assert "to *welcome* from <!date^1772524800^" in shown
-    assert "2 h from start" in shown
+    assert "> for 2 h" in shown
     await world.decide(Act.APPROVE, request)
     approved = card(await world.stored(request), (ADA,), 1)
-    assert (
-        ":calendar: *Approved by Ada Approver.* Starts <!date^"
-        in approved.slack_blocks[0]["text"]["text"]
-    )
+    said = approved.slack_blocks[0]["text"]["text"]
+    assert said.startswith(":calendar: *Starts later*, approved by Ada Approver.\n*Otto")
+    assert "from <!date^1772524800^" in said
     buttons = [block["text"]["text"] for block in approved.slack_blocks[-1]["elements"]]
     assert buttons == ["Deny", "Cancel"]
     told = notes.outcome(await world.stored(request), {"event": "scheduled"}).text
