@@ -90,8 +90,6 @@ class NotConfigured(GatehouseError):
             f"{service[:1].upper()}{service[1:]} is not set up yet."
             f" Ask whoever runs Gatehouse to set {named}."
         )
-        self.service = service
-        self.settings = tuple(settings)
 
 
 class NotFound(GatehouseError):

@@ -15,13 +15,7 @@ from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
 from bot.checks.slack import channels, slack_token
-from bot.errors import (
-    DatabaseTooNew,
-    DatabaseTooOld,
-    DatabaseUnavailable,
-    SlackError,
-    SlackRefused,
-)
+from bot.errors import DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable, SlackError, SlackRefused
 from bot.metrics import JOB_STATES
 from bot.ops.redaction import Redactor
 from bot.quotas.rules.limits import LimitKind
@@ -30,7 +24,7 @@ from bot.services.http import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings
 from bot.settings.model import SERVICES, revealed
 from bot.store import jobs
-from bot.store.causes import WRONG_ENCODING, cause_of, technical_cause
+from bot.store.causes import cause_of, technical_cause
 from bot.store.migrations import migrate, notice_newer
 from bot.store.sqlite import ProcessLock
 from bot.tasks import SingleFlight
@@ -172,10 +166,6 @@ class Service:
     async def _run_jobs(self) -> None:
         await until_it_works("database", self._migrate, self._bot.clock.sleep)
         self._migrated.set()
-        with contextlib.suppress(DatabaseUnavailable):
-            # Only a warning, so that an existing installation keeps running.
-            if not await self._bot.database.holds_every_name():
-                log.warning("database.encoding", reason=WRONG_ENCODING.sentence)
         await self._bot.jobs.run()
 
     async def _migrate(self) -> None:
@@ -247,9 +237,7 @@ class Service:
 
 
 async def until_it_works(
-    target: str,
-    attempt: Callable[[], Awaitable[None]],
-    sleep: Callable[[float], Awaitable[None]],
+    target: str, attempt: Callable[[], Awaitable[None]], sleep: Callable[[float], Awaitable[None]]
 ) -> None:
     """Retry with increasing pauses until the attempt succeeds.
 

@@ -54,7 +54,7 @@ async def examine_database(database: Database) -> Finding:
         if not await is_current(database) and await revision(database) is not None:
             sentence = "The database has an older schema: the next start upgrades it."
             return Finding(SUBJECT, "database_outdated", sentence)
-        await database.try_writing()
+        await database.ping_writing()
         holds_every_name = await database.holds_every_name()
     except DatabaseTooOld as error:
         return failed(SUBJECT, error)

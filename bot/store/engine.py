@@ -35,8 +35,6 @@ CAUSE_EVERY_SECONDS = 60.0
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
 # As in SQLite. By default, each PostgreSQL statement sees the latest commits.
 SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
-# Changes nothing, but needs the same rights and resources as a write.
-TOUCH = text("UPDATE alembic_version SET version_num = version_num")
 ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
@@ -230,11 +228,6 @@ class Database:
         async with self.read_only() as tx:
             return await tx.now()
 
-    async def try_writing(self) -> None:
-        """Check that the database accepts writes, without changing anything."""
-        async with self.transaction() as tx:
-            await tx.connection.execute(TOUCH)
-
     async def holds_every_name(self) -> bool:
         """Return True if the database can store names in any script."""
         if self.is_sqlite:
@@ -243,10 +236,10 @@ class Database:
             return await tx.connection.scalar(text("SHOW server_encoding")) in ENCODINGS
 
     async def ping_writing(self) -> None:
-        """Check that no lock blocks writers."""
+        """Check that the database accepts writes, and that no lock blocks them."""
         async with self.transaction() as tx:
             if tx.is_postgres:
-                # Every important write locks this row; see `bot.store.audit`.
+                # Every important write locks this row, which needs the same rights.
                 await tx.connection.execute(text("SELECT 1 FROM audit_head FOR NO KEY UPDATE"))
 
     @asynccontextmanager

@@ -79,9 +79,7 @@ _RESCHEDULE = (
     update(jobs)
     .where(_UNCHANGED)
     .values(
-        due_at=bindparam("again_at"),
-        tries=bindparam("again_tries"),
-        last_error=bindparam("error"),
+        due_at=bindparam("again_at"), tries=bindparam("again_tries"), last_error=bindparam("error")
     )
 )
 _RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
@@ -206,9 +204,7 @@ async def count(tx: Transaction) -> tuple[int, int, int]:
     now = await tx.now()
     late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
     query = select(
-        func.count(),
-        func.count().filter(jobs.c.due_at <= now),
-        func.count().filter(late),
+        func.count(), func.count().filter(jobs.c.due_at <= now), func.count().filter(late)
     ).select_from(jobs)
     total, due, overdue = (await tx.connection.execute(query)).one()
     return total, due, overdue

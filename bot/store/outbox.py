@@ -5,20 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    String,
-    and_,
-    bindparam,
-    cast,
-    exists,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, String, and_, bindparam, cast, exists, func, select, update
 
 from bot.store import home_views, jobs
-from bot.store.engine import Transaction, insert_into, remove_some, upsert
+from bot.store.engine import Transaction, insert_into, remove_some
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
@@ -103,13 +93,6 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
     if outbox_message.key.startswith((REQUEST_CARD, INCIDENT_CARD)):
         # Home tabs show the same information as cards.
         await home_views.mark_changed(tx, outbox_message.key)
-
-
-async def has(tx: Transaction, key: str, kind: str) -> bool:
-    """Return True if there is a message with this key and kind, sent or not."""
-    same = (outbox_messages.c.key == key) & (outbox_messages.c.kind == kind)
-    query = select(outbox_messages.c.id).where(same).limit(1)
-    return (await tx.connection.execute(query)).first() is not None
 
 
 async def of_kind(tx: Transaction, key: str, kind: str) -> list[OutboxMessage]:
@@ -206,22 +189,15 @@ async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: 
     sent = await sent_card(tx, key)
     if sent is None or (sent.channel_id, sent.message_ts) == (channel_id, message_ts):
         return None
-    copy_key = f"{key}{COPY}{message_ts}"
-    if await sent_card(tx, copy_key) is None:
-        copy = SentCard(copy_key, channel_id, message_ts, "", await tx.now())
-        await remember_card(tx, copy)
-    return copy_key
+    copy = SentCard(f"{key}{COPY}{message_ts}", channel_id, message_ts, WHATEVER, await tx.now())
+    await replace_card(tx, copy, None)
+    return copy.key
 
 
 async def copies(tx: Transaction, key: str) -> list[str]:
     """Return the keys of a card's copies."""
     query = select(cards.c.key).where(cards.c.key.startswith(f"{key}{COPY}", autoescape=True))
     return list((await tx.connection.execute(query.order_by(cards.c.key))).scalars())
-
-
-async def remember_card(tx: Transaction, card: SentCard) -> None:
-    """Store the card's location and contents."""
-    await upsert(tx, cards, vars(card))
 
 
 async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:

@@ -29,7 +29,7 @@ async def send(database, key):
         await outbox.put(tx, OutboxMessage(key, "note", "1"))
         (message,) = await outbox.waiting(tx, key)
         await outbox.mark_sent(tx, [message.id])
-        await outbox.remember_card(tx, SentCard(key, "C1", "1.1", "f", await tx.now()))
+        await outbox.replace_card(tx, SentCard(key, "C1", "1.1", "f", await tx.now()), None)
 
 
 async def forget(database, days):
@@ -66,7 +66,7 @@ async def remember_card(world, request):
     """As the sender does once it has posted the card."""
     async with world.database.transaction() as tx:
         card = SentCard(card_key(request.id), "C1", "1.1", "f", await tx.now())
-        await outbox.remember_card(tx, card)
+        await outbox.replace_card(tx, card, None)
 
 
 async def is_stored(world, request):

@@ -110,7 +110,7 @@ async def test_statement_pooling_is_named(postgres_url) -> None:
     async with running_pgbouncer(postgres_url, "statement") as url:
         database = Database(url, SystemClock())
         with pytest.raises(DatabaseUnavailable) as raised:
-            await database.try_writing()
+            await database.ping_writing()
         assert cause_of(raised.value).code == "database_pooler"
         await database.close()
 

@@ -237,7 +237,7 @@ class World:
             if job.subject.startswith(outbox.REQUEST_CARD):
                 if not self.is_channel_well:
                     return now + timedelta(seconds=20)
-                await outbox.remember_card(tx, outbox.SentCard(job.subject, "C", "1", "", now))
+                await outbox.replace_card(tx, outbox.SentCard(job.subject, "C", "1", "", now), None)
             messages = await outbox.waiting(tx, job.subject)
             await outbox.mark_sent(tx, [message.id for message in messages])
         self.messages += messages

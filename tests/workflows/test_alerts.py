@@ -221,7 +221,7 @@ async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(
 async def posted(database, clock) -> None:
     async with database.transaction() as tx:
         card = SentCard("incident:1", "C0ALERTS", "1.1", "print", clock.now())
-        await outbox.remember_card(tx, card)
+        await outbox.replace_card(tx, card, None)
 
 
 async def test_open_alert_is_edited_every_ten_seconds_at_most(

@@ -52,4 +52,4 @@ async def test_reminder_is_corrected_once_the_request_is_decided(world: World, a
 
 async def posted(world: World, key: str) -> None:
     async with world.database.transaction() as tx:
-        await outbox.remember_card(tx, outbox.SentCard(key, "C", "2", "", await tx.now()))
+        await outbox.replace_card(tx, outbox.SentCard(key, "C", "2", "", await tx.now()), None)
