@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import yaml
@@ -42,6 +43,7 @@ class Manifest:
     should_escape: bool
 
 
+@cache
 def read_manifest() -> Manifest:
     """Read the manifest that the bot prints: the one of the version that is installed."""
     printed = subprocess.run(PRINT_MANIFEST, cwd=ROOT, check=True, capture_output=True)  # noqa: S603

@@ -1,8 +1,8 @@
 """The second day: upgrade, roll back, restore, and a rolling upgrade, from one checkout.
 
-The old program is the previous commit's, the new one is this commit's with a migration more.
-PostgreSQL has the role of the page; SQLite's file belongs to a user without other rights, who
-runs the service and the commands.
+The old program is the installed one, the new one has a migration more. PostgreSQL has the role of
+the page; SQLite's file belongs to a user without other rights, who runs the service and the
+commands.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,6 @@ from bot.store.migrations import known_revisions
 from sandbox.services.running import running_services
 from sandbox.slack.messages import Message
 from sandbox.slack.server import running_slack
-from tests.conftest import BOTH
 from tests.install.page import choice
 from tests.support.fleet import Fleet
 from tests.support.needs import PYTHON_FOR_ALL, ROOT_USER, lacks
@@ -37,7 +35,6 @@ from tests.support.world import environment_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-ROOT = Path(__file__).parents[2]
 WELCOME = "FW00000000000000000000000000000001"
 NEXT = """
 import sqlalchemy as sa
@@ -52,22 +49,8 @@ def upgrade():
 """
 
 
-def run(*command: str | Path, cwd: Path) -> str:
-    words = list(map(str, command))
-    return subprocess.run(words, cwd=cwd, check=True, capture_output=True, text=True).stdout
-
-
 # One of those that systemd gives to a service with `DynamicUser`.
 SERVICE_USER = 61184
-
-
-@dataclass(frozen=True)
-class Wheels:
-    old: Path
-    new: Path
-    libraries: Path
-    compiled: Path
-    python: Path
 
 
 @pytest.fixture(scope="session")
@@ -81,36 +64,19 @@ def shared(tmp_path_factory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def wheels(installed, shared, tmp_path_factory) -> Wheels:
-    """Both wheels, built in clean folders as the page says."""
-    folder = tmp_path_factory.mktemp("wheels")
-    run("git", "clone", "--quiet", ROOT, folder / "checkout", cwd=folder)
-
-    def build(name: str, revision: str) -> Path:
-        clean = folder / name
-        clean.mkdir()
-        archive = f"git archive {revision} | tar --extract --directory {clean}"
-        run("bash", "-c", f"set -o pipefail; {archive}", cwd=folder / "checkout")
-        if name == "new":
-            versions = clean / "bot/store/migrations/versions"
-            (versions / "9999_next.py").write_text(NEXT.format(last=known_revisions()[-1]), "utf-8")
-        pip = (installed / "python", "-m", "pip", "wheel", "--quiet", "--no-deps")
-        run(*pip, "--wheel-dir", folder / f"{name}-wheel", clean, cwd=folder)
-        (wheel,) = (folder / f"{name}-wheel").glob("*.whl")
-        return wheel
-
-    with ThreadPoolExecutor() as builders:
-        old, new = builders.map(build, ("old", "new"), ("HEAD~1", "HEAD"))
-    said = run(installed / "python", "-c", "import aiohttp; print(aiohttp.__file__)", cwd=folder)
-    ours = shutil.ignore_patterns("bot", "handlers", "sandbox", "gatehouse*", "__pycache__")
-    libraries = shared / "libraries"
-    packages = Path(said.strip()).parents[1]
-    shutil.copytree(packages, libraries, ignore=ours, copy_function=os.link)
+def versions(installed, shared) -> tuple[list[Path], list[Path]]:
+    """Where Python finds the old program, and where it finds the new one."""
+    (packages,) = installed.parent.glob("lib/python*/site-packages")
+    old, new = shared / "old", shared / "new"
+    no_caches = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(packages, old, ignore=no_caches, copy_function=os.link)
+    shutil.copytree(old / "bot", new / "bot")
+    migration = new / "bot/store/migrations/versions/9999_next.py"
+    migration.write_text(NEXT.format(last=known_revisions()[-1]), "utf-8")
     # Whoever starts the program first compiles the libraries for all.
-    compiled = shared / "compiled"
-    compiled.mkdir()
-    compiled.chmod(0o777)
-    return Wheels(old, new, libraries, compiled, installed / "python")
+    (shared / "compiled").mkdir()
+    (shared / "compiled").chmod(0o777)
+    return [old], [new, old]
 
 
 @pytest.fixture
@@ -132,47 +98,33 @@ def python_for(user: int | None) -> str:
     return lacks(PYTHON_FOR_ALL)
 
 
-class Environment:
-    """An environment of its own, with the libraries of the installation beside the program."""
+@dataclass(frozen=True)
+class Program:
+    """One version, the folder that it is started in, and the user who starts it."""
 
-    def __init__(self, folder: Path, wheels: Wheels, user: int | None = None) -> None:
-        self._folder = folder
-        self.user = user
-        run(python_for(user), "-m", "venv", "--without-pip", folder, cwd=folder.parent)
-        (self._packages,) = folder.glob("lib/python*/site-packages")
-        (self._packages / "libraries.pth").write_text(f"{wheels.libraries}\n", "utf-8")
-        self._pip = (wheels.python, "-m", "pip", "--python", folder / "bin/python")
-        self._compiled = wheels.compiled
+    paths: list[Path]
+    folder: Path
+    user: int | None = None
 
-    def install(self, wheel: Path) -> None:
-        again = ("--quiet", "--no-deps", "--force-reinstall")
-        run(*self._pip, "install", *again, wheel, cwd=self._folder)
+    def command(self, *words: str | Path) -> list[str]:
+        return [python_for(self.user), "-m", "bot", *map(str, words)]
 
     def started(self, settings: dict[str, str]) -> dict[str, Any]:
         """Return how its processes are started."""
         environment = {
             "PATH": os.environ["PATH"],
-            "HOME": str(self._folder),
-            "PYTHONPYCACHEPREFIX": str(self._compiled),
+            "HOME": str(self.folder),
+            "PYTHONPATH": os.pathsep.join(map(str, self.paths)),
+            "PYTHONPYCACHEPREFIX": str(self.paths[-1].parent / "compiled"),
         }
         alone: dict[str, Any] = {}
         if self.user is not None:
             alone = {"user": self.user, "group": self.user, "extra_groups": []}
-        return {"cwd": self._folder, "env": {**environment, **settings}, **alone}
-
-    @property
-    def program(self) -> Path:
-        return self._folder / "bin/gatehouse"
-
-    def modules(self) -> set[str]:
-        found = {
-            path for name in ("bot", "handlers") for path in (self._packages / name).rglob("*")
-        }
-        return {str(path) for path in found if "__pycache__" not in path.parts}
+        return {"cwd": self.folder, "env": {**environment, **settings}, **alone}
 
     def run(self, settings: dict[str, str], *words: str | Path) -> tuple[int, str]:
         done = subprocess.run(
-            [self.program, *map(str, words)],
+            self.command(*words),
             **self.started(settings),
             capture_output=True,
             text=True,
@@ -181,23 +133,18 @@ class Environment:
         )
         return done.returncode, done.stdout + done.stderr
 
-    def process(self, fleet: Fleet) -> "Installed":
-        process = Installed(fleet.environment, fleet.session, self)
-        fleet.processes.append(process)
-        return process
-
 
 class Installed(BotProcess):
-    """`gatehouse` of an environment, in a folder that is no checkout."""
+    """A version of the program, in a folder that is no checkout."""
 
-    def __init__(self, settings, session, environment: Environment) -> None:
-        super().__init__(settings, session)
-        self._installed = environment
+    def __init__(self, fleet: Fleet, program: Program) -> None:
+        super().__init__(fleet.environment, fleet.session)
+        self._program = program
 
     async def _spawn(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            self._installed.program,
-            **self._installed.started(self._environment),
+            *self._program.command(),
+            **self._program.started(self._environment),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             limit=2**22,
@@ -210,14 +157,14 @@ class Installed(BotProcess):
 
 
 @asynccontextmanager
-async def surroundings(url: str) -> AsyncIterator[Fleet]:
+async def surroundings(database_url: str) -> AsyncIterator[Fleet]:
     """Slack and the services, and nobody running yet."""
     async with (
         running_services() as services,
         running_slack() as slack,
         aiohttp.ClientSession() as session,
     ):
-        settings = environment_for(slack, services, url) | {"INVENTORY_WATCH": "off"}
+        settings = environment_for(slack, services, database_url) | {"INVENTORY_WATCH": "off"}
         fleet = Fleet(slack, services, session, settings)
         try:
             yield fleet
@@ -225,8 +172,9 @@ async def surroundings(url: str) -> AsyncIterator[Fleet]:
             await asyncio.gather(*(process.kill() for process in fleet.processes))
 
 
-async def serving(environment: Environment, fleet: Fleet) -> Installed:
-    process = environment.process(fleet)
+async def serving(program: Program, fleet: Fleet) -> Installed:
+    process = Installed(fleet, program)
+    fleet.processes.append(process)
     await process.start()
     await process.ready()
     fleet.slack.bot_url = process.address
@@ -259,57 +207,51 @@ def state_of_service(folder: Path) -> Path:
     return state
 
 
-@pytest.mark.parametrize("kind", BOTH)
-async def test_second_day(kind, machine, wheels, folder):
+async def test_second_day_on_sqlite(versions, folder):
     state = state_of_service(folder)
-    environment = Environment(folder / "program", wheels, SERVICE_USER)
+    old, new = (Program(paths, folder, SERVICE_USER) for paths in versions)
     saved = state / "saved"
-    environment.install(wheels.old)
-    modules = environment.modules()
-    async with choice(machine, kind) as chosen:
-        url = chosen.get("DATABASE_URL", f"sqlite:///{state}/gatehouse.db")
-        await live_two_days(environment, wheels, url, saved)
-    assert {path.stat().st_uid for path in state.iterdir()} == {SERVICE_USER}
-    assert {path.stat().st_mode & 0o777 for path in state.iterdir()} == {0o600}
-    assert environment.modules() == modules
-
-
-async def live_two_days(environment: Environment, wheels: Wheels, url: str, saved: Path) -> None:
-    async with surroundings(url) as fleet:
-        process = await serving(environment, fleet)
+    async with surroundings(f"sqlite:///{state}/gatehouse.db") as fleet:
+        process = await serving(old, fleet)
         await approve(fleet, await ask(fleet, "+15551001"))
         waiting = await ask(fleet, "+15551002")
-        status, said = environment.run(fleet.environment, "backup", saved)
-        assert (status, "audit log is intact" in said) == (0, True), said
-        status, said = environment.run(fleet.environment, "restore", saved)
+        back_up(old, fleet, saved)
+        status, said = old.run(fleet.environment, "restore", saved)
         assert (status, "Stop" in said) == (2, True), said
         await process.stop()
-
-        environment.install(wheels.new)
-        process = await serving(environment, fleet)
+        process = await serving(new, fleet)
         await approve(fleet, waiting)
         await process.stop()
-        assert environment.run(fleet.environment, "audit", "verify")[0] == 0
+        assert new.run(fleet.environment, "audit", "verify")[0] == 0
+        await go_back(old, fleet, saved, "+15551002")
+    assert {path.stat().st_uid for path in state.iterdir()} == {SERVICE_USER}
+    assert {path.stat().st_mode & 0o777 for path in state.iterdir()} == {0o600}
 
-        environment.install(wheels.old)
-        status, said = environment.run(fleet.environment)
-        assert (status, "newer version of Gatehouse" in said) == (2, True), said
-        status, said = environment.run(fleet.environment, "restore", saved)
-        assert (status, "audit log is intact" in said) == (0, True), said
-        await serving(environment, fleet)
-        listed = await fleet.ask("U0APPROVER", "/testusers", "requests")
-        assert "+15551002" in listed.all_text
-        assert environment.run(fleet.environment, "audit", "verify")[0] == 0
+
+def back_up(program: Program, fleet: Fleet, saved: Path) -> None:
+    status, said = program.run(fleet.environment, "backup", saved)
+    assert (status, "audit log is intact" in said) == (0, True), said
+
+
+async def go_back(old: Program, fleet: Fleet, saved: Path, waiting: str) -> None:
+    """Roll back to the old program and to what was saved, when a request was waiting."""
+    status, said = old.run(fleet.environment)
+    assert (status, "newer version of Gatehouse" in said) == (2, True), said
+    status, said = old.run(fleet.environment, "restore", saved)
+    assert (status, "audit log is intact" in said) == (0, True), said
+    await serving(old, fleet)
+    listed = await fleet.ask("U0APPROVER", "/testusers", "requests")
+    assert waiting in listed.all_text
 
 
 @pytest.mark.postgres
-async def test_no_click_is_lost_in_a_rolling_upgrade(empty_postgres_url, wheels, folder):
-    old, new = (Environment(folder / name, wheels) for name in ("old", "new"))
-    old.install(wheels.old)
-    new.install(wheels.new)
-    async with surroundings(empty_postgres_url) as fleet:
+async def test_no_click_is_lost_in_a_rolling_upgrade_on_postgresql(machine, versions, folder):
+    old, new = (Program(paths, folder) for paths in versions)
+    identities = [f"+155520{number:02}" for number in range(6)]
+    async with choice(machine, "postgres") as chosen, surroundings(chosen["DATABASE_URL"]) as fleet:
         first, second = [await serving(old, fleet) for _ in range(2)]
-        cards = [await ask(fleet, f"+155520{number:02}") for number in range(6)]
+        cards = [await ask(fleet, identity) for identity in identities]
+        back_up(old, fleet, folder / "saved")
         upgraded = await serving(new, fleet)
         for number, card in enumerate(cards):
             fleet.slack.bot_url = (first, second)[number % 2].address
@@ -319,8 +261,10 @@ async def test_no_click_is_lost_in_a_rolling_upgrade(empty_postgres_url, wheels,
                 # Another process's readiness can only be asked for.
                 while await process.readiness() != (503, "schema"):  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
-        flow = fleet.services.state.flows[WELCOME]
-        assert {f"+155520{number:02}" for number in range(6)} <= set(flow.identities)
+        assert set(identities) <= set(fleet.services.state.flows[WELCOME].identities)
+        for process in (first, second, upgraded):
+            await process.stop()
+        await go_back(old, fleet, folder / "saved", identities[0])
 
 
 async def press_until_it_counts(fleet: Fleet, card: Message, upgraded: str) -> None:
