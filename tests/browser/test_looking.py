@@ -1,5 +1,8 @@
 """Looking at things: lists, what is for one person only, times, threads, colours, small screens."""
 
+import os
+import signal
+
 import pytest
 from playwright.async_api import Browser, expect
 
@@ -79,12 +82,14 @@ async def test_a_small_screen_has_everything(browser: Browser, sandbox: Sandbox)
         assert wide <= size["width"]
 
 
-async def test_a_bot_that_stops_is_shown_and_can_be_started_again(
-    person: Person, sandbox: Sandbox
+async def test_a_bot_that_dies_is_shown_and_can_be_started_again(
+    person: Person, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    await sandbox.bot.stop()
+    assert sandbox.bot.pid is not None
+    os.kill(sandbox.bot.pid, signal.SIGKILL)
     trouble = person.page.get_by_role("alert")
     await expect(trouble).to_contain_text("Gatehouse has stopped")
+    assert "The bot has stopped (exit -9)" in capsys.readouterr().err
     await trouble.get_by_role("button", name="Start it").click()
     await expect(person.page.get_by_text("Gatehouse is running")).to_be_visible()
     await expect(trouble).to_have_count(0)

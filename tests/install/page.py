@@ -118,8 +118,9 @@ class Machine:
             **outside,
             "PATH": f"{self._programs}{os.pathsep}{os.environ['PATH']}",
             "HOME": os.environ.get("HOME", "/"),
-            # Python compiles what is imported; pip compiles everything, which takes longer.
-            "PIP_NO_COMPILE": "1",
+            # Python compiles what is imported; pip compiles everything, which takes longer. (With
+            # PIP_NO_COMPILE=1 it does so all the same.)
+            "PIP_COMPILE": "0",
             "TMPDIR": str(self.folder),
             "EDITED": str(self.edited),
             "SYSTEMCTL_LOG": str(self.systemctl_log),
