@@ -77,11 +77,7 @@ class _Flows(BaseModel):
 
 
 async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url: str) -> str:
-    """Exchange a single-use code for a refresh token.
-
-    Raises:
-        SetupError: The code or the client is refused, or the response has no refresh token.
-    """
+    """Exchange a single-use code for a refresh token."""
     form = {
         "grant_type": "authorization_code",
         "client_id": answer.client_id or "",
@@ -166,11 +162,7 @@ async def _listings(settings: Settings) -> dict[str, Listed]:
 
 
 async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:
-    """Return each flow's name by SID; empty if the account may not list flows.
-
-    Raises:
-        SetupError: The service refuses the account or can't be reached.
-    """
+    """Return each flow's name by SID; empty if the account may not list flows."""
     token = SecretStr(auth_token)
     call = ServiceCall(
         service="flow",

@@ -40,7 +40,10 @@ ONE_CREDENTIAL = "needs authtoken, or client_id, client_secret and code"
 
 
 class SetupError(Exception):
-    """The settings can't be written; `problems` has a sentence for each reason."""
+    """The settings can't be written; `problems` has a sentence for each reason.
+
+    Every function of setup raises it for wrong answers, and for services that refuse them.
+    """
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
@@ -141,11 +144,7 @@ class Answers(_Answer):
 
 
 def read_answers(path: Path) -> Answers:
-    """Read the answers from a JSON file.
-
-    Raises:
-        SetupError: The file can't be read or has invalid answers; the error names all of them.
-    """
+    """Read the answers from a JSON file."""
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -156,11 +155,7 @@ def read_answers(path: Path) -> Answers:
 
 
 def answers_of(given: object) -> Answers:
-    """Validate answers.
-
-    Raises:
-        SetupError: As in `read_answers`.
-    """
+    """Validate answers."""
     try:
         return Answers.model_validate(given)
     except ValidationError as error:

@@ -3,16 +3,15 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from yarl import URL
 
 from bot.settings import Settings, SettingsError, read_settings
 from bot.setup.accounts import Listed, listings, refresh_token_of
 from bot.setup.answers import Answers, FlowAnswer, InventoryAnswer, SetupError
-from bot.setup.names import CHANNEL_ID, EVERYBODY, PERSON_ID, Workspace, together, workspace_names
+from bot.setup.names import CHANNEL_ID, EVERYBODY, PERSON_ID, Workspace, refuse, workspace_names
 from bot.setup.vendors import DATA_CENTER, EMAIL, FLOW, INVENTORY
 
 ROLES = {"viewer": "viewers", "operator": "operators", "approver": "approvers", "admin": "admins"}
@@ -58,11 +57,7 @@ def settings_of(answers: Answers, rest: Mapping[str, str], known: Known) -> dict
 
 
 def exchange(inventory: InventoryAnswer, known: Known) -> None:
-    """Exchange the codes that have no refresh token yet.
-
-    Raises:
-        SetupError: A code is refused.
-    """
+    """Exchange the codes that have no refresh token yet."""
     for name, center in inventory.data_centers.items():
         if center.code and center.code not in known.tokens:
             address = _token_url(inventory, name)
@@ -70,11 +65,7 @@ def exchange(inventory: InventoryAnswer, known: Known) -> None:
 
 
 def check_settings(environment: Mapping[str, str]) -> Settings:
-    """Validate the settings in an environment.
-
-    Raises:
-        SetupError: Settings are invalid.
-    """
+    """Validate the settings in an environment."""
     try:
         return read_settings(environment)
     except SettingsError as error:
@@ -94,23 +85,23 @@ def _workspace(answers: Answers, rest: Mapping[str, str]) -> Workspace:
 
 
 def _slack_settings(answers: Answers, workspace: Workspace) -> dict[str, str]:
-    steps: list[tuple[str, Callable[[], object]]] = [
-        *((f"{key}: ", partial(workspace.ids_of, getattr(answers, key))) for key in ROLES.values()),
-        *((f"{key}: ", partial(workspace.channel_id, getattr(answers, key))) for key in CHANNELS),
-    ]
-    *ids, alerts, approvals = together(steps)
-    tokens = {
+    problems: list[str] = []
+    roles = {
+        role: workspace.ids_of(getattr(answers, key), problems, f"{key}: ")
+        for role, key in ROLES.items()
+    }
+    found = {
         "SLACK_BOT_TOKEN": answers.slack_bot_token,
         "SLACK_SIGNING_SECRET": answers.slack_signing_secret,
         "SLACK_APP_TOKEN": answers.slack_app_token,
+        **{
+            key.upper(): workspace.channel_id(getattr(answers, key), problems, f"{key}: ")
+            for key in CHANNELS
+        },
+        "ROLES": json.dumps({role: named for role, named in roles.items() if named}),
     }
-    roles = {role: named for role, named in zip(ROLES, ids, strict=True) if named}
-    return {
-        **{name: token for name, token in tokens.items() if token},
-        "ALERTS_CHANNEL": str(alerts),
-        "APPROVALS_CHANNEL": str(approvals),
-        "ROLES": json.dumps(roles),
-    }
+    refuse(problems)
+    return {name: value for name, value in found.items() if value}
 
 
 def inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> dict[str, str]:

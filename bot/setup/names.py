@@ -1,11 +1,10 @@
 """Looks up people, user groups, and channels by name with Slack's Web API."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -23,8 +22,6 @@ CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]{2,}")
 PAGE = 500
 SECONDS = 30
 
-Found = TypeVar("Found")
-
 # Lowercase names, each with the matching IDs.
 Ids = dict[str, set[str]]
 
@@ -37,79 +34,49 @@ class Workspace:
     channels: Ids = field(default_factory=dict)
     shown: dict[str, str] = field(default_factory=dict)
 
-    def ids_of(self, names: Iterable[str]) -> list[str]:
-        """Return the IDs of people and groups; `*` and IDs are returned unchanged.
+    def ids_of(self, names: Iterable[str], problems: list[str], prefix: str = "") -> list[str]:
+        """Return the IDs of people and groups, and add the problems; `*` and IDs are kept."""
+        return [self._id_of(name, problems, prefix) for name in names]
 
-        Raises:
-            SetupError: Some names are unknown or ambiguous; the error lists all of them.
-        """
-        return together([("", partial(self._person_id, name)) for name in names])
-
-    def channel_id(self, name: str) -> str:
-        """Return a channel's ID; an ID is returned unchanged.
-
-        Raises:
-            SetupError: The bot can't see a channel with this name.
-        """
-        if CHANNEL_ID.fullmatch(name):
-            return name
-        found = self.channels.get(_plain(name), set())
-        if len(found) == 1:
-            return min(found)
-        raise SetupError(
-            f"There is no channel “{name}” that Gatehouse can see."
-            f"{_suggestion(self.channels, name, '#')} For a private channel,"
-            " type /invite @gatehouse in it first."
-        )
-
-    def _person_id(self, name: str) -> str:
-        if name == EVERYBODY or PERSON_ID.fullmatch(name):
-            return name
+    def _id_of(self, name: str, problems: list[str], prefix: str) -> str:
         found = self.people.get(_plain(name), set())
-        if len(found) == 1:
-            return min(found)
-        if found:
+        if name == EVERYBODY or PERSON_ID.fullmatch(name):
+            found = {name}
+        elif len(found) > 1:
             ids = " and ".join(sorted(found))
-            raise SetupError(f"“{name}” matches {ids}. Use an ID instead.")
-        suggestion = _suggestion(self.people, name, "@")
-        raise SetupError(f"There is no person or user group “{name}” in Slack.{suggestion}")
+            problems.append(f"{prefix}“{name}” matches {ids}. Use an ID instead.")
+        elif not found:
+            problem = f"There is no person or user group “{name}” in Slack."
+            problems.append(f"{prefix}{problem}{_suggestion(self.people, name, '@')}")
+        return min(found, default="")
+
+    def channel_id(self, name: str, problems: list[str], prefix: str = "") -> str:
+        """Return a channel's ID, or add the problem; an ID is kept."""
+        found = {name} if CHANNEL_ID.fullmatch(name) else self.channels.get(_plain(name), set())
+        if len(found) != 1:
+            problems.append(
+                f"{prefix}There is no channel “{name}” that Gatehouse can see."
+                f"{_suggestion(self.channels, name, '#')} For a private channel,"
+                " type /invite @gatehouse in it first."
+            )
+        return min(found, default="")
 
 
-def together(steps: Iterable[tuple[str, Callable[[], Found]]]) -> list[Found]:
-    """Run all steps and return the results; each step has a prefix for its problems.
-
-    Raises:
-        SetupError: At least one step failed; the error has the problems from all steps.
-    """
-    results: list[Found] = []
-    problems: list[str] = []
-    for prefix, step in steps:
-        try:
-            results.append(step())
-        except SetupError as error:
-            problems += [f"{prefix}{problem}" for problem in error.problems]
-    if problems:
-        raise SetupError(*problems)
-    return results
+def refuse(problems: Iterable[str]) -> None:
+    """Raise SetupError if there are problems."""
+    if named := [*problems]:
+        raise SetupError(*named)
 
 
 async def team_of(token: str, api_url: str) -> str:
-    """Return the name of the token's workspace.
-
-    Raises:
-        SetupError: Slack refuses the token or can't be reached.
-    """
+    """Return the name of the token's workspace."""
     async with open_session() as session:
         answer = await _called(_client(token, api_url, session).auth_test())
     return str(answer.get("team") or answer.get("team_id") or "")
 
 
 async def workspace_names(token: str, api_url: str) -> Workspace:
-    """Look up all names.
-
-    Raises:
-        SetupError: Slack refuses the token, a scope is missing, or Slack can't be reached.
-    """
+    """Look up all names."""
     async with open_session() as session:
         web = _client(token, api_url, session)
         found = Workspace()

@@ -23,7 +23,7 @@ from bot.setup.building import (
     flow_address,
     inventory_settings,
 )
-from bot.setup.names import EVERYBODY, Workspace, team_of, together, workspace_names
+from bot.setup.names import EVERYBODY, Workspace, refuse, team_of, workspace_names
 from bot.setup.vendors import EMAIL, FLOW, INVENTORY
 from bot.slack.manifest import manifest_text
 
@@ -33,6 +33,11 @@ TOKENS_ADVICE = (
     "The Bot User OAuth Token is on the app's Install App page. Basic Information has the Signing"
     " Secret and, for Socket Mode, App-Level Tokens: make one with the scope connections:write."
 )
+PEOPLE = {
+    "approvers": "Who approves changes? At least two, such as @ada @abel or a user group",
+    "operators": "Who may ask for changes? People, groups, or * for everybody",
+    "admins": "Which admins may apply changes without approval? (leave empty for nobody)",
+}
 # Placeholders for later answers while the inventory answers are tested.
 UNASKED = {"SLACK_SIGNING_SECRET": "0" * 32, "ALERTS_CHANNEL": "C0", "APPROVALS_CHANNEL": "C0"}
 
@@ -62,7 +67,6 @@ class _Questions:
     def __init__(self, rest: Mapping[str, str]) -> None:
         self._rest = rest
         self._api_url = rest.get("SLACK_API_URL") or SLACK_API_URL
-        self._number = 0
         self._given: dict[str, Any] = {}
         self._workspace = Workspace()
         self._known = Known()
@@ -70,31 +74,26 @@ class _Questions:
     def ask(self) -> tuple[Answers, Known]:
         print("At most 12 questions. Nothing is written until the last; press Ctrl-C to stop.\n")
         self._ask(
+            1,
             "Public address where Slack can reach the bot, such as https://bot.example.com"
             " (leave empty to use Socket Mode, which needs no address)",
             self._take_url,
         )
         self._ask(
+            2,
             "Paste the Bot User OAuth Token (xoxb-…) and the "
             + ("Signing Secret" if "url" in self._given else "app-level token (xapp-…)")
             + ", with a space between. They are not shown",
             self._take_tokens,
-            advice=TOKENS_ADVICE,
-            is_secret=True,
+            TOKENS_ADVICE,
         )
         self._ask(
+            3,
             "Channels for alerts and for approvals, in this order [#alerts #approvals]",
             self._take_channels,
         )
-        for key, question in (
-            ("approvers", "Who approves changes? At least two, such as @ada @abel or a user group"),
-            ("operators", "Who may ask for changes? People, groups, or * for everybody"),
-            (
-                "admins",
-                "Which admins may apply changes without approval? (leave empty for nobody)",
-            ),
-        ):
-            self._ask(question, partial(self._take_people, key))
+        for number, (key, question) in enumerate(PEOPLE.items(), start=4):
+            self._ask(number, question, partial(self._take_people, key))
         self._given.setdefault("viewers", ["*"])
         print("Everybody else can view, with identities masked. Edit ROLES to change this.\n")
         self._ask_inventory()
@@ -103,19 +102,14 @@ class _Questions:
         return answers_of(self._given), self._known
 
     def _ask(
-        self,
-        question: str,
-        take: Callable[[str], Taken],
-        *,
-        advice: str = "",
-        is_secret: bool = False,
+        self, number: int, question: str, take: Callable[[str], Taken], secret_advice: str = ""
     ) -> Taken:
-        self._number += 1
-        if advice:
-            print(textwrap.fill(advice, 100))
-        prompt = f"({self._number} of {QUESTIONS}) {question}: "
+        """Ask until `take` accepts the answer, which isn't shown if it has `secret_advice`."""
+        if secret_advice:
+            print(textwrap.fill(secret_advice, 100))
+        prompt = f"({number} of {QUESTIONS}) {question}: "
         while True:
-            text = (getpass.getpass(prompt) if is_secret else input(prompt)).strip()
+            text = (getpass.getpass(prompt) if secret_advice else input(prompt)).strip()
             try:
                 taken = take(text)
             except SetupError as error:
@@ -163,11 +157,15 @@ class _Questions:
         if len(words) != 2:  # noqa: PLR2004 - two channels
             raise SetupError("Name two channels, such as #alerts #approvals.")
         self._look_up()  # the bot may have been invited a moment ago
-        ids = together([("", partial(self._workspace.channel_id, name)) for name in words])
+        problems: list[str] = []
+        ids = [self._workspace.channel_id(name, problems) for name in words]
+        refuse(problems)
         self._given |= zip(CHANNELS, ids, strict=True)
 
     def _take_people(self, key: str, text: str) -> None:
-        ids = self._workspace.ids_of(text.replace(",", " ").split())
+        problems: list[str] = []
+        ids = self._workspace.ids_of(text.replace(",", " ").split(), problems)
+        refuse(problems)
         names = [self._workspace.shown.get(found, f"{found} (not found)") for found in ids]
         understood = "everybody" if EVERYBODY in ids else ", ".join(names) or "nobody"
         print(f"   {key.capitalize()}: {on_one_line(understood)}.")
@@ -183,20 +181,20 @@ class _Questions:
             return {**vendor, "data_centers": dict.fromkeys(words)}
 
         place = self._ask(
+            7,
             "Zoho Inventory: data centers, separated by spaces, such as com eu (leave empty to"
             " skip; for another vendor: its URL, its token URL if it has one, then data centers)",
             take_place,
         )
         if place is None:
-            self._number += 2
             return
         names = ", then ".join(place["data_centers"])
         self._ask(
+            8,
             f"For {names}: client ID, client secret and code, or an authtoken alone, with spaces"
             " between. They are not shown",
             partial(self._take_inventory, place),
-            advice=INVENTORY[place["vendor"]].advice,
-            is_secret=True,
+            INVENTORY[place["vendor"]].advice or "Ask the vendor for them.",
         )
         self._choose_organizations(self._known.listed or {})
 
@@ -238,7 +236,6 @@ class _Questions:
     def _choose_organizations(self, listed: Mapping[str, Listed]) -> None:
         rows = [(name, row) for name, found in listed.items() for row in found.organizations]
         if len(rows) <= len(listed):
-            self._number += 1
             return
         for number, (name, row) in enumerate(rows, start=1):
             print(f"   {number:>3}  {name}  {row.organization_id}  {on_one_line(row.name)}")
@@ -252,6 +249,7 @@ class _Questions:
                 self._known.chosen[name] = row.organization_id
 
         self._ask(
+            9,
             "Listing organizations uses up a few API calls of one organization. Which one? A number"
             " for each data center (leave empty for the account's default organization)",
             take,
@@ -259,18 +257,18 @@ class _Questions:
 
     def _ask_flow(self) -> None:
         flows = self._ask(
+            10,
             "Twilio Studio: account SID and auth token, with a space between (leave empty to skip;"
             " for another vendor, enter its address first). They are not shown",
             self._take_flow,
-            advice=FLOW["twilio"].advice,
-            is_secret=True,
+            FLOW["twilio"].advice,
         )
         if flows is None:
-            self._number += 1
             return
         for number, name in enumerate(flows.values(), start=1):
             print(f"   {number:>3}  {on_one_line(name)}")
         self._ask(
+            11,
             "Which flows? Numbers, or alias=SID, such as welcome=FW0123… (leave empty for all)"
             if flows
             else "Which flows? Enter alias=SID, such as welcome=FW0123…",
@@ -310,11 +308,11 @@ class _Questions:
                 self._given["email"] = email
 
         self._ask(
+            12,
             "SendGrid: API key (leave empty to skip; for another vendor, enter its address first)."
             " It is not shown",
             take,
-            advice=EMAIL["sendgrid"].advice,
-            is_secret=True,
+            EMAIL["sendgrid"].advice,
         )
 
 

@@ -95,11 +95,7 @@ def _manifest_of(answers: Answers) -> str:
 
 
 def settings_text(settings: Mapping[str, str]) -> str:
-    """Return the content of the settings file.
-
-    Raises:
-        SetupError: A value contains a line break or another invisible character.
-    """
+    """Return the content of the settings file."""
     unseen = [name for name, value in settings.items() if not value.isprintable()]
     if unseen:
         names = " and ".join(unseen)
@@ -118,11 +114,7 @@ def _quoted(value: str) -> str:
 
 
 def _check_place(path: Path) -> None:
-    """Check that the file can be created before a single-use code is exchanged.
-
-    Raises:
-        SetupError: The file can't be created.
-    """
+    """Check that the file can be created before a single-use code is exchanged."""
     if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
         raise SetupError(
             f"{path} can't be written. Use --out with a file in a folder that you can write to."
@@ -130,11 +122,7 @@ def _check_place(path: Path) -> None:
 
 
 def write_settings(path: Path, text: str) -> None:
-    """Write the file with mode 0600; back up an existing file as `<name>.bak`.
-
-    Raises:
-        SetupError: The file can't be written; an existing file is unchanged.
-    """
+    """Write the file with mode 0600; back up an existing file as `<name>.bak`."""
     try:
         if path.exists():
             _replace(path.with_name(f"{path.name}.bak"), path.read_bytes())

@@ -10,14 +10,9 @@ DATA_CENTER = "{data_center}"
 class Vendor:
     """A vendor of a service.
 
-    Attributes:
-        base_url: The API root; for other data centers, the suffix `com` is replaced.
-        token_url: The URL for exchanging codes and renewing access tokens; `{data_center}` is a
-            placeholder for the suffix.
-        token_urls: The token URLs for data centers where the URL differs.
-        settings: Additional settings, by name.
-        advice: Instructions for getting the credentials, shown in the terminal.
-        has_flow_listing: `GET /v2/Flows` lists the flows by name.
+    `token_url` exchanges codes and renews access tokens; `{data_center}` stands for the suffix, and
+    `token_urls` has the data centers where the URL differs. With `has_flow_listing`,
+    `GET /v2/Flows` lists the flows by name.
     """
 
     base_url: str | None = None
