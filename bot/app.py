@@ -109,7 +109,7 @@ class Gatehouse:
         self.slack = SlackClient(
             self.web,
             clock,
-            lambda method, error, _: calls.labels(method.replace("_", "."), error or "ok").inc(),
+            lambda method, outcome: calls.labels(method.replace("_", "."), outcome).inc(),
         )
         self.replies = Replies(session, clock, self.slack, settings.slack_api_url)
         self.people = People(self.slack, settings.policy, clock, database)

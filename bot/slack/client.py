@@ -45,10 +45,6 @@ BAD_BLOCKS = frozenset(
 CHART, TABLES = "data_visualization", frozenset({"table", "data_table"})
 
 
-SlackObserver = Callable[[str, str | None, str | None], None]
-"""Receives a method, Slack's error name or None, and the channel, if any."""
-
-
 @dataclass(frozen=True)
 class BotIdentity:
     """The bot's own ids, from `auth.test`; `answered_at` is the response's `Date`."""
@@ -78,7 +74,7 @@ class SlackUser:
 class SlackClient:
     """The Web API methods that the bot calls, over the shared session inside `web`.
 
-    `observe` receives every call: the method, Slack's error name or None, and the channel, if any.
+    `observe` receives every call: the method, and Slack's error name or "ok".
 
     After a 429, a method isn't called again for the same channel until Slack's wait has passed; it
     raises `SlackRateLimited` instead. Slack counts messages per channel, so a busy channel doesn't
@@ -86,11 +82,14 @@ class SlackClient:
     """
 
     def __init__(
-        self, web: AsyncWebClient, clock: Clock, observe: "SlackObserver | None" = None
+        self,
+        web: AsyncWebClient,
+        clock: Clock,
+        observe: Callable[[str, str], None] = lambda _method, _outcome: None,
     ) -> None:
         self._web = web
         self._clock = clock
-        self._observe = observe or (lambda *_: None)
+        self._observe = observe
         self._quiet_until: LRUCache[tuple[str, str], float] = LRUCache(LIMITS_REMEMBERED)
 
     async def who_am_i(self) -> BotIdentity:
@@ -215,8 +214,8 @@ class SlackClient:
         method: Callable[..., Awaitable[AsyncSlackResponse]],
         **arguments: Any,  # noqa: ANN401 - as the method takes them
     ) -> AsyncSlackResponse:
-        name, channel_id = method.__name__, arguments.get("channel")
-        limited = (name, str(channel_id or ""))
+        name = method.__name__
+        limited = (name, str(arguments.get("channel") or ""))
         left = self._quiet_until.get(limited, 0.0) - self._clock.monotonic()
         if left > 0:
             raise SlackRateLimited(math.ceil(left))
@@ -232,21 +231,24 @@ class SlackClient:
             if isinstance(error, SlackRateLimited):
                 self._quiet_until[limited] = self._clock.monotonic() + error.retry_after_seconds
                 why = "ratelimited"
-            self._observe(name, why, channel_id)
+            self._observe(name, why)
             raise error from cause
-        self._observe(name, None, channel_id)
+        self._observe(name, "ok")
         return answer
 
 
 def _translated(error: Exception) -> SlackError:
-    if not isinstance(error, SlackApiError):
-        return SlackUnreachable()
-    response = error.response
+    response = error.response if isinstance(error, SlackApiError) else None
     status = getattr(response, "status_code", HTTP_SERVER_ERROR)
-    body = response.data if isinstance(getattr(response, "data", None), dict) else {}
-    name = body.get("error")
+    return error_of(status, getattr(response, "data", None), getattr(response, "headers", {}))
+
+
+def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackError:
+    """Return the error for a response that isn't `ok`, of the Web API or a response_url."""
+    given: Mapping[str, Any] = body if isinstance(body, dict) else {}
+    name = given.get("error")
     if status == HTTP_TOO_MANY or name in {"ratelimited", "rate_limited"}:
-        lowered = {name.lower(): value for name, value in response.headers.items()}
+        lowered = {name.lower(): value for name, value in headers.items()}
         try:
             seconds = max(1.0, float(lowered.get("retry-after", 1)))
         except (TypeError, ValueError):
@@ -256,17 +258,13 @@ def _translated(error: Exception) -> SlackError:
         return SlackUnreachable()
     if name in GONE:
         return SlackMessageGone()
-    needed = body.get("needed")
-    details = (body.get("response_metadata") or {}).get("messages") or []
+    needed = given.get("needed")
+    details = (given.get("response_metadata") or {}).get("messages") or []
     return SlackRefused(name, f"needs {needed}" if needed else "; ".join(map(str, details)))
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
-    """Send the message; if Slack refuses its blocks, send simpler versions.
-
-    Raises:
-        SlackError: Slack accepts none of them.
-    """
+    """Send the message; if Slack refuses its blocks, send simpler versions."""
     while True:
         try:
             return await send(message)

@@ -50,13 +50,7 @@ class People:
     """Identifies people and decides on permissions; concurrent look-ups of an id share one call.
 
     Slack's refusals are cached too: asking Slack about unknown people and groups on every click
-    would use up the rate limit for everyone else.
-
-    Args:
-        slack: Looks up people and groups.
-        policy: The permissions in the settings.
-        clock: Measures the age of cached entries.
-        database: Holds the audit log; None to only look up permissions.
+    would use up the rate limit for everyone else. Without a database, no refusal is recorded.
     """
 
     def __init__(
@@ -67,8 +61,9 @@ class People:
 
         self._slack = slack
         self._database = database
-        self._users: SingleFlight[str, SlackUser | SlackRefused] = SingleFlight(cache(10_000))
-        self._groups: SingleFlight[str, frozenset[str] | SlackRefused] = SingleFlight(cache(1_000))
+        self._users: SingleFlight[str, SlackUser] = SingleFlight(cache(10_000))
+        self._groups: SingleFlight[str, frozenset[str]] = SingleFlight(cache(1_000))
+        self._refused: TTLCache[str, SlackRefused] = cache(10_000)
         self._handles: SingleFlight[str, Mapping[str, str]] = SingleFlight(cache(1))
         self.policy = policy
         self.team_id: str | None = None
@@ -88,22 +83,18 @@ class People:
     async def find(
         self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
     ) -> Person:
-        """Look up a person.
+        """Look up a person; `team_ids` are the workspaces named in the payload.
 
-        Args:
-            slack_user_id: The person's id.
-            team_ids: The workspaces named in the payload.
-            fresh: Ask Slack again; use the cache only if Slack doesn't answer.
+        With `fresh`, the cache is used only if Slack doesn't answer.
 
         Raises:
             UnknownPerson: Slack can't identify the person.
         """
-        if not self.is_ready:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(MEET_SECONDS):
-                    await self._met.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MEET_SECONDS):
+                await self._met.wait()
         try:
-            user = await _look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
+            user = await self._user(slack_user_id, fresh=fresh)
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
             await self._record(slack_user_id, "anything", {"reason": Reason.UNKNOWN})
@@ -117,16 +108,11 @@ class People:
             return Person(slack_user_id, user.name, stranger=stranger)
         named = self.policy.groups()
         found = await asyncio.gather(*(self._group(group, fresh=fresh) for group in named))
-        groups = frozenset(
-            group
-            for group, members in zip(named, found, strict=True)
-            if slack_user_id in (members or ())
-        )
+        members = dict(zip(named, found, strict=True))
+        groups = frozenset(name for name in named if slack_user_id in (members[name] or ()))
         doubt = GROUPS_UNKNOWN if None in found else None
-        belongs = {*groups}
-        if slack_user_id.startswith(("U", "W")):
-            # Other ids don't belong to people, and might belong to groups.
-            belongs.add(slack_user_id)
+        # Other ids don't belong to people, and might belong to groups.
+        belongs = {*groups, *([slack_user_id] if slack_user_id[:1] in {"U", "W"} else [])}
         if not (user.is_guest or user.is_bot):
             belongs.add(EVERY_FULL_MEMBER)
         roles = frozenset(
@@ -145,8 +131,7 @@ class People:
         """Return if the person has the permission; otherwise, record the refusal and raise.
 
         Raises:
-            Refused: The person lacks the permission; the sentence explains why and names its
-                holders.
+            Refused: The person lacks the permission; the sentence says why, and names its holders.
         """
         decision = self.policy.judge(person, permission, flow_sid, requester)
         if decision.is_granted:
@@ -248,7 +233,7 @@ class People:
     async def name(self, slack_user_id: str) -> str:
         """Return a person's name in Slack, or the id if the look-up fails."""
         try:
-            return (await _look_up(self._users, slack_user_id, self._slack.user)).name
+            return (await self._user(slack_user_id)).name
         except SlackError:
             return slack_user_id
 
@@ -258,10 +243,13 @@ class People:
         found = await asyncio.gather(*(self.name(person) for person in people))
         return dict(zip(people, found, strict=True))
 
+    async def _user(self, slack_user_id: str, *, fresh: bool = False) -> SlackUser:
+        return await self._look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
+
     async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | None:
         """Return the members of a group, empty if it was deleted, None if unknown."""
         try:
-            return await _look_up(self._groups, group_id, self._slack.members, fresh=fresh)
+            return await self._look_up(self._groups, group_id, self._slack.members, fresh=fresh)
         except SlackRefused as error:
             if error.error != "no_such_subteam":
                 return None
@@ -292,35 +280,23 @@ class People:
             return "This account is deactivated."
         return None
 
-
-async def _look_up(
-    cache: SingleFlight[str, V | SlackRefused],
-    key: str,
-    load: Callable[[str], Awaitable[V]],
-    *,
-    fresh: bool = False,
-) -> V:
-    """Get a value; with `fresh`, the cache is used only if Slack doesn't answer.
-
-    Raises:
-        SlackError: Slack doesn't answer, or doesn't know the key.
-    """
-
-    async def load_or_refuse(key: str) -> V | SlackRefused:
+    async def _look_up(
+        self,
+        cache: SingleFlight[str, V],
+        key: str,
+        load: Callable[[str], Awaitable[V]],
+        *,
+        fresh: bool,
+    ) -> V:
+        if refused := self._refused.get(key):
+            raise refused.with_traceback(None)
+        known = cache.cached(key)
         try:
-            return await load(key)
+            return await cache.get(key, load, fresh=fresh)
         except SlackRefused as error:
-            return error
-
-    known = cache.cached(key)
-    try:
-        found = await cache.get(
-            key, load_or_refuse, fresh=fresh and not isinstance(known, SlackRefused)
-        )
-    except SlackError:
-        if known is None:
+            self._refused[key] = error
             raise
-        found = known
-    if isinstance(found, SlackRefused):
-        raise found.with_traceback(None)
-    return found
+        except SlackError:
+            if known is None:
+                raise
+            return known

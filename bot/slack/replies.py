@@ -15,7 +15,7 @@ from yarl import URL
 from bot.errors import SlackError, SlackRateLimited, SlackRefused, SlackUnreachable
 from bot.ops.clock import Clock
 from bot.ops.secrets import is_loopback
-from bot.slack.client import SlackClient, in_plain_if_need_be
+from bot.slack.client import SlackClient, error_of, in_plain_if_need_be
 from bot.slack.messages.block_kit import Message
 
 log = structlog.get_logger(__name__)
@@ -23,8 +23,6 @@ log = structlog.get_logger(__name__)
 TIMEOUT_SECONDS = 10
 TRIES = 3
 LONGEST_WAIT_SECONDS = 30.0
-HTTP_TOO_MANY = 429
-HTTP_SERVER_ERROR = 500
 HTTP_OK = 200
 MOST_BYTES = 2_000
 FOREIGN_URL = "response_url_of_somebody_else"
@@ -41,19 +39,12 @@ T = TypeVar("T")
 class Replies:
     """Posts to response_urls; Slack accepts five posts within thirty minutes for each.
 
-    Args:
-        session: The HTTP session.
-        clock: Times the pauses.
-        slack: Sends the answer as a direct message if the URL no longer works.
-        slack_api_url: Slack's address; response_urls elsewhere are refused.
+    If a URL no longer works, `slack` sends the answer as a direct message. A URL that doesn't
+    belong to `slack_api_url` is refused.
     """
 
     def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        clock: Clock,
-        slack: SlackClient,
-        slack_api_url: str,
+        self, session: aiohttp.ClientSession, clock: Clock, slack: SlackClient, slack_api_url: str
     ) -> None:
         self._slack_api = URL(slack_api_url)
         self._session = session
@@ -87,42 +78,32 @@ class Replies:
             await _retried(self._clock, lambda: self._post(response_url, body), tries)
 
         if response_url:
-            try:
-                if not is_of_slack(response_url, self._slack_api):
-                    raise SlackRefused(FOREIGN_URL)
-                await in_plain_if_need_be(message, send)
-            except SlackError as error:
-                _log_refusal(error)
-                if isinstance(error, SlackUnreachable):
-                    return False
-            else:
-                return True
+            error = await _refusal(in_plain_if_need_be(message, send))
+            if error is None or isinstance(error, SlackUnreachable):
+                return error is None
         if tries == 1:
             return False
-        return await _is_taken(
-            self._slack.post(to, message, thread_ts=None, client_msg_id=str(uuid.uuid4()))
-        )
+        name = str(uuid.uuid4())
+        direct = self._slack.post(to, message, thread_ts=None, client_msg_id=name)
+        return await _refusal(direct) is None
 
     async def _post(self, response_url: str, body: str) -> None:
+        if not is_of_slack(response_url, self._slack_api):
+            raise SlackRefused(FOREIGN_URL)
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
         try:
             async with self._session.post(
                 response_url, data=body, headers=JSON, timeout=timeout, allow_redirects=False
             ) as response:
-                status, wait = response.status, response.headers.get("Retry-After", "0")
-                words = b""
+                said = b""
                 # If the body is cut off, the status still counts.
                 with suppress(aiohttp.ClientError, OSError):
-                    words = await response.content.read(MOST_BYTES)
+                    said = await response.content.read(MOST_BYTES)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise SlackUnreachable from error
-        if status == HTTP_TOO_MANY:
-            raise SlackRateLimited(float(wait) if wait.isdigit() else 0.0)
-        if status >= HTTP_SERVER_ERROR:
-            raise SlackUnreachable
-        refusal = _refusal(status, words)
-        if refusal:
-            raise SlackRefused(refusal)
+        answer = _json_of(said, response.status)
+        if response.status != HTTP_OK or answer.get("ok") is False:
+            raise error_of(response.status, answer, response.headers)
 
 
 @dataclass
@@ -161,7 +142,7 @@ class DirectReplies:
                     client_msg_id=client_msg_id,
                 )
 
-        return await _is_taken(_retried(self.clock, show, tries))
+        return await _refusal(_retried(self.clock, show, tries)) is None
 
 
 def is_of_slack(response_url: str, slack: URL) -> bool:
@@ -195,27 +176,20 @@ async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int
             number += 1
 
 
-async def _is_taken(sending: Awaitable[object]) -> bool:
+async def _refusal(sending: Awaitable[object]) -> SlackError | None:
     try:
         await sending
     except SlackError as error:
-        _log_refusal(error)
-        return False
-    return True
+        log.warning("reply.refused", outcome=error.outcome, reason=error.sentence)
+        return error
+    return None
 
 
-def _log_refusal(error: SlackError) -> None:
-    log.warning("reply.refused", outcome=error.outcome, reason=error.sentence)
-
-
-def _refusal(status: int, words: bytes) -> str:
-    said = words.decode("utf-8", "replace").strip()
-    try:
-        body = json.loads(said)
-    except (ValueError, RecursionError):
-        body = None
-    if isinstance(body, dict) and body.get("ok") is False:
-        return str(body.get("error") or "unknown")
-    if status == HTTP_OK:
-        return ""
-    return said if NAME.fullmatch(said) else f"http_{status}"
+def _json_of(said: bytes, status: int) -> dict[str, object]:
+    """Return a response's JSON; a response_url also answers with an error's bare name."""
+    words = said.decode("utf-8", "replace").strip()
+    with suppress(ValueError, RecursionError):
+        body = json.loads(words)
+        if isinstance(body, dict) and body.get("ok") is False:
+            return {"error": "unknown", **body}
+    return {"error": words if NAME.fullmatch(words) else f"http_{status}"}

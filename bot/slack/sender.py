@@ -81,12 +81,8 @@ Renderer = Callable[[OutboxMessage], Awaitable[CardNow | Note | None]]
 class Sender:
     """Runs the jobs `send:<key>`.
 
-    Args:
-        database: Stores the outbox messages.
-        slack: The Web API.
-        renderers: Render each kind of message from the stored state, as None if the message is no
-            longer needed.
-        card_kinds: The kinds that show a card's state; consecutive messages need only one edit.
+    `renderers` render each kind of message from the stored state, as None if it is no longer
+    needed. `card_kinds` show a card's state: consecutive messages need only one edit.
     """
 
     database: Database
