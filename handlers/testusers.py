@@ -105,7 +105,7 @@ async def _form(
         context.interaction.response_url,
         await asking.with_current_end(bot, known),
         flow=flow,
-        presets=await presets.names(bot),
+        presets=[saved.name for saved in await presets.every_preset(bot, context.person)],
         longest=asking.longest(bot, flow) if flow else "",
         identities_block=identities_block,
     )

@@ -277,12 +277,9 @@ def is_automatic(
 ) -> bool:
     """Return True if the policy's rule approves a request that starts now.
 
-    Args:
-        policy: The policy of the flow.
-        used: The number of the person's requests that the rule has already approved today.
-        requester_ids: The requester's user id and groups.
-        lasts_seconds: How long each addition lasts from now, None for no end.
-        takes_away: True if the request removes somebody, or makes access end sooner.
+    `used` counts the person's requests that the rule has approved today; `requester_ids` are their
+    user id and groups. `lasts_seconds` is how long each addition lasts, None for no end;
+    `takes_away` is True if somebody is removed or loses access sooner.
     """
     rule = policy.auto
     if rule is None or used >= rule.a_day or set(rule.requesters).isdisjoint(requester_ids):

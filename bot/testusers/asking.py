@@ -34,8 +34,7 @@ from bot.testusers.rules.changes import (
     effect_of,
     identities_problem,
 )
-from bot.testusers.rules.requests import Grant, Request, RequestedChange, Who
-from bot.testusers.rules.review import TAKES_AWAY, effects
+from bot.testusers.rules.requests import TAKES_AWAY, Grant, Request, RequestedChange, Who
 from bot.testusers.transitions import (
     apply_transition,
     first_look,
@@ -136,9 +135,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
     if undone.is_over and not done.change.removals:
         raise Conflict("This access has ended or was changed since, so there's nothing to undo.")
     unchanged, grant_ends = await _read(bot, flow, is_typed=False)
-    spellings, listed = Spellings(unchanged.seen), {*unchanged.seen}
-    people = (*done.change.identities, *done.already.identities)
-    done = done.respelled({identity: spellings.respelled(identity) for identity in people})
+    listed = {*unchanged.seen}
     wanted, ends = inverse_of(done, listed, now)
     effect = effect_of(wanted, listed, grant_ends, timed=ends.keys())
     change = effect.change
@@ -293,7 +290,7 @@ async def _approved_by_rule(
     midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
     used = await store.count_by_rule(tx, person.slack_user_id, counted_as, midnight)
     ends = [requested.end_of(identity, now) for identity in requested.change.additions]
-    by_person = effects(requested, requested.change, now)
+    by_person = requested.effects(requested.change, now)
     if not is_automatic(
         policy,
         used,

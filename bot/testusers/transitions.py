@@ -122,14 +122,9 @@ async def put_apply_job(tx: Transaction, flow_key: str) -> None:
     await jobs.put(tx, Job(key, APPLY, flow_key, await tx.now(), known))
 
 
-def timer_job(request_id: str, at: datetime) -> Job:
-    """Return the job that fires a request's timers."""
-    return Job(f"timer:{request_id}", TIMER, request_id, at)
-
-
 async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
     """Schedule a check of a request's timers."""
-    await jobs.put(tx, timer_job(request_id, at))
+    await jobs.put(tx, Job(f"timer:{request_id}", TIMER, request_id, at))
 
 
 async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[str]) -> None:
@@ -145,16 +140,16 @@ async def apply_transition(
     old: Request,
     new: Request,
     entry: AuditEntry,
-) -> bool:
-    """Write the request's next state with its audit log entry; return True if this write was first.
+) -> None:
+    """Write the request's next state with its audit log entry, unless it has changed since `old`.
 
-    Nothing is written if the request has changed since `old` was read. Every transaction locks rows
-    in the order requests, audit log, jobs, so that no two transactions wait for each other.
+    Every transaction locks rows in the order requests, audit log, jobs, so that no two transactions
+    wait for each other.
     """
     if new.state is not old.state and not can_move(old.state, new.state):
         raise ValueError(f"a request cannot go from {old.state} to {new.state}")
     if not await store.save_request(tx, replace(new, version=old.version)):
-        return False
+        return
     undone_id = new.requested.undo_of if new.state in _GIVEN_UP else None
     undone = await store.load_request(tx, undone_id, lock=True) if undone_id else None
     if undone is not None and undone.progress.undone_by == new.id:
@@ -166,7 +161,6 @@ async def apply_transition(
         await write_card(tx, undone_id)
     if new.state is not old.state:
         await _follow(tx, old, new)
-    return True
 
 
 async def ask_again(
@@ -283,10 +277,9 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
 async def plan_timers(tx: Transaction) -> None:
     """Schedule every request's timers according to the current settings."""
     now = await tx.now()
-    for request_id in await store.request_ids_in(tx, {State.PENDING, State.SCHEDULED}):
+    waiting = await store.request_ids_in(tx, {State.PENDING, State.SCHEDULED})
+    for request_id in (*waiting, *await store.granting_requests(tx, now)):
         await put_timer(tx, request_id, now)
-    for request_id in await store.granting_requests(tx, now):
-        await jobs.ensure(tx, timer_job(request_id, now))
 
 
 async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
@@ -348,10 +341,8 @@ async def _tell(bot: Parts, tx: Transaction, request: Request, name: str, now: d
         await write_in_thread(tx, REMINDER, request.id)
     elif name == "escalate":
         to = bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
-        entry = AuditEntry(
-            BOT, "request.escalated", request.id, {"flow": request.flow.sid, "to": to}
-        )
-        await bot.audit.append(tx, entry)
+        detail = {"flow": request.flow.sid, "to": to}
+        await bot.audit.append(tx, AuditEntry(BOT, "request.escalated", request.id, detail))
         await write_in_thread(tx, ESCALATION, request.id)
     elif end is not None and now < end:
         payload = {"ends_at": end.isoformat()}

@@ -51,13 +51,3 @@ def test_very_identity_comes_before_its_other_spellings() -> None:
 
 def test_exact_spelling_that_is_not_listed_is_no_other() -> None:
     assert Spellings(["+1", OTHER]).meant([MARKED]) == (MARKED,)
-
-
-def test_former_spelling_is_found_where_it_can_be_one_only() -> None:
-    assert Spellings([MARKED, "+1"]).respelled(MARKED) == MARKED
-    assert Spellings(["+1", OTHER]).respelled(MARKED) == "+1"
-    assert Spellings([OTHER]).respelled(MARKED) == OTHER
-    assert Spellings([OTHER]).respelled("+1") == OTHER
-    assert Spellings([OTHER, "\u200f+1"]).respelled("+1") == "+1"
-    assert Spellings([DECOMPOSED]).respelled(COMPOSED) == DECOMPOSED
-    assert Spellings(["+2"]).respelled("+1") == "+1"

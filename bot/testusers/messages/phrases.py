@@ -9,8 +9,7 @@ from typing import Protocol
 from bot.approvals.rules import State
 from bot.slack.messages import text
 from bot.testusers.rules.changes import Change, Flow, mask, mask_in
-from bot.testusers.rules.requests import Request, Who
-from bot.testusers.rules.review import Effect, effects
+from bot.testusers.rules.requests import Effect, Request, Who
 
 BRIEF_COUNT = 5
 BRIEF_CHARACTERS = 60
@@ -185,7 +184,7 @@ def parts(
     requested = request.requested
     at = requested.shown_at or request.created_at
     found: dict[str, list[Part]] = {kind: [] for kind in WORDS}
-    for identity, effect in effects(requested, change or requested.change, at).items():
+    for identity, effect in requested.effects(change or requested.change, at).items():
         kind = KINDS[effect]
         term = "" if kind == "remove" else _term(request, identity, kind, is_actual=each_end)
         now = "" if kind in {"add", "remove"} else _current_end(request, identity)

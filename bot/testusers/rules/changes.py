@@ -291,14 +291,6 @@ class Spellings:
         """Return the listed identities that look like these but are spelled differently."""
         return tuple(chain.from_iterable(self._untidy.get(identity, []) for identity in identities))
 
-    def respelled(self, identity: str) -> str:
-        """Return the current spelling of an identity, if exactly one matches."""
-        if identity in self._listed:
-            return identity
-        tidy = tidy_identity(identity)
-        now = [tidy] if tidy in self._listed else self._untidy.get(tidy, [])
-        return now[0] if len(now) == 1 else identity
-
 
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:
     """Return the spellings that the service stores, by the identities that were sent.

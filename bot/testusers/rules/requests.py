@@ -4,12 +4,27 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from bot.approvals.rules import ApprovedByRule, Facts, State
 from bot.testusers.rules.changes import Change, Flow
 
 # People with shorter access don't need a reminder.
 ANNOUNCED_FROM = timedelta(hours=3)
+
+
+class Effect(StrEnum):
+    """The effect of a change on a person."""
+
+    ADD = "add"
+    EXTEND = "extend"
+    SHORTEN = "shorten"
+    LIMIT = "limit"
+    KEEP = "keep"
+    REMOVE = "remove"
+
+
+TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,26 @@ class RequestedChange:
         if self.duration_seconds is None:
             return None
         return (self.starts_at or applied_at) + timedelta(seconds=self.duration_seconds)
+
+    def begins_at(self, at: datetime) -> datetime:
+        """Return the start of the change if it is applied at that time or when it is planned."""
+        return max(at, self.starts_at or at)
+
+    def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
+        """Return the effect of a part of the change on each person if it started at that time."""
+        begins_at = self.begins_at(at)
+        found = dict.fromkeys(change.removals, Effect.REMOVE)
+        for identity in change.additions:
+            current, new = self.current_ends.get(identity), self.end_of(identity, begins_at)
+            if identity not in self.end_changes:
+                found[identity] = Effect.ADD
+            elif new is None:
+                found[identity] = Effect.KEEP
+            elif current is None:
+                found[identity] = Effect.LIMIT
+            else:
+                found[identity] = Effect.EXTEND if new >= current else Effect.SHORTEN
+        return found
 
     def is_shown_as(self, other: "RequestedChange") -> bool:
         """Return True if both changes look the same on a card."""

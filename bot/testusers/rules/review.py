@@ -8,37 +8,20 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 
 from bot.approvals.parse import spell_duration
 from bot.approvals.rules import FlowPolicy, State
 from bot.testusers.rules.changes import Change, Flow
-from bot.testusers.rules.requests import Request, RequestedChange, Who
-
-
-class Effect(StrEnum):
-    """The effect of a change on a person."""
-
-    ADD = "add"
-    EXTEND = "extend"
-    SHORTEN = "shorten"
-    LIMIT = "limit"
-    KEEP = "keep"
-    REMOVE = "remove"
-
+from bot.testusers.rules.requests import Effect, Request, RequestedChange, Who
 
 LATER = datetime.max.replace(tzinfo=UTC)
-TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A request as its card should currently show it.
+    """A request with its current effect, and the changes since the card was drawn, as sentences.
 
-    Attributes:
-        request: The request with its current effect.
-        news: The changes since the card was drawn, as sentences.
-        keeps_approvals: True if the effect is the approved one and only approvals are missing.
+    `keeps_approvals` is True if the effect is the approved one and only approvals are missing.
     """
 
     request: Request
@@ -89,17 +72,11 @@ def review(
 ) -> Review:
     """Return the request with its current effect, and the changes since its card was drawn.
 
-    Args:
-        request: The request.
-        flow: Its flow with the current alias.
-        policy: The rules for the flow.
-        at: When the data below was read.
-        listed: The list as last read, with the bot's own changes since.
-        change_id: The id of the last of these changes.
-        grant_ends: When each of the flow's time-limited grants ends, by identity.
+    `listed` is the list as last read, with the bot's own changes since, the last of which is
+    `change_id`; `grant_ends` has the end of each of the flow's time-limited grants.
     """
     requested = request.requested
-    begins_at = _begins_at(requested, at)
+    begins_at = requested.begins_at(at)
     capped = _capped(requested, begins_at, policy.longest_seconds)
     present = {identity for identity in listed if grant_ends.get(identity, LATER) > begins_at}
     change, end_changes = _change(capped, request.left, begins_at, present, grant_ends)
@@ -114,8 +91,8 @@ def review(
         seen_change_id=change_id,
         shown_at=at,
     )
-    before = effects(requested, request.left, requested.shown_at or request.created_at)
-    after = effects(now, change, at)
+    before = requested.effects(request.left, requested.shown_at or request.created_at)
+    after = now.effects(change, at)
     news = tuple(_news(request, flow, capped, len(over), before, after))
     reviewed = replace(request, flow=flow, requested=now)
     is_approved = request.state in {State.SCHEDULED, State.FAILED}
@@ -126,27 +103,6 @@ def review(
         return Review(reviewed, news)
     needed = f"{policy.approvals_needed} approvals are now needed."
     return Review(reviewed, (needed,), keeps_approvals=True)
-
-
-def effects(requested: RequestedChange, change: Change, at: datetime) -> dict[str, Effect]:
-    """Return the change's effect on each person if it started at that time."""
-    begins_at = _begins_at(requested, at)
-    found = dict.fromkeys(change.removals, Effect.REMOVE)
-    for identity in change.additions:
-        current, new = requested.current_ends.get(identity), requested.end_of(identity, begins_at)
-        if identity not in requested.end_changes:
-            found[identity] = Effect.ADD
-        elif new is None:
-            found[identity] = Effect.KEEP
-        elif current is None:
-            found[identity] = Effect.LIMIT
-        else:
-            found[identity] = Effect.EXTEND if new >= current else Effect.SHORTEN
-    return found
-
-
-def _begins_at(requested: RequestedChange, at: datetime) -> datetime:
-    return max(at, requested.starts_at or at)
 
 
 def _capped(
