@@ -123,7 +123,6 @@ class JobLoop:
         self._crowds = crowds
         self._watchdog = watchdog or Watchdog()
         self._awake = asyncio.Event()
-        self._is_put = False
         self._stopping = False
         self._has_ended = asyncio.Event()
         self._has_ended.set()
@@ -133,7 +132,6 @@ class JobLoop:
 
     def wake(self) -> None:
         """Look for due jobs now instead of within a second, because a job was committed."""
-        self._is_put = True
         self._awake.set()
 
     async def run(self) -> None:
@@ -190,12 +188,6 @@ class JobLoop:
         return len(claimed) == room
 
     async def _claim_some(self, room: int) -> list[Lease]:
-        is_put, self._is_put = self._is_put, False
-        if not is_put:
-            # A query is cheaper than an unsuccessful claim, and doesn't queue with the writers.
-            async with self._database.read_only() as tx:
-                if not await jobs.is_any_due(tx):
-                    return []
         owner = f"{self._owner}-{next(self._claims)}"
         claimed: list[Job] = []
         since_boot = self._clock.since_boot

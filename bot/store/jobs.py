@@ -48,7 +48,6 @@ _PUT = _INSERT.on_conflict_do_update(
 _ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
 _NOW: ColumnElement[datetime] = bindparam("now", type_=UtcDateTime)
 _FREE = (jobs.c.due_at <= _NOW) & or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= _NOW)
-_ANY_DUE = select(jobs.c.key).where(_FREE).limit(1)
 _FULL = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
 _FULL_OF_RETRIED = jobs.c.kind.in_(bindparam("exclude_retried", expanding=True))
 _CHOSEN = (
@@ -122,12 +121,6 @@ async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
 async def drop(tx: Transaction, key: str) -> None:
     """Remove the job, even while it runs."""
     await tx.connection.execute(delete(jobs).where(jobs.c.key == key))
-
-
-async def is_any_due(tx: Transaction) -> bool:
-    """Return True if a job is due and not running."""
-    found = await tx.connection.execute(_ANY_DUE, {"now": await tx.now()})
-    return found.first() is not None
 
 
 async def claim(

@@ -238,14 +238,14 @@ async def test_stopping_finishes_what_runs_and_claims_nothing_more(database, clo
 async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock, monkeypatch):
     work = Work()
     broken = True
-    claim = jobs.is_any_due
+    real_claim = jobs.claim
 
-    async def is_any_due(tx):
+    async def claim(*args, **options):
         if broken:
             raise DatabaseUnavailable
-        return await claim(tx)
+        return await real_claim(*args, **options)
 
-    monkeypatch.setattr(jobs, "is_any_due", is_any_due)
+    monkeypatch.setattr(jobs, "claim", claim)
     await put(database)
     async with running(database, clock, work) as loop:
         await until_asleep(clock)
