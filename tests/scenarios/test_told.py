@@ -272,7 +272,7 @@ CASES = (
     Case(
         "the email key was revoked", before=setting(EMAIL_API_KEY="SG.an-old-key"), after=check_key
     ),
-    Case("the email key can't read a resource that somebody checks", after=check_resource),
+    Case("the email key can't read a resource that someone checks", after=check_resource),
     Case("another client has caused a block", after=block),
     Case("a message can't be delivered to a person", after=approve_for_somebody_gone),
     Case("a service is only partly set up", before=without_flow_token),
