@@ -4,7 +4,7 @@ from bot.permissions import Permission
 from bot.slack.messages import ids
 from bot.testusers.asking import require_asking
 from bot.testusers.messages import forms
-from bot.testusers.messages.buttons import Prefilled
+from bot.testusers.parse.form import Prefilled
 from bot.testusers.parse.identities import mentioned_identities
 from handlers.listeners import Context, Place, listens
 from handlers.orgs import answer_orgs
@@ -24,7 +24,7 @@ async def opened(context: Context) -> None:
 async def add_mentioned(context: Context) -> None:
     """Answer `Add as test users` in a message's menu."""
     await require_asking(context.bot, context.person)
-    mentioned = Prefilled(unsure=mentioned_identities(context.text))
+    mentioned = Prefilled(lines=mentioned_identities(context.text))
     form = forms.change_form(context.interaction.response_url, mentioned)
     await context.bot.slack.open_view(context.interaction.trigger_id, form)
 

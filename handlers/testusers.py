@@ -13,15 +13,15 @@ from bot.errors import GatehouseError, NotConfigured, NotFound, UsageError
 from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
-from bot.slack.messages.block_kit import Message
+from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.slack.parse import escaped
+from bot.spelling import tidy_identity
 from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction
 from bot.testusers.messages import forms, notes, pages
-from bot.testusers.messages.buttons import NOTHING, Prefilled
 from bot.testusers.parse.change import ChangeRequest, reason_problem
 from bot.testusers.parse.command import Subcommand, TestusersRequest, as_command, parse_testusers
-from bot.testusers.parse.form import TypedForm, moment, odd_line, parse_form, with_line
+from bot.testusers.parse.form import NOTHING, Prefilled, moment, odd_line, parse_form
 from bot.testusers.rendering import answer_to, card_link
 from handlers.listeners import Context, Place, command, helped, listens
 
@@ -38,11 +38,11 @@ ACTS = {
     Act.RETRY: Permission.DECIDE,
     Act.UNDO: Permission.REQUEST,
 }
-# The inputs of the form by the fields of `TypedForm`.
+# The inputs of the form by the fields of `Prefilled`.
 INPUTS = {
     "flow": ids.TESTUSERS_FLOW,
     "kind": ids.TESTUSERS_CHANGE,
-    "identities": ids.TESTUSERS_IDENTITIES,
+    "lines": ids.TESTUSERS_IDENTITIES,
     "duration": ids.TESTUSERS_FOR,
     "start": ids.TESTUSERS_FROM,
     "until": ids.TESTUSERS_UNTIL,
@@ -211,9 +211,12 @@ async def store_denial(context: Context) -> None:
     await _store(context, Act.DENY, request_id, denial_reason=reason, page=page)
 
 
-def _typed_form(context: Context) -> TypedForm:
-    typed = {name: context.interaction.typed(block_id) for name, block_id in INPUTS.items()}
-    return TypedForm(**typed)
+def _typed_form(context: Context) -> Prefilled:
+    typed: dict[str, Any] = {
+        name: context.interaction.typed(block_id) for name, block_id in INPUTS.items()
+    }
+    times = {name: moment(typed[name]) for name in ("start", "until")}
+    return Prefilled(**{**typed, **times, "lines": tuple(typed["lines"].split("\n"))})
 
 
 def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
@@ -224,7 +227,7 @@ def _check_form(context: Context) -> Mapping[str, str]:
     """Return the problems by input; any problem keeps the form open."""
     parsed = _parse_form(context)
     if isinstance(parsed, dict):
-        if odd_line(_typed_form(context).identities):
+        if odd_line(_typed_form(context).lines):
             # Slack shows no buttons in errors, so they are added to the form.
             context.bot.tasks.start(_offer_corrections(context), ids.TESTUSERS_WORD)
         block = context.interaction.block
@@ -248,23 +251,14 @@ async def correct_word(context: Context) -> None:
     """Replace a word that doesn't look like an identity with the text on the clicked button."""
     typed = _typed_form(context)
     odd, _, line = context.value.partition("\n")
-    corrected = replace(typed, identities=with_line(typed.identities, odd, line))
+    lines = tuple(line if tidy_identity(other) == odd else other for other in typed.lines)
     # Slack keeps what was typed in a block whose id stays the same.
-    await _update_form(context, corrected, "+")
+    await _update_form(context, replace(typed, lines=lines), "+")
 
 
-async def _update_form(context: Context, typed: TypedForm, id_suffix: str = "") -> None:
+async def _update_form(context: Context, typed: Prefilled, id_suffix: str = "") -> None:
     block = context.interaction.block(ids.TESTUSERS_IDENTITIES)
-    known = Prefilled(
-        typed.flow,
-        typed.kind,
-        duration=typed.duration,
-        start=moment(typed.start),
-        until=moment(typed.until),
-        reason=typed.reason,
-        unsure=tuple(typed.identities.split("\n")),
-    )
-    form = await _form(context, known, f"{block}{id_suffix}")
+    form = await _form(context, typed, f"{block}{id_suffix}")
     await context.bot.slack.update_view(str(context.interaction.view.get("id")), form)
 
 
@@ -289,6 +283,6 @@ async def request_of_form(context: Context) -> Message | None:
 
 
 @listens("options", ids.TESTUSERS_FLOW, Permission.REQUEST)
-async def suggest(context: Context) -> list[dict[str, Any]]:
+async def suggest(context: Context) -> list[SlackBlock]:
     """Answer the type-ahead of flows."""
-    return forms.flow_options(reading.suggestions(context.bot, context.value))
+    return reading.suggestions(context.bot, context.value)

@@ -20,9 +20,9 @@ from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.flows import Parts, who
-from bot.testusers.messages.buttons import Prefilled
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
 from bot.testusers.parse.change import ChangeRequest, misuse, term_of
+from bot.testusers.parse.form import Prefilled
 from bot.testusers.presets import saved_presets, unknown_preset
 from bot.testusers.rules.applying import inverse_of
 from bot.testusers.rules.changes import (

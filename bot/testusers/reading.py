@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bot.permissions import Permission, Person
-from bot.slack.messages.block_kit import Message, page_count
+from bot.slack.messages import block_kit
+from bot.slack.messages.block_kit import Message, SlackBlock, page_count
 from bot.spelling import folded
 from bot.testusers import store
 from bot.testusers.flows import Parts
@@ -108,8 +109,8 @@ def _row(bot: Parts, person: Person, request: Request) -> OpenRow:
     )
 
 
-def suggestions(bot: Parts, typed: str) -> list[tuple[str, str]]:
-    """Return (shown, value) for the flows that match the text; a pasted SID is accepted too."""
+def suggestions(bot: Parts, typed: str) -> list[SlackBlock]:
+    """Return options for the flows that match the text; a pasted SID is accepted too."""
     wanted = typed.strip().casefold()
     found = [
         (f"{alias} ({sid})", alias)
@@ -118,4 +119,4 @@ def suggestions(bot: Parts, typed: str) -> list[tuple[str, str]]:
     ]
     if not found and is_flow_sid(typed.strip()):
         found.append((typed.strip(), typed.strip()))
-    return found[:SUGGESTIONS]
+    return [block_kit.option(*pair) for pair in found[:SUGGESTIONS]]

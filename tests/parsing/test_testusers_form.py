@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.testusers.parse.change import ChangeRequest
-from bot.testusers.parse.form import TypedForm, as_line, parse_form
+from bot.testusers.parse.form import Prefilled, as_line, parse_form
 from bot.testusers.rules.changes import identity_problem
 
 
-def typed(identities: str) -> TypedForm:
-    return TypedForm("welcome", "add", identities, duration="", start="", until="", reason="")
+def typed(identities: str) -> Prefilled:
+    return Prefilled("welcome", lines=tuple(identities.split("\n")))
 
 
 def test_what_phones_put_around_numbers_does_not_count() -> None:
@@ -33,7 +34,7 @@ def test_line_in_quotation_marks_is_exact(line: str) -> None:
 def test_line_that_does_not_look_like_an_identity_is_asked_about(line: str) -> None:
     problems = parse_form(typed(f"+1\n{line}"), NOW)
     assert isinstance(problems, dict)
-    assert problems["identities"].startswith(f"“{line}” doesn't look like a phone number")
+    assert problems["lines"].startswith(f"“{line}” doesn't look like a phone number")
 
 
 @given(st.text(min_size=1).filter(lambda text: "\n" not in text and not identity_problem(text)))
@@ -47,7 +48,7 @@ def test_line_is_quoted_only_where_it_has_to_be() -> None:
     ]
 
 
-NOW, LATER = datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)
+EARLIER, NOW, LATER = (datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3))
 ASKED = ChangeRequest("add", "welcome", ("+1",))
 
 
@@ -57,14 +58,14 @@ ASKED = ChangeRequest("add", "welcome", ("+1",))
         ({}, ASKED),
         ({"kind": "remove"}, replace(ASKED, kind="remove")),
         ({"duration": " 2h "}, replace(ASKED, duration_seconds=7200)),
-        ({"start": "1772496000"}, replace(ASKED, start=LATER)),
-        ({"until": "1772496000"}, replace(ASKED, until=LATER)),
+        ({"start": LATER}, replace(ASKED, start=LATER)),
+        ({"until": LATER}, replace(ASKED, until=LATER)),
         ({"reason": " a\n b "}, replace(ASKED, reason="a b")),
         ({"kind": "add@team"}, replace(ASKED, presets=("team",))),
-        ({"kind": "add@team", "identities": " "}, replace(ASKED, identities=(), presets=("team",))),
+        ({"kind": "add@team", "lines": (" ",)}, replace(ASKED, identities=(), presets=("team",))),
     ],
 )
-def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, str], asked: ChangeRequest) -> None:
+def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, Any], asked: ChangeRequest) -> None:
     assert parse_form(replace(typed("+1"), **inputs), NOW) == asked
 
 
@@ -72,21 +73,21 @@ def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, str], asked: Change
     ("inputs", "wrong", "said"),
     [
         ({"flow": ""}, "flow", "Choose a flow."),
-        ({"identities": " \n "}, "identities", "Who? Add at least one"),
-        ({"identities": "+1\n+1"}, "identities", "“+1” is listed twice."),
-        ({"identities": "+1\n+1", "kind": "add@team"}, "identities", "“+1” is listed twice."),
+        ({"lines": (" ", " ")}, "lines", "Who? Add at least one"),
+        ({"lines": ("+1", "+1")}, "lines", "“+1” is listed twice."),
+        ({"lines": ("+1", "+1"), "kind": "add@team"}, "lines", "“+1” is listed twice."),
         ({"duration": "soon"}, "duration", "I can't read “soon” as a duration."),
         ({"duration": "2h", "kind": "remove"}, "duration", "A duration only works with Add."),
-        ({"start": "1772496000", "kind": "remove"}, "start", "A start only works with Add."),
-        ({"until": "1772496000", "kind": "remove"}, "until", "An end only works with Add."),
-        ({"start": "1772323200"}, "start", "This time has passed."),
-        ({"until": "1772323200"}, "until", "The end must be in the future"),
-        ({"until": "1772496000", "duration": "2h"}, "duration", "not both"),
-        ({"identities": "+1 555 0142"}, "identities", "Did you mean “+15550142”?"),
+        ({"start": LATER, "kind": "remove"}, "start", "A start only works with Add."),
+        ({"until": LATER, "kind": "remove"}, "until", "An end only works with Add."),
+        ({"start": EARLIER}, "start", "This time has passed."),
+        ({"until": EARLIER}, "until", "The end must be in the future"),
+        ({"until": LATER, "duration": "2h"}, "duration", "not both"),
+        ({"lines": ("+1 555 0142",)}, "lines", "Did you mean “+15550142”?"),
         ({"reason": "x" * 501}, "reason", "501 of 500 characters"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, str], wrong: str, said: str) -> None:
+def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, Any], wrong: str, said: str) -> None:
     problems = parse_form(replace(typed("+1"), **inputs), NOW)
     assert isinstance(problems, dict)
     assert [*problems] == [wrong]

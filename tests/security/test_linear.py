@@ -28,7 +28,7 @@ from bot.slack.messages import text
 from bot.slack.parse import read_words
 from bot.spelling import folded, skeleton, tidy_identity
 from bot.testusers.parse.command import parse_testusers
-from bot.testusers.parse.form import TypedForm, parse_form
+from bot.testusers.parse.form import Prefilled, parse_form
 from bot.testusers.parse.identities import is_identity, mentioned_identities, phone_in
 from handlers.endpoint import _json, parse_qsl
 
@@ -42,7 +42,9 @@ ROOTS = {"eu": "https://inventory.example.eu/inventory/v1"}
 
 
 def form(typed: str) -> object:
-    return parse_form(TypedForm("welcome", "add", typed, typed, "", "", typed), NOW)
+    return parse_form(
+        Prefilled("welcome", duration=typed, reason=typed, lines=tuple(typed.split("\n"))), NOW
+    )
 
 
 PARSERS: Mapping[str, Callable[[str], object]] = {

@@ -7,9 +7,9 @@ import pytest
 from bot.approvals.rules import State
 from bot.slack.messages.ids import TESTUSERS_EXTEND
 from bot.testusers.messages import forms, notes
-from bot.testusers.messages.buttons import Prefilled
 from bot.testusers.messages.card import card
 from bot.testusers.messages.phrases import in_full
+from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Change
 from bot.testusers.rules.requests import Progress, Request, RequestedChange
 from sandbox.slack.validation import check_view

@@ -1,17 +1,14 @@
 """The buttons for a request in its current state, and those that open the filled-in form."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Annotated
-
-from pydantic import Field
+from dataclasses import replace
 
 from bot.approvals.parse import spell_duration
 from bot.approvals.rules import Act, State
 from bot.slack.messages import block_kit, ids
-from bot.slack.messages.block_kit import ButtonValue, SlackBlock
+from bot.slack.messages.block_kit import SlackBlock
 from bot.testusers.messages.phrases import change_in_plain
+from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
 
@@ -55,37 +52,6 @@ def _act_button(request: Request, act: Act) -> SlackBlock:
     spoken = f"{label} the request of {request.requester.name} on {request.flow.name}"
     action_id, style = ids.testusers_act(act), STYLES.get(act)
     return block_kit.button(label, action_id, request.id, style=style, spoken=spoken, sure=dialog)
-
-
-@dataclass(frozen=True)
-class Prefilled(ButtonValue):
-    """The values that a button fills into the form. The button stores them under short names.
-
-    Attributes:
-        flow: A flow's alias or SID.
-        kind: `add` or `remove`.
-        identities: The people.
-        duration: The duration as typed.
-        start, until: The start and the end of access.
-        reason: The reason.
-        more_seconds: The extension of access in seconds, if no form is opened.
-        unsure: Lines of the form that may not be identities, as typed.
-        ends_at: The current end of access. Not stored in buttons, because it may change.
-    """
-
-    flow: Annotated[str, Field(alias="f")] = ""
-    kind: Annotated[str, Field(alias="k")] = "add"
-    identities: Annotated[tuple[str, ...], Field(alias="i")] = ()
-    duration: Annotated[str, Field(alias="d")] = ""
-    start: Annotated[datetime | None, Field(alias="s")] = None
-    until: Annotated[datetime | None, Field(alias="u")] = None
-    reason: Annotated[str, Field(alias="r")] = ""
-    more_seconds: Annotated[int, Field(alias="m")] = 0
-    unsure: Annotated[tuple[str, ...], Field(exclude=True)] = ()
-    ends_at: Annotated[datetime | None, Field(exclude=True)] = None
-
-
-NOTHING = Prefilled()
 
 
 def form_button(

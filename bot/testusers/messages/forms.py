@@ -1,16 +1,15 @@
 """The modals: the change form, and the form for a denial's reason."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
-from bot.testusers.messages.buttons import NOTHING, Prefilled
 from bot.testusers.messages.phrases import change_of, who
-from bot.testusers.parse.form import as_line, odd_line
+from bot.testusers.parse.form import NOTHING, Prefilled, as_line, odd_line
 from bot.testusers.parse.identities import phone_in
 from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow, identity_problem
 from bot.testusers.rules.requests import Request
@@ -18,6 +17,7 @@ from bot.testusers.rules.requests import Request
 # docs.slack.dev, static_select: at most 100 options.
 PRESETS_SHOWN = 90
 NO_END = "Leave empty for no end date."
+Json = dict[str, Any]
 
 
 def change_form(
@@ -28,7 +28,7 @@ def change_form(
     presets: Sequence[str] = (),
     longest: str = "",
     identities_block: str = ids.TESTUSERS_IDENTITIES,
-) -> dict[str, Any]:
+) -> Json:
     """Return the form that `/testusers` opens.
 
     Args:
@@ -41,115 +41,94 @@ def change_form(
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
     only_preset = " Required unless you add a preset." if presets else ""
-    identities = _identities(filled)
+    lines = [*map(as_line, filled.identities), *filled.lines]
+    while len("\n".join(lines)) > block_kit.INPUT_CHARACTERS:
+        lines.pop()
     ends = f"Current end of access: {text.time(filled.ends_at)}." if filled.ends_at else ""
-    return {
-        "type": "modal",
-        "callback_id": ids.TESTUSERS_FORM,
-        "private_metadata": json.dumps({"reply_to": reply_to}),
-        "title": _plain("Test users"),
-        "submit": _plain("Request"),
-        "close": _plain("Close"),
-        "blocks": [
-            *([block_kit.section(ends)] if ends else []),
-            _input(
-                ids.TESTUSERS_FLOW,
-                "Flow",
-                _flow_select(flow),
-                hint="Pick a flow, or paste its SID (FW…).",
-            ),
-            _input(ids.TESTUSERS_CHANGE, "Change", _change_select(presets, filled.kind)),
-            _input(
-                identities_block,
-                "Identities",
-                _text_input(
-                    *(ids.TESTUSERS_IDENTITIES, block_kit.INPUT_CHARACTERS, identities),
-                    is_multiline=True,
-                ),
-                hint=f"One per line, e.g. +15550100 or whatsapp:+15550100.{only_preset}",
-                is_optional=bool(presets),
-            ),
-            *_doubt(identities),
-            _input(
-                ids.TESTUSERS_FOR,
-                "For",
-                _text_input(ids.TESTUSERS_FOR, 20, filled.duration),
-                hint=text.plain(f"e.g. 30m, 2h or 3d. {limit}", 200),
-                is_optional=True,
-            ),
-            _input(
-                ids.TESTUSERS_FROM,
-                "From",
-                _picker(ids.TESTUSERS_FROM, filled.start),
-                hint="Leave empty to start immediately.",
-                is_optional=True,
-            ),
-            _input(
-                ids.TESTUSERS_UNTIL,
-                "Until",
-                _picker(ids.TESTUSERS_UNTIL, filled.until),
-                hint="Use this instead of “For”.",
-                is_optional=True,
-            ),
-            _input(
-                ids.TESTUSERS_REASON,
-                "Reason",
-                _text_input(ids.TESTUSERS_REASON, MAX_REASON_CHARS, filled.reason),
-                is_optional=True,
-            ),
-            block_kit.context(ABOUT_TEST_USERS),
-        ],
+    flows: Json = {
+        "type": "external_select",
+        "min_query_length": 0,
+        "placeholder": _plain("Which flow?"),
     }
+    if flow:
+        flows["initial_option"] = block_kit.option(flow.name, flow.name)
+    blocks = [
+        *([block_kit.section(ends)] if ends else []),
+        _input(ids.TESTUSERS_FLOW, "Flow", flows, "Pick a flow, or paste its SID (FW…)."),
+        _input(ids.TESTUSERS_CHANGE, "Change", _changes(presets, filled.kind)),
+        _input(
+            ids.TESTUSERS_IDENTITIES,
+            "Identities",
+            _text_input(block_kit.INPUT_CHARACTERS, "\n".join(lines), is_multiline=True),
+            f"One per line, e.g. +15550100 or whatsapp:+15550100.{only_preset}",
+            is_optional=bool(presets),
+            block_id=identities_block,
+        ),
+        *_doubt(lines),
+    ]
+    optional = (
+        (
+            ids.TESTUSERS_FOR,
+            "For",
+            _text_input(20, filled.duration),
+            f"e.g. 30m, 2h or 3d. {limit}",
+        ),
+        (ids.TESTUSERS_FROM, "From", _picker(filled.start), "Leave empty to start immediately."),
+        (ids.TESTUSERS_UNTIL, "Until", _picker(filled.until), "Use this instead of “For”."),
+        (ids.TESTUSERS_REASON, "Reason", _text_input(MAX_REASON_CHARS, filled.reason), ""),
+    )
+    blocks += [_input(*described, is_optional=True) for described in optional]
+    blocks.append(block_kit.context(ABOUT_TEST_USERS))
+    return _modal(ids.TESTUSERS_FORM, ("Test users", "Request", "Close"), blocks, reply_to=reply_to)
 
 
-def denial_form(request: Request, reply_to: str, page: str = "") -> dict[str, Any]:
+def denial_form(request: Request, reply_to: str, page: str = "") -> Json:
     """Return the form that asks for a reason; `page` is the page of the list with the button."""
-    asked = f"{who(request.requester)} wants to {change_of(request)}."
+    reason = _input(
+        ids.TESTUSERS_REASON,
+        "Reason",
+        _text_input(MAX_REASON_CHARS, is_multiline=True),
+        f"{request.requester.name} will see this reason.",
+    )
+    asked = block_kit.section(f"{who(request.requester)} wants to {change_of(request)}.")
+    words, hidden = ("Deny the request", "Deny", "Back"), {"request": request.id, "page": page}
+    return _modal(ids.TESTUSERS_DENIAL, words, [asked, reason], reply_to=reply_to, **hidden)
+
+
+def _modal(
+    callback_id: str, words: tuple[str, str, str], blocks: Sequence[SlackBlock], **hidden: str
+) -> Json:
     return {
         "type": "modal",
-        "callback_id": ids.TESTUSERS_DENIAL,
-        "private_metadata": json.dumps({"reply_to": reply_to, "request": request.id, "page": page}),
-        "title": _plain("Deny the request"),
-        "submit": _plain("Deny"),
-        "close": _plain("Back"),
-        "blocks": [
-            block_kit.section(asked),
-            _input(
-                ids.TESTUSERS_REASON,
-                "Reason",
-                _text_input(ids.TESTUSERS_REASON, MAX_REASON_CHARS, is_multiline=True),
-                hint=text.plain(f"{request.requester.name} will see this reason.", 150),
-            ),
-        ],
+        "callback_id": callback_id,
+        "private_metadata": json.dumps(hidden),
+        **dict(zip(("title", "submit", "close"), map(_plain, words), strict=True)),
+        "blocks": [*blocks],
     }
-
-
-def flow_options(found: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Return the type-ahead's options from pairs of (shown, value)."""
-    return [_option(shown, value) for shown, value in found]
 
 
 def _input(
-    block_id: str,
+    action_id: str,
     label: str,
-    element: Mapping[str, Any],
+    element: SlackBlock,
+    hint: str = "",
     *,
-    hint: str | None = None,
     is_optional: bool = False,
-) -> dict[str, Any]:
-    block: dict[str, Any] = {
+    block_id: str = "",
+) -> SlackBlock:
+    block = {
         "type": "input",
-        "block_id": block_id,
+        "block_id": block_id or action_id,
         "label": _plain(label),
-        "element": dict(element),
+        "element": {**element, "action_id": action_id},
         "optional": is_optional,
     }
-    return {**block, "hint": _plain(hint)} if hint else block
+    return {**block, "hint": _plain(text.plain(hint, 200))} if hint else block
 
 
-def _doubt(identities: str) -> list[SlackBlock]:
+def _doubt(lines: Sequence[str]) -> list[SlackBlock]:
     """Return the question about the first line that doesn't look like an identity."""
-    odd = odd_line(identities)
+    odd = odd_line(lines)
     if not odd or identity_problem(odd):
         return []
     meant = phone_in(odd)
@@ -163,55 +142,22 @@ def _doubt(identities: str) -> list[SlackBlock]:
     return [block_kit.section(asked), block_kit.actions(*buttons)]
 
 
-def _identities(filled: Prefilled) -> str:
-    lines = [*map(as_line, filled.identities), *filled.unsure]
-    while len("\n".join(lines)) > block_kit.INPUT_CHARACTERS:
-        lines.pop()
-    return "\n".join(lines)
-
-
-def _flow_select(flow: Flow | None) -> dict[str, Any]:
-    select = {
-        "type": "external_select",
-        "action_id": ids.TESTUSERS_FLOW,
-        "min_query_length": 0,
-        "placeholder": _plain("Which flow?"),
-    }
-    return {**select, "initial_option": _option(flow.name, flow.name)} if flow else select
-
-
-def _picker(action_id: str, at: datetime | None = None) -> dict[str, Any]:
-    picker: dict[str, Any] = {"type": "datetimepicker", "action_id": action_id}
+def _picker(at: datetime | None) -> SlackBlock:
+    picker = {"type": "datetimepicker"}
     return {**picker, "initial_date_time": int(at.timestamp())} if at else picker
 
 
-def _change_select(presets: Sequence[str], kind: str) -> dict[str, Any]:
-    adding = [_option(f"Add @{name}", f"add@{name}") for name in presets[:PRESETS_SHOWN]]
-    options = [_option("Add", "add"), *adding, _option("Remove", "remove")]
+def _changes(presets: Sequence[str], kind: str) -> SlackBlock:
+    adding = [(f"Add @{name}", f"add@{name}") for name in presets[:PRESETS_SHOWN]]
+    options = [block_kit.option(*pair) for pair in (("Add", "add"), *adding, ("Remove", "remove"))]
     chosen = next((option for option in options if option["value"] == kind), options[0])
-    return {
-        "type": "static_select",
-        "action_id": ids.TESTUSERS_CHANGE,
-        "options": options,
-        "initial_option": chosen,
-    }
+    return {"type": "static_select", "options": options, "initial_option": chosen}
 
 
-def _option(shown: str, value: str) -> dict[str, Any]:
-    return {"text": _plain(text.plain(shown, block_kit.OPTION_CHARACTERS)), "value": value}
-
-
-def _text_input(
-    action_id: str, limit: int, value: str = "", *, is_multiline: bool = False
-) -> dict[str, Any]:
-    element = {
-        "type": "plain_text_input",
-        "action_id": action_id,
-        "multiline": is_multiline,
-        "max_length": limit,
-    }
+def _text_input(limit: int, value: str = "", *, is_multiline: bool = False) -> SlackBlock:
+    element = {"type": "plain_text_input", "multiline": is_multiline, "max_length": limit}
     return {**element, "initial_value": value} if value else element
 
 
-def _plain(words: str) -> dict[str, Any]:
+def _plain(words: str) -> Json:
     return {"type": "plain_text", "text": words, "emoji": False}

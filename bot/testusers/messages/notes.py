@@ -13,7 +13,6 @@ from bot.slack.messages.help import May
 from bot.slack.parse import escaped
 from bot.testusers.messages import phrases
 from bot.testusers.messages.buttons import (
-    Prefilled,
     act_buttons,
     again_button,
     extend_buttons,
@@ -22,6 +21,7 @@ from bot.testusers.messages.buttons import (
 from bot.testusers.messages.phrases import JUST_NOW, brief, change_of, flow_name, who
 from bot.testusers.parse.change import ChangeRequest, quoted
 from bot.testusers.parse.command import as_command
+from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Effect, Flow
 from bot.testusers.rules.requests import Preset, Request
 

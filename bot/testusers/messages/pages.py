@@ -12,13 +12,13 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, ButtonValue, Message, SlackBlock
 from bot.testusers.messages import phrases
 from bot.testusers.messages.buttons import (
-    Prefilled,
     act_buttons,
     extend_buttons,
     form_button,
     person_menu,
 )
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, who
+from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Grant, RecordedChange, Request
 

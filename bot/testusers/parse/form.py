@@ -1,61 +1,82 @@
 """The `/testusers` form: the request in it, or the problems with its inputs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import Field
 
 from bot.approvals.parse import parse_duration
+from bot.slack.messages.block_kit import ButtonValue
 from bot.spelling import DOUBLE_QUOTES, tidy_identity
 from bot.testusers.parse.change import ChangeRequest, duration_problem, reason_problem
 from bot.testusers.parse.identities import is_identity, phone_in, question
 from bot.testusers.rules.changes import identities_problem
 
 
-@dataclass(frozen=True, slots=True)
-class TypedForm:
-    """The form's inputs; `start` and `until` are seconds since 1970, or ""."""
+@dataclass(frozen=True)
+class Prefilled(ButtonValue):
+    """The values of the form's inputs. A button stores them under short names.
 
-    flow: str
-    kind: str
-    identities: str
-    duration: str
-    start: str
-    until: str
-    reason: str
+    Attributes:
+        flow: A flow's alias or SID.
+        kind: `add`, `remove`, or `add@` and a preset.
+        identities: The people that a button fills in.
+        duration: The duration as typed.
+        start, until: The start and the end of access.
+        reason: The reason.
+        more_seconds: The extension of access in seconds, if no form is opened.
+        lines: The lines for identities as typed.
+        ends_at: The current end of access. Not stored in buttons, because it may change.
+    """
+
+    flow: Annotated[str, Field(alias="f")] = ""
+    kind: Annotated[str, Field(alias="k")] = "add"
+    identities: Annotated[tuple[str, ...], Field(alias="i")] = ()
+    duration: Annotated[str, Field(alias="d")] = ""
+    start: Annotated[datetime | None, Field(alias="s")] = None
+    until: Annotated[datetime | None, Field(alias="u")] = None
+    reason: Annotated[str, Field(alias="r")] = ""
+    more_seconds: Annotated[int, Field(alias="m")] = 0
+    lines: Annotated[tuple[str, ...], Field(exclude=True)] = ()
+    ends_at: Annotated[datetime | None, Field(exclude=True)] = None
 
 
-def parse_form(form: TypedForm, now: datetime) -> ChangeRequest | dict[str, str]:
-    """Return the request in a form, or the problems by input name.
+NOTHING = Prefilled()
+
+
+def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]:
+    """Return the request in a form as typed, or the problems by input name.
 
     Each line is an identity, without characters that phones add; text in quotation marks is taken
     exactly.
     """
-    lines = [line.strip() for line in form.identities.split("\n") if line.strip()]
-    identities = tuple(filter(None, map(_identity, lines)))
+    identities = tuple(filter(None, map(_identity, form.lines)))
     typed, reason = form.duration.strip(), " ".join(form.reason.split())
-    odd = odd_line(form.identities)
+    odd, start, until = odd_line(form.lines), form.start, form.until
     preset = form.kind.partition("@")[2]
-    start, until = moment(form.start), moment(form.until)
-    needs_people = bool(identities) or not preset
-    problems = {
+    wrong = {
         "flow": "" if form.flow else "Choose a flow.",
-        "identities": question(odd, phone_in(odd))
-        if odd
-        else needs_people and identities_problem(identities),
-        "duration": _duration_problem(typed, has_end=bool(until)),
-        "start": "This time has passed." if start and start <= now else "",
-        "until": (
-            "The end must be in the future, and after the start."
-            if until and until <= (start or now)
-            else ""
-        ),
+        "lines": (identities or not preset) and identities_problem(identities),
         "reason": reason_problem(reason),
     }
+    if odd:
+        wrong["lines"] = question(odd, phone_in(odd))
     if form.kind == "remove":
-        only_add = {"duration": "A duration", "start": "A start", "until": "An end"}
-        for name, what in only_add.items():
-            problems[name] = f"{what} only works with Add." if getattr(form, name).strip() else ""
-    found = {name: problem for name, problem in problems.items() if problem}
-    if found:
+        only_add = {"duration": ("A duration", typed), "start": ("A start", start)}
+        for name, (what, value) in {**only_add, "until": ("An end", until)}.items():
+            wrong[name] = f"{what} only works with Add." if value else ""
+    else:
+        if typed and until:
+            wrong["duration"] = "Fill in “For” or “Until”, not both."
+        elif typed and not parse_duration(typed):
+            wrong["duration"] = duration_problem(typed)
+        if start and start <= now:
+            wrong["start"] = "This time has passed."
+        if until and until <= (start or now):
+            wrong["until"] = "The end must be in the future, and after the start."
+    if found := {name: problem for name, problem in wrong.items() if problem}:
         return found
     return ChangeRequest(
         "remove" if form.kind == "remove" else "add",
@@ -81,30 +102,18 @@ def _is_quoted(line: str) -> bool:
 
 def _identity(line: str) -> str:
     bare = line.strip()
-    return bare[1:-1] if _is_quoted(bare) else tidy_identity(line)
+    return bare[1:-1] if _is_quoted(bare) else tidy_identity(bare)
 
 
-def odd_line(identities: str) -> str:
+def odd_line(lines: Sequence[str]) -> str:
     """Return the first unquoted line that doesn't look like an identity, or ""."""
-    for line in identities.split("\n"):
+    for line in lines:
         tidied = tidy_identity(line)
         if tidied and not (_is_quoted(line.strip()) or is_identity(tidied)):
             return tidied
     return ""
 
 
-def with_line(identities: str, odd: str, line: str) -> str:
-    """Return the input's text with each line that equals `odd`, once tidied, replaced by `line`."""
-    lines = identities.split("\n")
-    return "\n".join(line if tidy_identity(typed) == odd else typed for typed in lines)
-
-
 def moment(seconds: str) -> datetime | None:
-    """Return the time in a picker; None if it is empty."""
+    """Return the time in a picker, in seconds since 1970; None if it is empty."""
     return datetime.fromtimestamp(int(seconds), UTC) if seconds.isdecimal() else None
-
-
-def _duration_problem(typed: str, *, has_end: bool) -> str:
-    if typed and has_end:
-        return "Fill in “For” or “Until”, not both."
-    return duration_problem(typed) if typed and not parse_duration(typed) else ""
