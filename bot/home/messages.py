@@ -13,7 +13,7 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages import pages
-from bot.testusers.messages.buttons import act_buttons
+from bot.testusers.messages.card import act_buttons
 from bot.testusers.messages.pages import GrantGroup, OpenRow, Reader
 from bot.testusers.messages.phrases import summary
 from bot.testusers.rules.requests import Request

@@ -12,7 +12,7 @@ from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
 from bot.slack.messages.help import May
 from bot.slack.parse import escaped
 from bot.testusers.messages import phrases
-from bot.testusers.messages.buttons import (
+from bot.testusers.messages.card import (
     act_buttons,
     again_button,
     extend_buttons,

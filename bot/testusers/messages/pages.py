@@ -11,7 +11,7 @@ from bot.approvals.rules import Act, State
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, ButtonValue, Message, SlackBlock
 from bot.testusers.messages import phrases
-from bot.testusers.messages.buttons import (
+from bot.testusers.messages.card import (
     act_buttons,
     extend_buttons,
     form_button,

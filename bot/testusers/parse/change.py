@@ -43,11 +43,7 @@ ChangeKind = Literal["add", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """Add people to a flow's test users, or remove them. `flow` is the typed text.
-
-    `presets` are the names of groups of people. An addition starts at `start`, and ends at `until`
-    or after `duration_seconds`.
-    """
+    """A change as typed. An addition ends at `until` or after `duration_seconds`."""
 
     kind: ChangeKind
     flow: str
@@ -67,13 +63,7 @@ class ChangeRequest:
 
 @dataclass(frozen=True)
 class Typed:
-    """The typed command around the words for people.
-
-    Attributes:
-        text: The whole command.
-        aliases: The short names of flows.
-        flow: The word in the flow's position; None in commands without a flow.
-    """
+    """The whole command, the flows' aliases, and the word for the flow, if the command has one."""
 
     text: str
     aliases: Collection[str] = ()
@@ -88,13 +78,7 @@ def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> Usage
 def parse_change(
     kind: ChangeKind, words: Sequence[Word], text: str, aliases: Collection[str]
 ) -> ChangeRequest:
-    """Return the change requested by the words after `add` or `remove`.
-
-    `text` is the whole command, `aliases` are the short names of flows.
-
-    Raises:
-        UsageError: The words can't be parsed, or one of them doesn't look like an identity.
-    """
+    """Return the change requested by the words after `add` or `remove` in the command `text`."""
     if not words:
         raise misuse(kind, "Which flow, and who? Put the flow first, then phone numbers or IDs.")
     if words[0].keyword in KEYWORDS:
@@ -187,11 +171,7 @@ def reason_problem(reason: str) -> str | None:
 
 
 def people(action: str, words: Sequence[Word], typed: Typed) -> tuple[str, ...]:
-    """Return the typed identities, without the characters that phones add.
-
-    Raises:
-        UsageError: An identity is invalid, or a word doesn't look like an identity.
-    """
+    """Return the typed identities, without the characters that phones add."""
     tidied = [word if word.is_quoted else replace(word, text=_tidied(word)) for word in words]
     if unclosed := next((word for word in tidied if word.opens_quote), None):
         raise misuse(action, f"The quote before “{unclosed.text[1:81]}” isn't closed.")
@@ -272,9 +252,6 @@ def _guesses(word: Word, typed: Typed) -> Iterator[tuple[int, int, str]]:
         yield word.start, word.end, f"for {word.text}"
     elif unit := _with_unit(word, typed.text):
         yield word.start, unit.end, f"for {unit.text}"
-    elif parse_when([word.text]):
-        yield word.start, word.end, f"until {word.text}"
-        yield word.start, word.end, f"from {word.text}"
     elif flows := closest(word.text, typed.aliases):
         if typed.flow and not _is_flow(typed.flow.text, typed.aliases):
             named = typed.text[typed.flow.start : word.start].strip()
@@ -282,8 +259,6 @@ def _guesses(word: Word, typed: Typed) -> Iterator[tuple[int, int, str]]:
     elif keywords := closest(word.text, sorted(KEYWORDS), 2):
         for keyword in keywords:
             yield word.start, word.end, keyword
-    elif word.text.isalpha():
-        yield word.start, word.end, f"because {word.text}"
 
 
 def _is_flow(text: str, aliases: Collection[str]) -> bool:
@@ -324,11 +299,7 @@ class Term:
 
 
 def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
-    """Return the start and end of the requested access; `time_zone` is the requester's time zone.
-
-    Raises:
-        UsageError: A time has passed, the end is before the start, or the time zone is unknown.
-    """
+    """Return the start and end of the requested access, as typed in the requester's time zone."""
     if requested.start is None and requested.until is None:
         return Term()
     zone = zone_of(time_zone)
@@ -339,14 +310,12 @@ def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
     if requested.start is not None:
         starts_at = moment_of(requested.start, now, zone)
         if starts_at is None:
-            raise _out_of_range(requested.start, "has passed, or is more than a year away")
+            far = "has passed, or is more than a year away"
+            raise misuse("add", f"“{spell_when(requested.start)}” {far}.", has_right_form=True)
     if requested.until is not None:
         ends_at = moment_of(requested.until, now, zone, after=starts_at, ends=True)
         if ends_at is None:
-            early = "is not after the start" if starts_at else "has passed"
-            raise _out_of_range(requested.until, f"{early}, or is more than ten years away")
+            far = "is not after the start" if starts_at else "has passed"
+            problem = f"“{spell_when(requested.until)}” {far}, or is more than ten years away."
+            raise misuse("add", problem, has_right_form=True)
     return Term(starts_at, ends_at)
-
-
-def _out_of_range(when: When, problem: str) -> UsageError:
-    return misuse("add", f"“{spell_when(when)}” {problem}.", has_right_form=True)

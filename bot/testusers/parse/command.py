@@ -34,13 +34,9 @@ PRESET_ACTIONS = ("save", "delete")
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A parsed subcommand other than `add` and `remove`.
+    """A parsed subcommand other than `add` and `remove`; `form` is its name in `bot/commands.py`.
 
-    Attributes:
-        form: Its name in `bot/commands.py`.
-        flow: The flow as typed.
-        text: The text that filters a list, or the name of a preset.
-        identities: The people in a preset.
+    `text` filters a list, or names a preset of `identities`.
     """
 
     form: str
@@ -56,22 +52,20 @@ def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersReques
     """Parse the text of a `/testusers` command; `aliases` are the short names of flows.
 
     Raises:
-        UsageError: The text can't be parsed; the error explains the problem, shows an example, and
-            offers likely corrections.
+        UsageError: The text can't be parsed. Its suggestions are commands that can be.
     """
+
+    def is_understood(meant: Meant) -> bool:
+        try:
+            return bool(_parse(meant.words, aliases))
+        except UsageError:
+            return False
+
     try:
         return _parse(text, aliases)
     except UsageError as error:
-        error.meant = tuple(meant for meant in error.meant if _is_understood(meant.words, aliases))
+        error.meant = tuple(filter(is_understood, error.meant))
         raise
-
-
-def _is_understood(text: str, aliases: Collection[str]) -> bool:
-    try:
-        _parse(text, aliases)
-    except UsageError:
-        return False
-    return True
 
 
 def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
@@ -87,7 +81,9 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
             return parse_change(action, rest, text, aliases)
         case "list" | "history":
             return _of_flow(action, rest, Typed(text, aliases))
-        case "preset" | "presets" if action == "preset" or _is_preset_action(rest):
+        case "preset" | "presets" if action == "preset" or (
+            rest and rest[0].keyword in PRESET_ACTIONS
+        ):
             return _parse_preset(rest, Typed(text, aliases))
         case "requests" | "mine" | "presets":
             if rest:
@@ -121,13 +117,10 @@ def _of_flow(action: str, words: Sequence[Word], typed: Typed) -> Subcommand:
     return Subcommand(action, words[0].text, " ".join(word.text for word in words[1:]))
 
 
-def _is_preset_action(words: Sequence[Word]) -> bool:
-    return bool(words) and words[0].keyword in PRESET_ACTIONS
-
-
 def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
-    if not _is_preset_action(words):
-        text, place = typed.text, words[0] if words else None
+    place = words[0] if words else None
+    if place is None or place.keyword not in PRESET_ACTIONS:
+        text = typed.text
         meant = [
             Meant(text.strip(), f"{text[: place.start]}{action}{text[place.end :]}".strip())
             for action in closest(place.keyword if place else "", PRESET_ACTIONS)

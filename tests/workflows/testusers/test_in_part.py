@@ -9,8 +9,7 @@ from bot.approvals.rules import Act, State
 from bot.errors import Conflict
 from bot.testusers import asking, store
 from bot.testusers.messages import notes
-from bot.testusers.messages.buttons import act_buttons
-from bot.testusers.messages.card import card
+from bot.testusers.messages.card import act_buttons, card
 from bot.testusers.rules.changes import Change
 from tests.support.testusers import ADA, OTTO, WELCOME, World
 
