@@ -22,7 +22,7 @@ from bot.emailkey import EmailKey
 from bot.gateway.forward import Forwarder
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
-from bot.home.publishing import Home, HomeDrawing
+from bot.home.publishing import Home
 from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
@@ -160,15 +160,16 @@ class Gatehouse:
         settings, database, clock = self.settings, self.database, self.clock
         email, missing = email_client(settings, self.http), settings.missing_for("email")
         self.emailkey = EmailKey(email, missing, Lane(clock))
-        drawing = HomeDrawing(
+        self.home = Home(
             database,
             clock,
             self.people,
             self.directory,
             self.ratelimits,
+            self.slack,
             settings.approvals_channel,
+            self.jobs.wake,
         )
-        self.home = Home(database, drawing, self.slack, self.jobs.wake)
         counts: dict[Counted, Count] = {
             Counted.OPEN_INCIDENTS: incidents.count_open,
             Counted.PENDING_REQUESTS: store.count_pending,

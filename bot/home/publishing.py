@@ -66,12 +66,21 @@ Drawn = tuple[Mapping[str, Any], datetime | None]
 
 @dataclass
 class Home:
-    """Runs the jobs `home` and `homes`; `wake` makes this process check for jobs."""
+    """Draws tabs, and runs the jobs `home` and `homes`; `wake` makes this process check for jobs."""
 
     database: Database
-    drawing: "HomeDrawing"
+    clock: Clock
+    people: People
+    directory: OrganizationDirectory
+    ratelimits: RateLimits
     slack: SlackClient
+    approvals_channel: str
     wake: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._closest: SingleFlight[str, Sequence[OrganizationUse]] = SingleFlight(
+            TTLCache(1, CLOSEST_SECONDS, timer=self.clock.monotonic)
+        )
 
     async def open(self, slack_user_id: str, *, is_empty: bool) -> None:
         """Record that a person opened the tab; the first process to pick up the job publishes it.
@@ -100,12 +109,12 @@ class Home:
             view, now = await home_views.load(tx, job.subject), await tx.now()
         if view is None or view.opened_at <= now - OPEN_FOR:
             return None
-        if not self.drawing.people.is_ready:
+        if not self.people.is_ready:
             return now + SOON
         if view.published_at is not None and view.published_at + BETWEEN > now:
             self._wake_at([view.published_at + BETWEEN], now)
             return view.published_at + BETWEEN
-        drawn, next_at = await self.drawing.draw(view.slack_user_id, view.opened_at, now)
+        drawn, next_at = await self.draw(view.slack_user_id, view.opened_at, now)
         text = json.dumps(drawn, sort_keys=True, ensure_ascii=False)
         fingerprint = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         is_unsure = view.unsure_until is not None and view.unsure_until <= now
@@ -182,36 +191,6 @@ class Home:
             )
             await home_views.published(tx, known)
         return now
-
-
-def _first(*times: datetime | None) -> datetime | None:
-    return min((time for time in times if time is not None), default=None)
-
-
-@dataclass
-class HomeDrawing:
-    """Draws Home tabs.
-
-    Args:
-        database: Holds requests, grants and incidents.
-        clock: Measures the age of cached entries.
-        people: Identities and permissions.
-        directory: The organizations' names.
-        ratelimits: The organizations' quota usage.
-        approvals_channel: The channel that cards are posted in.
-    """
-
-    database: Database
-    clock: Clock
-    people: People
-    directory: OrganizationDirectory
-    ratelimits: RateLimits
-    approvals_channel: str
-
-    def __post_init__(self) -> None:
-        self._closest: SingleFlight[str, Sequence[OrganizationUse]] = SingleFlight(
-            TTLCache(1, CLOSEST_SECONDS, timer=self.clock.monotonic)
-        )
 
     async def draw(self, slack_user_id: str, opened_at: datetime, now: datetime) -> Drawn:
         """Return the Home tab of a person who last opened it at this time."""
@@ -291,3 +270,7 @@ class HomeDrawing:
             return None
         may = self.people.may(person, Permission.DECIDE, flow_sid, request.requester.slack_user_id)
         return OpenRow(request, True, False, needed) if may else None
+
+
+def _first(*times: datetime | None) -> datetime | None:
+    return min((time for time in times if time is not None), default=None)

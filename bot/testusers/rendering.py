@@ -127,10 +127,9 @@ class RequestMessages:
     async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the failure in the card's thread, edited once the change is applied."""
         request, above = await self._request(outbox_message), card_key(outbox_message.subject)
-        shown = {State.FAILED: notes.failed_in_thread, State.APPLIED: notes.cured_in_thread}
-        if request is None or request.state not in shown:
+        if request is None or request.state not in {State.FAILED, State.APPLIED}:
             return None
-        message = shown[request.state](request)
+        message = notes.failure_in_thread(request)
         return CardNow(self._bot.settings.approvals_channel, message, under=above)
 
     async def ending(self, outbox_message: OutboxMessage) -> Note | None:

@@ -176,14 +176,11 @@ def with_next_steps(message: Message, request: Request, card: str | None) -> Mes
     return _with_steps(message, card, *act_buttons(request, Act.CANCEL))
 
 
-def failed_in_thread(request: Request) -> Message:
-    """Return the message in the card's thread that informs the approvers about a failure."""
-    asked = f"{who(request.requester)} asked to {change_of(request)}"
-    return Message.of(*_failure(request, asked, request.progress.failure))
-
-
-def cured_in_thread(request: Request) -> Message:
-    """Return the text that replaces the failure message once the change is applied."""
+def failure_in_thread(request: Request) -> Message:
+    """Return the failure in the card's thread, or its correction once the change is applied."""
+    if request.state is State.FAILED:
+        asked = f"{who(request.requester)} asked to {change_of(request)}"
+        return Message.of(*_failure(request, asked, request.progress.failure))
     done, by = request.progress.done, request.progress.retried_by
     at = text.time(done.at) if done else ""
     how = f"It worked on retry ({who(by)}, {at})" if by else f"It went through after all ({at})"

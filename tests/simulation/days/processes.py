@@ -14,7 +14,7 @@ from typing import Any
 from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.gateway.turns import Turns
-from bot.home.publishing import Home, HomeDrawing
+from bot.home.publishing import Home
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
@@ -319,15 +319,17 @@ class Process:
         client = Client(self._outside.inventory, Turns(guard, CLIENTS, Watchdog()))
         directory = OrganizationDirectory(client, database, clock, 300, {})
         quotas = Quotas(database, audit, client, directory, self.people, clock)
-        drawing = HomeDrawing(
+        home = Home(
             database,
             clock,
             self.people,
             directory,
             quotas.ratelimits,
+            self._outside.homes,
             default_settings().approvals_channel,
+            self._jobs.wake,
         )
-        return client, quotas, Home(database, drawing, self._outside.homes, self._jobs.wake)
+        return client, quotas, home
 
 
 def _as_run(runner: Runner) -> Runner:

@@ -90,7 +90,7 @@ async def test_card_and_messages_name_who_got_in_and_who_did_not(world):
     assert "*Not added (1):*\\n`+3`" in text
     assert [button["text"]["text"] for button in buttons(request)] == ["Retry", "Undo"]
     told = notes.outcome(request, {"event": "failed", "reason": "x"}).text
-    for said in (told, notes.failed_in_thread(request).text):
+    for said in (told, notes.failure_in_thread(request).text):
         assert "nly 2 of 3 changes went through" in said
         assert ": `+1`, `+2`\nNot added: `+3`" in said
 
