@@ -66,7 +66,7 @@ Drawn = tuple[Mapping[str, Any], datetime | None]
 
 @dataclass
 class Home:
-    """Draws tabs, and runs the jobs `home` and `homes`; `wake` makes this process check for jobs."""
+    """Draws tabs and runs their jobs; `wake` makes this process check for jobs."""
 
     database: Database
     clock: Clock

@@ -18,7 +18,7 @@ from bot.testusers.messages.card import (
     extend_buttons,
     form_button,
 )
-from bot.testusers.messages.phrases import JUST_NOW, brief, change_of, flow_name, who
+from bot.testusers.messages.phrases import brief, change_of, flow_name, who
 from bot.testusers.parse.change import ChangeRequest, quoted
 from bot.testusers.parse.command import as_command
 from bot.testusers.parse.form import Prefilled
@@ -73,10 +73,9 @@ def asked_before(
 
     `is_own` is True if the same person made the open request.
     """
-    when = "just now" if age < JUST_NOW else f"{text.duration(age // JUST_NOW * 60)} ago"
     waits = "to start" if earlier.state is State.SCHEDULED else f"in <#{channel_id}>"
     asker = "You" if is_own else who(earlier.requester)
-    line = f"{asker} already asked for this {when}: {change_of(earlier)}."
+    line = f"{asker} already asked for this {phrases.ago(age)}: {change_of(earlier)}."
     button = block_kit.button("Ask anyway", ids.TESTUSERS_ASK_ANYWAY, value_of(command))
     return _with_steps(Message.of(f"{line} It's waiting {waits}."), card, button)
 

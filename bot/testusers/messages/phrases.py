@@ -30,7 +30,6 @@ MARKS = {
     State.CANCELLED: ":wastebasket: *Cancelled*",
     State.EXPIRED: ":alarm_clock: *Expired*",
 }
-UNITS = ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
 
 # More approvals were needed at that time.
 COMPLETES = "Any approver can press Approve to complete it, even if they already did."
@@ -387,7 +386,8 @@ def state_sentence(request: Request, now: datetime) -> str:
         State.FAILED: ("approved this", f" It {failed}; approvers can retry it."),
     }.get(request.state, ("", ""))
     did = "applied this without approval" if is_direct else did
-    when, change = ago(request.decided_at, now), change_in_plain(request)
+    when = ago(now - (request.decided_at or now))
+    change = change_in_plain(request)
     if request.state is State.PENDING:
         return f"This request is still waiting for approval: {change}."
     if request.state is State.EXPIRED:
@@ -395,9 +395,8 @@ def state_sentence(request: Request, now: datetime) -> str:
     return f"{by} already {did} {when}: {change}.{then}"
 
 
-def ago(at: datetime | None, now: datetime) -> str:
+def ago(elapsed: timedelta) -> str:
     """Return the elapsed time: `just now`, `5 min ago`."""
-    if at is None or now - at < JUST_NOW:
+    if elapsed < JUST_NOW:
         return "just now"
-    size, unit = next((size, unit) for size, unit in UNITS if now - at >= size)
-    return f"{(now - at) // size} {unit} ago"
+    return f"{text.duration(elapsed // JUST_NOW * 60)} ago"
