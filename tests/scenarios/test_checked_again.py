@@ -123,7 +123,7 @@ async def test_extension_of_somebody_removed_in_the_console_asks_again(
     world, clock, before, edited, now
 ):
     await applied(world, "add welcome +1 for 2h")
-    clock.ahead = timedelta(seconds=61)
+    await world.later(timedelta(seconds=61))
     message = await asked(world, "add welcome +1 for 30d")
     assert before in message.all_text
     flow(world).identities[:] = edited
@@ -132,7 +132,7 @@ async def test_extension_of_somebody_removed_in_the_console_asks_again(
     await shows(world, message, now)
     assert "so this adds them" in message.all_text
     assert (flow(world).identities, len(flow(world).history)) == (edited, 1)
-    clock.ahead = timedelta(seconds=200)
+    await world.later(timedelta(seconds=200))
     await click(world, ADA, message, "Approve")
     await shows(world, message, "*Applied*")
     assert flow(world).identities == [*edited, "+1"]

@@ -11,18 +11,12 @@ from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.serve import json_answer
 from sandbox.services.state import WELCOME_FLOW
 from tests.scenarios.test_testusers import ADA, ADAM, OTTO, asked, click, flow, shows, told
-from tests.support.steady import LaterClock
 from tests.support.world import running_world
 
 
 @pytest.fixture
-async def clock():
-    return LaterClock()
-
-
-@pytest.fixture
-async def world(sqlite_url, clock):
-    async with running_world(sqlite_url, clock=clock) as world:
+async def world(sqlite_url):
+    async with running_world(sqlite_url) as world:
         flow(world).identities.clear()
         yield world
 
@@ -75,10 +69,10 @@ async def test_list_from_before_a_confirmed_change_is_read_again(world):
     assert posts(world)[1:] == [["+1", "+2"]]
 
 
-async def test_edit_that_reverts_a_change_is_believed_after_a_minute(world, clock):
+async def test_edit_that_reverts_a_change_is_believed_after_a_minute(world):
     await applied(world, "add welcome +1")
     flow(world).identities.clear()
-    clock.ahead = timedelta(seconds=61)
+    await world.later(timedelta(seconds=61))
     await applied(world, "add welcome +2")
     assert flow(world).identities == ["+2"]
 
@@ -141,7 +135,7 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
 
 
 @pytest.mark.parametrize("respell", [str.lower, partial(unicodedata.normalize, "NFD")])
-async def test_grant_in_a_new_spelling_ends_on_time(world, monkeypatch, clock, respell):
+async def test_grant_in_a_new_spelling_ends_on_time(world, monkeypatch, respell):
     real = flow_service._store
     monkeypatch.setattr(
         flow_service,
@@ -150,7 +144,7 @@ async def test_grant_in_a_new_spelling_ends_on_time(world, monkeypatch, clock, r
     )
     message = await applied(world, "add welcome Chat:ÉVA for 2h")
     assert posts(world) == [[respell("Chat:ÉVA")]]
-    clock.ahead = timedelta(hours=2)
+    await world.later(timedelta(hours=2))
     await shows(world, message, "Access ended")
     assert flow(world).identities == []
 
@@ -221,7 +215,7 @@ async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
     assert len(thread("C0APPROVALS", message.ts)) == 1
 
 
-async def test_nothing_else_is_sent_while_a_post_is_in_doubt(world, clock):
+async def test_nothing_else_is_sent_while_a_post_is_in_doubt(world):
     lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
     first = await asked(world, "add welcome +1")
     second = await asked(world, "add welcome +2")
@@ -229,11 +223,11 @@ async def test_nothing_else_is_sent_while_a_post_is_in_doubt(world, clock):
     await shows(world, first, "Checking")
     await click(world, ADA, second, "Approve")
     await shows(world, second, "Updating the list")
-    clock.ahead = timedelta(seconds=40)
+    await world.later(timedelta(seconds=40))
     reads = len(world.services.state.calls)
     await world.slack.until(lambda: len(world.services.state.calls) > reads + 1)
     assert (lost.struck, posts(world)) == (1, [])
-    clock.ahead = timedelta(seconds=70)
+    await world.later(timedelta(seconds=70))
     await shows(world, first, "Applied")
     await shows(world, second, "Applied")
     assert posts(world) == [["+1", "+2"]]
@@ -254,7 +248,7 @@ async def test_post_that_arrives_late_is_found_and_undoes_nothing(world, monkeyp
     assert posts(world) == [["+1", "+2"]]
 
 
-async def test_every_end_of_a_request_is_announced(world, clock):
+async def test_every_end_of_a_request_is_announced(world):
     await applied(world, "add welcome +1 for 5h")
     await applied(world, "add welcome +2 for 9h")
     both = await applied(world, "remove welcome +1 +2")
@@ -264,7 +258,7 @@ async def test_every_end_of_a_request_is_announced(world, clock):
     await click(world, ADA, undo, "Approve")
     await shows(world, undo, "Applied")
     for hours, identity in ((4, "+1"), (8, "+2")):
-        clock.ahead = timedelta(hours=hours, minutes=1)
+        await world.later(timedelta(hours=hours, minutes=1))
         await told(world, OTTO, f"Access of `{identity}` to *welcome* ends")
     announced = [item for item in world.slack.workspace.dm(OTTO) if "Access of" in item.all_text]
     assert len(announced) == 2

@@ -114,7 +114,7 @@ async def test_refused_probe_raises_the_counter_and_doubles_the_pause(world):
     at = the_organization(world)
     world.services.state.limits.block(at, 1070)
     await check(world)
-    await world.services.state.until(lambda: len(calls_to(world, at)) == 3)
+    await world.slack.until(lambda: len(calls_to(world, at)) == 3)
     first, second, third = (call.arrived_at for call in calls_to(world, at))
     assert second - first >= 2.0
     assert third - second >= 4.0

@@ -18,7 +18,6 @@ from tests.scenarios.test_testusers import (
     shows,
     told,
 )
-from tests.support.steady import LaterClock
 from tests.support.world import running_world
 
 POLICIES = json.dumps({"welcome": {"escalate_after": "2h", "escalate_to": [ADAM]}})
@@ -30,13 +29,8 @@ SETTINGS = {
 
 
 @pytest.fixture
-async def clock():
-    return LaterClock()
-
-
-@pytest.fixture
-async def world(sqlite_url, clock):
-    async with running_world(sqlite_url, clock=clock, **SETTINGS) as world:
+async def world(sqlite_url):
+    async with running_world(sqlite_url, **SETTINGS) as world:
         flow(world).identities.clear()
         yield world
 
@@ -45,11 +39,11 @@ def thread(world, message):
     return world.slack.workspace.thread("C0APPROVALS", message.ts)
 
 
-async def test_reminder_and_escalation_wait_for_the_card(world, clock):
+async def test_reminder_and_escalation_wait_for_the_card(world):
     faults = world.slack.workspace.faults
     faults.status("chat.postMessage", 503, times=None)
     await world.ask(OTTO, "/testusers", "add welcome +1")
-    clock.ahead = timedelta(hours=5)
+    await world.later(timedelta(hours=5))
     refused = len(world.slack.workspace.calls_of("chat.postMessage"))
     await world.slack.until(
         lambda: len(world.slack.workspace.calls_of("chat.postMessage")) > refused + 1
@@ -62,11 +56,11 @@ async def test_reminder_and_escalation_wait_for_the_card(world, clock):
     assert f"<@{ADAM}> Still waiting: Otto Operator wants to add" in said
 
 
-async def test_reminder_and_escalation_are_corrected_once_decided(world, clock):
+async def test_reminder_and_escalation_are_corrected_once_decided(world):
     message = await asked(world, "add welcome +1")
-    clock.ahead = timedelta(hours=5)
+    await world.later(timedelta(hours=5))
     await world.slack.until(lambda: len(thread(world, message)) == 2)
-    clock.ahead = timedelta(hours=25)
+    await world.later(timedelta(hours=25))
     await shows(world, message, "*Expired*")
     await world.slack.until(lambda: all(item.is_edited for item in thread(world, message)))
     assert sorted(item.text.partition(":")[0] for item in thread(world, message)) == [
@@ -75,25 +69,25 @@ async def test_reminder_and_escalation_are_corrected_once_decided(world, clock):
     ]
 
 
-async def test_requester_of_a_change_made_now_hears_of_a_missing_card(world, clock):
+async def test_requester_of_a_change_made_now_hears_of_a_missing_card(world):
     world.slack.workspace.channels["C0APPROVALS"].is_archived = True
     await world.ask(ADAM, "/testusers", "add welcome +1 now because the demo is on")
     await told(world, ADAM, "*Applied without approval* by")
-    clock.ahead = timedelta(seconds=61)
+    await world.later(timedelta(seconds=61))
     await told(world, ADAM, "*The card is missing*: Slack hasn't accepted the card")
     assert not any("Nobody has been asked" in item.text for item in world.slack.workspace.dm(ADAM))
     assert flow(world).identities == ["+1"]
 
 
-async def test_requester_hears_that_nobody_has_been_asked_yet(world, clock):
+async def test_requester_hears_that_nobody_has_been_asked_yet(world):
     world.slack.workspace.channels["C0APPROVALS"].is_archived = True
     answer = await world.ask(OTTO, "/testusers", "add welcome +1")
     assert "Slack hasn't accepted the card yet" in answer.all_text
-    clock.ahead = timedelta(seconds=61)
+    await world.later(timedelta(seconds=61))
     await told(world, OTTO, "*Nobody has been asked yet*")
 
 
-async def test_refused_direct_message_is_given_up_after_a_day(world, clock):
+async def test_refused_direct_message_is_given_up_after_a_day(world):
     message = await asked(world, "add welcome +1")
     workspace = world.slack.workspace
     workspace.faults.error("chat.postMessage", "restricted_action", times=None)
@@ -103,11 +97,13 @@ async def test_refused_direct_message_is_given_up_after_a_day(world, clock):
         return [call.args["channel"] for call in calls].count(OTTO)
 
     await click(world, ADA, message, "Approve")
-    for hours in (0, 12, 25):
-        clock.ahead, before = timedelta(hours=hours), tries()
+    await world.slack.until(tries)
+    for hours in (12, 25):
+        before = tries()
+        await world.later(timedelta(hours=hours))
         await world.slack.until(lambda before=before: tries() > before)
     assert tries() == 3
-    clock.ahead = timedelta(days=3)
+    await world.later(timedelta(days=3))
     status = ""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while "Background jobs: on time" not in status:

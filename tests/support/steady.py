@@ -11,6 +11,7 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -59,11 +60,12 @@ class SteadyTime:
 
 
 class SteadySelector(selectors.DefaultSelector):
-    """Sleeps in short pieces."""
+    """Sleeps in short pieces; `heard` counts how often anything came from a socket or a thread."""
 
     def __init__(self, steady_time: SteadyTime) -> None:
         super().__init__()
         self._time = steady_time
+        self.heard = 0
 
     def select(self, timeout: float | None = None) -> Events:
         """As ever, but a process that was stopped sleeps for the rest of its time."""
@@ -74,6 +76,7 @@ class SteadySelector(selectors.DefaultSelector):
             events = super().select(piece)
             now = self._time(waited=piece)
             if events or (until is not None and now >= until):
+                self.heard += bool(events)
                 return events
 
 
@@ -82,7 +85,8 @@ class SteadyLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.steady_time = SteadyTime()
-        super().__init__(SteadySelector(self.steady_time))
+        self.selector = SteadySelector(self.steady_time)
+        super().__init__(self.selector)
 
     def time(self) -> float:
         """As timeouts and sleeps count it."""
@@ -120,10 +124,40 @@ class SteadyClock(SystemClock):
 
 
 class LaterClock(SteadyClock):
-    """The machine's clock, set forward by a test."""
+    """The machine's clock, set forward by a test; whoever has slept long enough then wakes up.
 
-    ahead = timedelta()
+    Leases go by `since_boot`, which goes on as ever: a test sets time forward, not the machine.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ahead = timedelta()
+        self._moved = asyncio.Event()
+
+    @property
+    def ahead(self) -> timedelta:
+        """How far the clock was set forward."""
+        return self._ahead
+
+    @ahead.setter
+    def ahead(self, ahead: timedelta) -> None:
+        self._ahead = ahead
+        self._moved.set()
+        self._moved = asyncio.Event()
 
     def now(self) -> datetime:
         """Return the wall-clock time, aware, in UTC."""
-        return super().now() + self.ahead
+        return super().now() + self._ahead
+
+    def monotonic(self) -> float:
+        """Return seconds that never go backwards."""
+        return super().monotonic() + self._ahead.total_seconds()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep for the given seconds of this clock."""
+        until = self.monotonic() + seconds
+        await asyncio.sleep(0)
+        while (left := until - self.monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._moved.wait()

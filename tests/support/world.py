@@ -9,8 +9,9 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 
 from bot.app import Gatehouse, gatehouse
 from bot.ops.clock import Clock
@@ -20,10 +21,13 @@ from bot.store.sqlite import is_sqlite
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
+from sandbox.slack.dump import dump
 from sandbox.slack.messages import Message
-from sandbox.slack.server import RunningSlack, running_slack
-from tests.support.steady import SteadyClock
+from sandbox.slack.server import Found, RunningSlack, attempt, running_slack
+from tests.support.steady import LaterClock, SteadyLoop
 
+QUIET_SECONDS = 0.02
+STEP = timedelta(seconds=1)
 ROLES = {
     "viewer": ["U0VIEWER"],
     "operator": ["U0OPERATOR"],
@@ -40,6 +44,33 @@ class World:
     slack: RunningSlack
     services: RunningServices
     environment: dict[str, str]
+    clock: LaterClock
+
+    async def until(self, predicate: Callable[[], Found]) -> Found:
+        """Wait until something is true; stands in for `slack.until`, but waits for no pause."""
+        loop, workspace = asyncio.get_running_loop(), self.slack.workspace
+        deadline = loop.time() + PATIENCE_SECONDS
+        while not (found := attempt(predicate)):
+            assert loop.time() < deadline, f"never; there is:\n{dump(workspace)}"
+            if await self._is_quiet() and not self.services.state.latency_seconds:
+                self.clock.ahead += STEP
+        return found
+
+    async def later(self, ahead: timedelta) -> None:
+        """Set the clock so far forward, when no job runs that would seem to take so long."""
+        while not await self._is_quiet() or self.bot.jobs._running:
+            pass
+        self.clock.ahead = max(ahead, self.clock.ahead)
+
+    async def _is_quiet(self) -> bool:
+        """Whether nothing comes from any socket or thread: then nothing will before time passes."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SteadyLoop)
+        heard = loop.selector.heard
+        with suppress(TimeoutError):
+            async with asyncio.timeout(QUIET_SECONDS):
+                await self.slack.workspace.change()
+        return loop.selector.heard == heard
 
     async def ask(self, user: str, command: str, text: str = "", channel: str = "C0GENERAL"):
         """Type a command; return the answer once it is there and no longer "Working on it"."""
@@ -71,14 +102,14 @@ async def running_world(
 
     Args:
         database_url: Of a new database.
-        clock: The bot's; the machine's, less what it stood still, when left out.
+        clock: The bot's; one that `until` sets forward when left out.
         services: The stand-ins' state; a fresh one when left out.
         prepare: What is done before the bot starts.
         settings: Environment variables in small letters, over the usual ones.
     """
-    steady = SteadyClock()
+    clock = clock or LaterClock()
     if services is None:
-        services = ServicesState(now=_time_of(database_url, steady))
+        services = ServicesState(now=_time_of(database_url, clock))
     async with running_services(services) as running, running_slack() as slack:
         environment = {
             **environment_for(slack, running, database_url),
@@ -88,22 +119,25 @@ async def running_world(
         slack.wait_for_acknowledgements(PATIENCE_SECONDS)
         if prepare is not None:
             await prepare(slack)
-        async with gatehouse(read_settings(environment), clock=clock or steady) as bot:
+        async with gatehouse(read_settings(environment), clock=clock) as bot:
             service = Service(bot)
             stopping = asyncio.Event()
             serving = asyncio.create_task(service.run(stopping))
             await _ready(service, serving)
             slack.bot_url = service.addresses[0]
+            world = World(bot, slack, running, environment, clock)
+            if is_sqlite(database_url) and isinstance(clock, LaterClock):
+                slack.until = world.until  # type: ignore[method-assign]
             try:
-                yield World(bot, slack, running, environment)
+                yield world
             finally:
                 stopping.set()
                 await serving
 
 
-def _time_of(database_url: str, steady: SteadyClock) -> Callable[[], float]:
+def _time_of(database_url: str, clock: Clock) -> Callable[[], float]:
     """The clock by which the bot sees to the limits: a server has its own, which goes on."""
-    return (lambda: steady.now().timestamp()) if is_sqlite(database_url) else time.time
+    return (lambda: clock.now().timestamp()) if is_sqlite(database_url) else time.time
 
 
 def environment_for(
