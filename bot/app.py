@@ -39,9 +39,8 @@ from bot.services.http import Lane, ServiceHttp, open_session
 from bot.settings import Settings
 from bot.slack import received_events
 from bot.slack.client import SlackClient, slack_web_client
-from bot.slack.people import People
+from bot.slack.people import Pace, People
 from bot.slack.replies import Replies
-from bot.slack.rules import Pace
 from bot.slack.sender import SEND_KIND, Sender
 from bot.store import home_views, outbox
 from bot.store.audit import AuditStore

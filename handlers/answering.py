@@ -23,7 +23,6 @@ from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.replies import TRIES, DirectReplies, Replies
-from bot.slack.rules import Deed
 from handlers.listeners import (
     Body,
     Check,
@@ -100,7 +99,7 @@ class Answering:
     def problems(self, check: Check) -> Mapping[str, str]:
         """Return a form's problems by input; an exhausted limit is shown at the first input."""
         try:
-            self._count(Deed.INTERACTION)
+            self.bot.pace.require(self.interaction.slack_user_id, "clicks")
         except TooManyCommands as error:
             self.bot.metrics.count_command(self.listener.name, error.outcome)
             return {self.interaction.first_input: error.sentence}
@@ -185,7 +184,8 @@ class Answering:
     async def _work(self) -> Any:  # noqa: ANN401 - as the listener answers
         listener = self.listener
         if listener.check is None and listener.surface not in {"event", "options"}:
-            self._count(Deed.COMMAND if listener.surface == "command" else Deed.INTERACTION)
+            kind = "commands" if listener.surface == "command" else "clicks"
+            self.bot.pace.require(self.interaction.slack_user_id, kind)
         if listener.is_stored:
             return await listener.answer(self._context())
         people, interaction = self.bot.people, self.interaction
@@ -201,9 +201,6 @@ class Answering:
     def _context(self) -> Context:
         nobody = Person(self.interaction.slack_user_id, self.interaction.slack_user_id)
         return Context(self.bot, nobody, self.interaction)
-
-    def _count(self, deed: Deed) -> None:
-        self.bot.pace.require(self.interaction.slack_user_id, deed)
 
     def _sorry(self, error: GatehouseError) -> Message:
         message, interaction = replies.sorry(error), self.interaction

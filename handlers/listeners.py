@@ -247,16 +247,10 @@ class Place(Enum):
 class Listener:
     """A listener for one kind of interaction.
 
-    Attributes:
-        surface: Slack's kind of interaction.
-        name: The name that Slack sends, or `ANYTHING`; also the name in metrics and logs.
-        permission: The permission that is checked before the handler runs.
-        answer: The handler. Type-aheads return options, all others a message or None.
-        place: The location of the answer.
-        is_prefix: True to listen to all names of the form `<name>.<anything>`.
-        requires_itself: True if the permission depends on a request, so that the handler checks it.
-        check: For forms: returns problems by input, which keep the form open.
-        typed: For forms: returns the equivalent command, because closing a form discards its input.
+    `name` is the name that Slack sends, or `ANYTHING`; with `is_prefix`, also `<name>.<anything>`.
+    `answer` returns options for a type-ahead, otherwise a message or None. It checks the permission
+    if it `requires_itself`, because that depends on a request. For a form, `check` returns problems
+    by input, which keep it open; `typed` the equivalent command, as closing discards the input.
     """
 
     surface: Surface

@@ -68,7 +68,7 @@ async def examine_database(database: Database) -> Finding:
     return well(SUBJECT, f"{kind}{way} is reachable, migrated and writable.")
 
 
-def seconds_ahead(asked_at: float, reported: float, answered_at: float) -> float:
+def _seconds_ahead(asked_at: float, reported: float, answered_at: float) -> float:
     """Return the minimum number of seconds by which our clock is ahead; negative if it is behind.
 
     The other clock was read between two readings of our clock; all are in seconds since 1970.
@@ -77,36 +77,30 @@ def seconds_ahead(asked_at: float, reported: float, answered_at: float) -> float
     return max(asked_at - reported - ROUNDING_SECONDS, min(0.0, at_most))
 
 
-def time_in(date: str) -> float | None:
-    """Return the time in an HTTP `Date` header, in seconds since 1970; None without one."""
-    try:
-        parsed = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
-
-
-def ahead_or_behind(seconds: float) -> str:
-    """Return the difference as a phrase, as in "is 75 s ahead of Slack's"."""
-    return f"{abs(round(seconds))} s {'ahead of' if seconds > 0 else 'behind'}"
+def _clock_mistake(subject: str, code: str, seconds: float, other: str) -> Finding:
+    side = "ahead of" if seconds > 0 else "behind"
+    return Finding(subject, code, f"This machine's clock is {abs(round(seconds))} s {side} {other}")
 
 
 async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]:
     """Compare with the `Date` of Slack's response to a call made `asked_at` seconds after boot."""
-    reported, clock = time_in(date), parts.clock
-    if reported is None or not isinstance(clock, SystemClock):
+    clock, parsed = parts.clock, None
+    with suppress(ValueError):
+        parsed = parsedate_to_datetime(date)
+    if parsed is None or not isinstance(clock, SystemClock):
         return []
+    reported = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     offset = machine_offset()
-    ahead = seconds_ahead(offset + asked_at, reported, offset + since_boot())
+    ahead = _seconds_ahead(offset + asked_at, reported, offset + since_boot())
     if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) <= AGREES_SECONDS:
         await _adopt(parts, clock, offset)
     if abs(ahead) <= WRONG_SECONDS:
         return [well("clock", "agrees with Slack's.")]
-    sentence = (
-        f"This machine's clock is {ahead_or_behind(ahead)} Slack's;"
-        " at 300 s, Gatehouse has to refuse every request from Slack. Turn on time synchronization."
+    other = (
+        "Slack's; at 300 s, Gatehouse has to refuse every request from Slack. Turn on time"
+        " synchronization."
     )
-    return [Finding("clock", "clock_off", sentence)]
+    return [_clock_mistake("clock", "clock_off", ahead, other)]
 
 
 async def database_clock(parts: Parts) -> list[Finding]:
@@ -119,14 +113,11 @@ async def database_clock(parts: Parts) -> list[Finding]:
     except DatabaseUnavailable:
         return []
     offset = machine_offset()
-    ahead = seconds_ahead(offset + asked_at, reported, offset + since_boot())
+    ahead = _seconds_ahead(offset + asked_at, reported, offset + since_boot())
     if abs(ahead) <= DATABASE_WRONG_SECONDS:
         return [well("database clock", "agrees with this machine's.")]
-    sentence = (
-        f"This machine's clock is {ahead_or_behind(ahead)} the database's, which requests and"
-        " limits depend on. Synchronize both."
-    )
-    return [Finding("database clock", "database_clock_off", sentence)]
+    other = "the database's, which requests and limits depend on. Synchronize both."
+    return [_clock_mistake("database clock", "database_clock_off", ahead, other)]
 
 
 async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:

@@ -43,13 +43,7 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check.
-
-    Attributes:
-        subject: The subject of the check: "slack token", "inventory eu".
-        code: `ok`, or a stable word for the problem.
-        sentence: The result; for a problem, also the remedy.
-    """
+    """The result of a check: its code is `ok` or a stable word, its sentence also the remedy."""
 
     subject: str
     code: str

@@ -53,10 +53,6 @@ class Health:
 
     There is one alert for each part that stays broken, across all processes: each process that sees
     the problem postpones the job that ends the alert.
-
-    Args:
-        parts: The parts of the bot that are checked.
-        counts: Functions that count database rows, for the status.
     """
 
     def __init__(self, parts: Parts, counts: Mapping[Counted, Count]) -> None:

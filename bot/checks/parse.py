@@ -20,22 +20,14 @@ class GatehouseRequest:
 
 
 def parse_gatehouse(text: str) -> GatehouseRequest:
-    """Parse the text after `/gatehouse`; empty text means help.
-
-    Raises:
-        UsageError: The command is unknown.
-    """
+    """Parse the text after `/gatehouse`; empty text means help."""
     refuse_endless(text, GATEHOUSE)
     typed = read_words(text)
     if not typed or asks_for_help(typed):
         return GatehouseRequest("help")
     match [word.keyword for word in typed]:
-        case ["whoami"]:
-            return GatehouseRequest("whoami")
-        case ["status"]:
-            return GatehouseRequest("status")
-        case ["audit"]:
-            return GatehouseRequest("audit")
+        case ["whoami" | "status" | "audit" as form]:
+            return GatehouseRequest(form)
         # As typed; a keyword's leading dashes are ignored.
         case ["audit", _] if typed[1].text in COUNTS:
             return GatehouseRequest("audit", COUNTS[typed[1].text])

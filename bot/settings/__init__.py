@@ -108,13 +108,7 @@ def _line(name: str, problem: str) -> str:
 
 
 def _between(given: Mapping[str, str], settings: Settings, wrong: Collection[str]) -> list[str]:
-    """Return problems that can only be found by comparing settings.
-
-    Args:
-        given: The values in the environment, by setting name.
-        settings: The valid settings, and defaults for other settings.
-        wrong: The names of invalid settings, which already have a line.
-    """
+    """Return problems between settings, of which the `wrong` ones have a line and the default."""
     found: list[tuple[str, str]] = []
     if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
         found.append(("SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"))

@@ -38,9 +38,6 @@ def settings_of(answers: Answers, rest: Mapping[str, str], known: Known) -> dict
     """Return the settings for the answers, by name.
 
     Codes work only once, so they are exchanged only after all other answers are valid.
-
-    Raises:
-        SetupError: Answers are invalid; the error lists all problems found so far.
     """
     settings = _slack_settings(answers, known.workspace or _workspace(answers, rest))
     settings |= _service_settings(answers)

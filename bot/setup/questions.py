@@ -45,14 +45,9 @@ Taken = TypeVar("Taken")
 
 
 def ask(rest: Mapping[str, str], out: Path) -> tuple[Answers, Known]:
-    """Ask all questions; return the answers and the test results.
+    """Ask all questions for the file `out`; return the answers and the test results.
 
-    Args:
-        rest: The environment without the settings that setup asks for.
-        out: The settings file to write.
-
-    Raises:
-        SetupError: There is no terminal, or the person chose to keep the existing file.
+    `rest` is the environment without the settings that setup asks for.
     """
     if not sys.stdin.isatty():
         raise SetupError(

@@ -54,11 +54,7 @@ class Word:
 
 
 def refuse_endless(text: str, command: Command, kind: str | None = None) -> None:
-    """Refuse text that is too long to parse.
-
-    Raises:
-        UsageError: The text has more than `MAX_CHARS` characters.
-    """
+    """Refuse text that is too long to parse."""
     if len(text) > MAX_CHARS:
         sentence = f"That's too long. Send at most {MAX_CHARS:,} characters at once."
         raise command.misuse(sentence, kind)

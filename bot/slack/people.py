@@ -1,7 +1,8 @@
-"""People: identities and groups, cached from Slack, and permission checks, which are audited."""
+"""People: identities and groups from Slack, audited permission checks, and actions a minute."""
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from bot.errors import (
     Refused,
     SlackError,
     SlackRefused,
+    TooManyCommands,
     UnknownPerson,
 )
 from bot.ops.clock import Clock
@@ -42,8 +44,36 @@ CACHE_SECONDS = 240
 NAMED_HOLDERS = 8
 # A new process learns its identity from Slack within moments; requests wait for that.
 MEET_SECONDS = 5.0
+WINDOW_SECONDS = 60.0
+PEOPLE_COUNTED = 10_000
+# Each kind of action, with its limit as a multiple of the command limit.
+FACTORS = {"commands": 1, "clicks": 2}
 NOT_A_MEMBER = "You're from another workspace. Gatehouse only works for members of its own."
 GROUPS_UNKNOWN = "I couldn't check your groups with Slack. Please try again in a moment."
+
+
+class Pace:
+    """Counts each person's actions over the last minute, each kind separately.
+
+    `limit` is the number of commands a minute; 0 for no limit.
+    """
+
+    def __init__(self, limit: int, clock: Clock) -> None:
+        self._limit = limit
+        self._clock = clock
+        self._recent: TTLCache[tuple[str, str], deque[float]] = TTLCache(
+            PEOPLE_COUNTED, WINDOW_SECONDS, timer=clock.monotonic
+        )
+
+    def require(self, slack_user_id: str, kind: str) -> None:
+        """Count an action; raise TooManyCommands if the limit is used up."""
+        now, times = self._clock.monotonic(), self._recent.get((slack_user_id, kind)) or deque()
+        while times and times[0] <= now - WINDOW_SECONDS:
+            times.popleft()
+        if self._limit and len(times) >= self._limit * FACTORS[kind]:
+            raise TooManyCommands(times[0] + WINDOW_SECONDS - now, kind)
+        times.append(now)
+        self._recent[slack_user_id, kind] = times
 
 
 class People:

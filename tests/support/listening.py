@@ -21,8 +21,8 @@ from bot.services.http import open_session
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message
+from bot.slack.people import Pace
 from bot.slack.replies import Replies
-from bot.slack.rules import Pace
 from bot.tasks import Tasks
 from handlers.endpoint import GatehouseApp, SlackEndpoint
 from handlers.listeners import LISTENERS, Answer, Context, command, listens
