@@ -178,13 +178,13 @@ class EmailClient:
         }
 
 
+@dataclass
 class EmailKey:
     """Tests the key; if settings are `missing`, there is no client and each test says so."""
 
-    def __init__(self, client: EmailClient | None, missing: tuple[str, ...], lane: Lane) -> None:
-        self._client = client
-        self._missing = missing
-        self._lane = lane
+    client: EmailClient | None
+    missing: tuple[str, ...]
+    lane: Lane
 
     async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
         """Test the key on each resource; failures are returned, not raised."""
@@ -208,12 +208,12 @@ class EmailKey:
 
     async def _get(self, resource: str, *, is_typed: bool) -> object:
         get = partial(self._configured().get, resource)
-        return await self._lane.call(resource, get, is_typed=is_typed)
+        return await self.lane.call(resource, get, is_typed=is_typed)
 
     def _configured(self) -> EmailClient:
-        if self._client is None:
-            raise NotConfigured("the email service", self._missing)
-        return self._client
+        if self.client is None:
+            raise NotConfigured("the email service", self.missing)
+        return self.client
 
 
 def verdicts(checks: Sequence[KeyCheck]) -> Message:

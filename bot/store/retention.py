@@ -1,6 +1,7 @@
 """The daily job, in the process that runs it first: deletes old data, then posts what is due."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -19,16 +20,14 @@ Prune = Callable[[Transaction, datetime], Awaitable[int]]
 Daily = Callable[[Transaction], Awaitable[None]]
 
 
+@dataclass(frozen=True)
 class Retention:
     """Runs the job `retain`: each prune removes a batch of old rows and returns their number."""
 
-    def __init__(
-        self, database: Database, days: float, prunes: Sequence[Prune], daily: Sequence[Daily] = ()
-    ) -> None:
-        self._database = database
-        self._kept = timedelta(days=days)
-        self._prunes = prunes
-        self._daily = daily
+    database: Database
+    days: float
+    prunes: Sequence[Prune]
+    daily: Sequence[Daily] = ()
 
     async def plan(self, tx: Transaction) -> None:
         """Schedule the job for a day after the first start, unless it is scheduled."""
@@ -37,17 +36,17 @@ class Retention:
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
         """Delete old data in many small transactions; return the time of the next run."""
-        for prune in self._prunes:
+        for prune in self.prunes:
             total = 0
             while True:
-                async with self._database.transaction() as tx:
-                    removed = await prune(tx, await tx.now() - self._kept)
+                async with self.database.transaction() as tx:
+                    removed = await prune(tx, await tx.now() - timedelta(days=self.days))
                 if not removed:
                     break
                 total += removed
             if total:
                 log.info("retention.removed", what=prune.__module__, rows=total)
-        async with self._database.transaction() as tx:
-            for work in self._daily:
+        async with self.database.transaction() as tx:
+            for work in self.daily:
                 await work(tx)
             return await tx.now() + EVERY
