@@ -2,8 +2,6 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
 
 class FixedWindow:
@@ -35,24 +33,11 @@ class SlidingLog:
         return len(self._arrivals) <= self._limit
 
 
-class LocalDay:
-    """Counts anew at every midnight of a zone, whose days are not all 24 hours long."""
-
-    def __init__(self, limit: int, zone: str) -> None:
-        self._limit, self._zone = limit, ZoneInfo(zone)
-        self.days: dict[str, int] = {}
-
-    def accepts(self, now: float) -> bool:
-        day = datetime.fromtimestamp(now, self._zone).date().isoformat()
-        self.days[day] = self.days.get(day, 0) + 1
-        return self.days[day] <= self._limit
-
-
 @dataclass
 class Service:
     """One organization at the service: every rule counts, and calls at work at once."""
 
-    rules: list[FixedWindow | SlidingLog | LocalDay]
+    rules: list[FixedWindow | SlidingLog]
     concurrent: int
     arrivals: list[float] = field(default_factory=list)
     refused: int = 0

@@ -69,7 +69,7 @@ class Both:
 async def test_the_database_decides_as_the_model(database, clock):
     dice = random.Random(0)
     both = Both(database, clock)
-    for _ in range(45):
+    for _ in range(24):
         call_class = dice.choice([CallClass.PERSON, CallClass.BACKGROUND])
         step = dice.random()
         if step < 0.4:

@@ -40,23 +40,6 @@ def check_valid(message) -> None:
     check_message(payload["text"], payload.get("blocks"), most_text=UPDATE_TEXT)
 
 
-def test_an_open_one_says_what_a_person_needs():
-    message = messages.incident_card(an_incident(), "Acme")
-    check_valid(message)
-    for words in (
-        "*Acme* (eu) is blocked: limit of 100 requests per minute exceeded",
-        "`20077314` · eu, code 44 · since",
-        "> You are blocked.",
-        "37/100 per minute, 120/1,000 per day, 1/5 at once",
-        "Gatehouse made only 37 of these calls, so *another client* used up the limit.",
-        f"Gatehouse will try again <!date^{int(AT.timestamp()) + 60}^",
-        "People who use the service in their browser may be locked out too.",
-    ):
-        assert words in message.text
-    assert labels(message) == ["Check now", "Mute 1 h"]
-    assert "cleared" not in f"{message.text}{message.slack_blocks}".lower()
-
-
 def test_one_at_the_bots_own_limit_says_so():
     own = {**OWN, "minute": [100, 100]}
     message = messages.incident_card(an_incident(detail={"is_foreign": False, "own": own}), "Acme")
@@ -67,16 +50,6 @@ def test_one_at_the_bots_own_limit_says_so():
 @pytest.mark.parametrize(("sent", "shown"), [(57, "(sent as 57)"), (None, "(sent as none)")])
 def test_a_code_that_is_not_documented_is_shown_as_sent(sent, shown):
     assert shown in messages.incident_card(an_incident(detail={"sent_code": sent}), "Acme").text
-
-
-def test_one_that_is_over_has_its_duration_and_no_buttons():
-    over = an_incident(closed_at=AT + timedelta(minutes=2, seconds=5), blocks=Blocks(), refusals=3)
-    message = messages.incident_card(over, "Acme")
-    check_valid(message)
-    assert "*Cleared* after 2 min 5 s: *Acme* (eu)" in message.text
-    assert "blocked 3 times" in repr(message.slack_blocks)
-    assert labels(message) == []
-    assert "Cleared after 2 min 5 s" in messages.cleared_note(over, "Acme").text
 
 
 def test_a_muted_one_says_until_when_and_by_whom_and_can_be_unmuted():

@@ -1,11 +1,8 @@
 """At a start every open card is shown as the settings of now have it."""
 
-import pytest
-
 from bot.approvals.rules import Act, State
-from bot.store import outbox
 from bot.testusers.rendering import RequestMessages
-from tests.support.testusers import ADA, OTTO, WELCOME, World
+from tests.support.testusers import WELCOME, World
 
 
 async def test_start_shows_open_cards_anew_and_no_others(world: World) -> None:
@@ -26,30 +23,3 @@ async def test_start_shows_open_cards_anew_and_no_others(world: World) -> None:
         await RequestMessages(world).plan(tx)
     await world.work()
     assert {message.subject for message in world.messages} == {pending.id, failed.id}
-
-
-@pytest.mark.parametrize(
-    ("act", "by", "words"),
-    [
-        (Act.APPROVE, ADA, "No longer waiting, approved by Ada Approver"),
-        (Act.CANCEL, OTTO, "No longer waiting, Otto Operator cancelled it"),
-    ],
-)
-async def test_reminder_is_corrected_once_the_request_is_decided(world: World, act, by, words):
-    request = await world.ask("add welcome +1")
-    await world.pass_time(4 * 3600)
-    reminder = [message for message in world.messages if message.kind == "testusers.reminder"][-1]
-    messages = RequestMessages(world)
-    shown = await messages.waiting(reminder)
-    assert "Still waiting for approval" in shown.message.text
-    await posted(world, reminder.key)
-    world.messages.clear()
-    await world.decide(act, request, by, "no")
-    await world.work()
-    (again,) = [message for message in world.messages if message.kind == "testusers.reminder"]
-    assert words in (await messages.waiting(again)).message.text
-
-
-async def posted(world: World, key: str) -> None:
-    async with world.database.transaction() as tx:
-        await outbox.replace_card(tx, outbox.SentCard(key, "C", "2", "", await tx.now()), None)
