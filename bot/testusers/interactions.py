@@ -6,7 +6,6 @@ click's response_url. Carrying out a click twice, for example after a crash, has
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from cachetools import LRUCache
@@ -64,10 +63,6 @@ class StoredInteraction:
     delivery_id: str = ""
     clicked_at: datetime | None = None
 
-    def payload(self) -> dict[str, Any]:
-        """Return the click as a job payload."""
-        return _STORED.dump_python(self, mode="json")  # type: ignore[no-any-return]
-
 
 _STORED = TypeAdapter(StoredInteraction)
 
@@ -97,7 +92,7 @@ class StoredInteractions:
                 UNDO if interaction.act is Act.UNDO else INTERACTION,
                 interaction.request_id[:255],
                 now,
-                interaction.payload(),
+                _STORED.dump_python(interaction, mode="json"),
             )
             await jobs.put(tx, job)
 

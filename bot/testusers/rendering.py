@@ -11,24 +11,14 @@ from bot.slack.sender import CardNow, Note, Renderer
 from bot.store import outbox
 from bot.store.engine import Transaction
 from bot.store.outbox import OutboxMessage
-from bot.testusers import store
+from bot.testusers import store, transitions
 from bot.testusers.asking import Asked
 from bot.testusers.flows import Parts
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import card
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
-from bot.testusers.transitions import (
-    CARD,
-    ENDING,
-    ESCALATION,
-    FAILURE,
-    OUTCOME,
-    REFUSED,
-    REMINDER,
-    card_key,
-    write_card,
-)
+from bot.testusers.transitions import card_key, write_card
 
 # States in which somebody still has to act, or may act.
 OPEN_STATES = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING, State.FAILED})
@@ -72,13 +62,13 @@ class RequestMessages:
     def renderers(self) -> dict[str, Renderer]:
         """The functions that render outbox messages, by kind."""
         return {
-            CARD: self.card,
-            REMINDER: self.waiting,
-            ESCALATION: self.waiting,
-            FAILURE: self.failure,
-            OUTCOME: self.outcome,
-            ENDING: self.ending,
-            REFUSED: self.refused,
+            transitions.CARD: self.card,
+            transitions.REMINDER: self.waiting,
+            transitions.ESCALATION: self.waiting,
+            transitions.FAILURE: self.failure,
+            transitions.OUTCOME: self.outcome,
+            transitions.ENDING: self.ending,
+            transitions.REFUSED: self.refused,
         }
 
     async def plan(self, tx: Transaction) -> None:
@@ -145,7 +135,7 @@ class RequestMessages:
 
     async def waiting(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return a reminder or an escalation in the card's thread, updated after the decision."""
-        is_escalation = outbox_message.kind == ESCALATION
+        is_escalation = outbox_message.kind == transitions.ESCALATION
         request = await self._request(outbox_message)
         if request is None:
             return None

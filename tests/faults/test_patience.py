@@ -6,6 +6,7 @@ from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
+from pydantic import TypeAdapter
 from sqlalchemy import text
 
 from bot.approvals.rules import Act
@@ -73,7 +74,13 @@ async def test_a_click_that_waits_for_the_database_says_so_once(database, clock,
 
     monkeypatch.setattr(clicks, "_process", unavailable)
     click = StoredInteraction(Act.APPROVE, "r1", ADA, (), "https://slack/response")
-    job = Job("click:1", INTERACTION, "r1", clock.now(), click.payload())
+    job = Job(
+        "click:1",
+        INTERACTION,
+        "r1",
+        clock.now(),
+        TypeAdapter(StoredInteraction).dump_python(click, mode="json"),
+    )
     for _ in range(3):
         with pytest.raises(DatabaseUnavailable):
             await clicks.run(job, None)

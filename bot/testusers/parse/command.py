@@ -17,16 +17,17 @@ from bot.slack.parse import (
 )
 from bot.spelling import closest, folded, skeleton
 from bot.testusers.parse.change import (
+    KEYWORDS,
     PRESET,
     ChangeRequest,
     Typed,
     flows_for,
+    is_identity,
     misuse,
     parse_change,
     people,
     quoted,
 )
-from bot.testusers.parse.identities import KEYWORDS, is_identity
 from bot.testusers.rules.changes import is_flow_sid
 
 PRESET_ACTIONS = ("save", "delete")

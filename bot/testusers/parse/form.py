@@ -10,8 +10,14 @@ from pydantic import Field
 from bot.approvals.parse import parse_duration
 from bot.slack.messages.block_kit import ButtonValue
 from bot.spelling import DOUBLE_QUOTES, tidy_identity
-from bot.testusers.parse.change import ChangeRequest, duration_problem, reason_problem
-from bot.testusers.parse.identities import is_identity, phone_in, question
+from bot.testusers.parse.change import (
+    ChangeRequest,
+    duration_problem,
+    is_identity,
+    phone_in,
+    question,
+    reason_problem,
+)
 from bot.testusers.rules.changes import identities_problem
 
 
