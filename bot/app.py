@@ -50,7 +50,7 @@ from bot.store.retention import RETAIN_KIND, Retention
 from bot.tasks import Tasks, Watchdog
 from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
-from bot.testusers.flows import Flows
+from bot.testusers.client import Flows
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import APPLY, TIMER

@@ -105,7 +105,7 @@ async def _form(
         context.interaction.response_url,
         await asking.with_current_end(bot, known),
         flow=flow,
-        presets=[saved.name for saved in await presets.every_preset(bot, context.person)],
+        presets=await presets.names(bot),
         longest=asking.longest(bot, flow) if flow else "",
         identities_block=identities_block,
     )

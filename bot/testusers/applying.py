@@ -28,16 +28,15 @@ from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
 from bot.testusers.finishing import ChangeSet
-from bot.testusers.flows import Parts
+from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import (
     CONFIRMED,
+    TRIES,
     Ending,
     ListChangePlan,
     Post,
     failed,
     is_before,
-    is_last_try,
-    is_spent,
     make_plan,
     reason_of,
     tried,
@@ -125,7 +124,7 @@ class Look:
             await changes.settle(post.plan, post.sent_at, self.listed)
         left = []
         for request in map(changes.now, waiting.requests):
-            if is_spent(request) and request.state is State.APPLYING:
+            if request.progress.tries >= TRIES and request.state is State.APPLYING:
                 await changes.note_try(request.id, failed)
             elif request.state is State.APPLYING:
                 left.append(request)
@@ -184,7 +183,7 @@ class Look:
     async def _plan(self, changes: ChangeSet, left: Sequence[Request]) -> ListChangePlan:
         """Plan all due changes, a request's last attempt alone: it may make the others fail."""
         ready, over = whose_turn(left, self.waiting.at), self._over(changes)
-        if any(map(is_last_try, ready)):
+        if any(request.progress.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
         own = {}
         for request in ready:

@@ -19,10 +19,10 @@ from bot.permissions import Permission, Person
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
-from bot.testusers.flows import Parts, who
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
 from bot.testusers.parse.change import ChangeRequest, misuse, term_of
 from bot.testusers.parse.form import Prefilled
+from bot.testusers.parts import Parts
 from bot.testusers.presets import saved_presets, unknown_preset
 from bot.testusers.rules.applying import inverse_of
 from bot.testusers.rules.changes import (
@@ -230,10 +230,10 @@ async def _open(
     async with bot.database.transaction() as tx:
         at = await tx.now()
         expires_at = at + timedelta(hours=bot.settings.request_hours)
-        request = Request(bot.new_id(), flow, who(person), requested, at, expires_at)
+        request = Request(bot.new_id(), flow, Who.of(person), requested, at, expires_at)
         if requested.without_approval:
             progress = replace(request.progress, delivery_id=delivery_id())
-            request = request.moved(State.APPLYING, who(person), at, progress)
+            request = request.moved(State.APPLYING, Who.of(person), at, progress)
         await store.add_request(tx, request)
         if undone is not None:
             await _mark_undone(tx, undone, request.id)

@@ -1,4 +1,4 @@
-"""The flow service: reads and replaces a flow's whole list of test users."""
+"""The flow service: flows by alias or SID, and their whole lists of test users."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +11,14 @@ from cachetools import LRUCache
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
+from bot.errors import Meant, NotConfigured, NotFound
 from bot.services.calls import Answer, ServiceCall
 from bot.services.credentials import basic
+from bot.services.errors import ServiceRefused
 from bot.services.failures import json_of, model_of, wrong_form
-from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
+from bot.services.http import Lane, OpenPermit, Permit, ServiceHttp, unlimited
+from bot.spelling import closest
+from bot.testusers.rules.changes import Flow, find_flow
 
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN.",
@@ -127,3 +131,67 @@ def _on_host_of(base_url: URL, sent: str) -> str:
         return ""
     is_there = url.is_absolute() and url.origin() == base_url.origin()
     return str(url) if is_there and len(str(url)) <= URL_CHARACTERS else ""
+
+
+FLOWS_NAMED = 20
+FLOWS_MEANT = 3
+
+
+class Flows:
+    """The flows, found by alias or SID; `client` is None if the service isn't configured.
+
+    `lane` limits how many lists are read for people at a time.
+    """
+
+    def __init__(
+        self,
+        aliases: Mapping[str, str],
+        client: FlowClient | None,
+        missing: Sequence[str],
+        lane: Lane,
+    ) -> None:
+        self.aliases = sorted(aliases)
+        self.names = {sid.upper(): alias for alias, sid in aliases.items()}
+        self.sids = aliases
+        self._client = client
+        self._missing = missing
+        self._lane = lane
+
+    def named(self, typed: str) -> Flow:
+        """Return the flow with that alias or SID."""
+        if found := find_flow(typed, self.sids):
+            return found
+        self.service()
+        unknown = f"I don't know a flow called “{typed[:80]}”."
+        near = closest(typed, self.aliases, FLOWS_MEANT)
+        guess = f" Did you mean “{near[0]}”?" if near else ""
+        more = ", …" if len(self.aliases) > FLOWS_NAMED else ""
+        known = f"{guess} (Flows: {', '.join(self.aliases[:FLOWS_NAMED])}{more})"
+        use_sid = " Use its SID: FW and 32 hexadecimal digits."
+        error = NotFound(f"{unknown}{known if self.aliases else use_sid}")
+        raise error.or_rather(*(Meant(typed, alias) for alias in near))
+
+    def now(self, flow: Flow) -> Flow:
+        """Return the flow with its current alias."""
+        names = [name for name, sid in self.sids.items() if sid.upper() == flow.key]
+        return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
+
+    def service(self) -> FlowClient:
+        """Return the flow service."""
+        if self._client is None:
+            raise NotConfigured("the flow service", self._missing)
+        return self._client
+
+    async def read(self, flow: Flow, *, is_typed: bool = True) -> Sequence[str]:
+        """Return a flow's list for a person; jobs read lists themselves."""
+        service = self.service()
+        try:
+            return await self._lane.call(
+                flow.sid, lambda: service.read(flow.sid), is_typed=is_typed
+            )
+        except ServiceRefused as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            step = "Choose another, or ask whoever runs Gatehouse to check FLOW_ALIASES."
+            named = f"“{flow.name}” ({flow.sid})" if flow.alias else flow.sid
+            raise NotFound(f"The flow service has no flow {named}. {step}") from error

@@ -11,9 +11,9 @@ from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import AuditEntry
 from bot.testusers import store
-from bot.testusers.flows import THE_BOT, Parts, who
 from bot.testusers.messages.phrases import state_sentence
-from bot.testusers.rules.requests import Approval, Request
+from bot.testusers.parts import Parts
+from bot.testusers.rules.requests import THE_BOT, Approval, Request, Who
 from bot.testusers.transitions import (
     apply_transition,
     ask_again,
@@ -91,7 +91,7 @@ async def decide(
             review = await review_of(bot, tx, request)
         news = review.news if review else ()
         if not news:
-            moved = _moved(request, act, decision, Approval(who(person), at), denial_reason)
+            moved = _moved(request, act, decision, Approval(Who.of(person), at), denial_reason)
         elif act is Act.RETRY and await is_in_doubt(tx, request):
             raise Conflict(STILL_CHECKING)
         if moved is not None:

@@ -91,13 +91,7 @@ class ChangeSet:
         await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
-        """Record the part of a plan that a list shows.
-
-        Args:
-            plan: The plan, which was sent unless it changed nothing.
-            at: The time when the plan took effect.
-            listed: The list, in which people may be spelled differently than they were sent.
-        """
+        """Record the part of a plan that a list shows; `at` is the time when it took effect."""
         spellings = plan.spellings_on(listed)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)

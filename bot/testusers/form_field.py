@@ -33,10 +33,8 @@ Through = Callable[[str], FlowClient]
 async def taken_form_field(through: Through, configured: str, flow_sid: str | None) -> str | None:
     """Return the form field that the service accepts, or None if it can't be determined.
 
-    Args:
-        through: Creates the client for a form field.
-        configured: `FLOW_FORM_FIELD`, tried first.
-        flow_sid: An existing flow, if one is known.
+    `through` creates the client for a form field, `configured` is tried first, and `flow_sid` is an
+    existing flow, if one is known.
     """
     found = None
     with suppress(PermissionMissing):  # for a nonexistent flow, this proves nothing

@@ -23,9 +23,9 @@ from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers.asking import undo
 from bot.testusers.deciding import decide
-from bot.testusers.flows import Parts
 from bot.testusers.messages import notes
 from bot.testusers.messages.pages import FlowPage
+from bot.testusers.parts import Parts
 from bot.testusers.reading import open_requests
 from bot.testusers.rendering import answer_to
 from bot.testusers.transitions import CARD, card_key

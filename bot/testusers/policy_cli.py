@@ -19,15 +19,6 @@ from bot.slack.people import People
 from bot.testusers.rules.changes import Flow, find_flow
 
 SLACK_SECONDS = 10
-# The policy's keys, in the order of the lines.
-KEYS = (
-    "approvers",
-    "approvals_needed",
-    "notify",
-    "longest_seconds",
-    "escalate_after_seconds",
-    "auto",
-)
 
 
 async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str) -> int:
@@ -62,13 +53,7 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
 
 
 async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
-    """Return the flow's rules as lines, and whether the person may approve its requests.
-
-    Args:
-        people: Looks up people and decides on permissions.
-        flow: The flow.
-        slack_user_id: The person.
-    """
+    """Return the flow's rules as lines, and whether the person may approve its requests."""
     policy, rules = people.policy, people.policy.of_flow(flow.sid)
     person = await people.find(slack_user_id, (people.team_id,))
     decision = policy.judge(person, Permission.DECIDE, flow.sid)
@@ -86,18 +71,26 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
     longest, after, auto = rules.longest_seconds, rules.escalate_after_seconds, rules.auto
     escalate_to = _ids(rules.escalate_to or ())
     changes = "additions and removals" if rules.auto_remove else "additions"
-    values = {
-        "Approvers": _ids(policy.holders(Permission.DECIDE, flow.sid)),
-        "Approvals needed": str(rules.approvals_needed),
-        "Card mentions": _ids(policy.mentioned(flow.sid, "")),
-        "Longest access": longest and spell_duration(longest),
-        "Escalation": after and f"after {spell_duration(after)}, to {escalate_to}",
-        "Automatic approval": auto
-        and f"{changes} asked for by {_ids(auto.requesters)},"
-        f" for at most {spell_duration(auto.longest_seconds)}, up to {auto.a_day} per person a day",
-    }
+    values = (
+        ("Approvers", "approvers", _ids(policy.holders(Permission.DECIDE, flow.sid))),
+        ("Approvals needed", "approvals_needed", str(rules.approvals_needed)),
+        ("Card mentions", "notify", _ids(policy.mentioned(flow.sid, ""))),
+        ("Longest access", "longest_seconds", longest and spell_duration(longest)),
+        (
+            "Escalation",
+            "escalate_after_seconds",
+            after and f"after {spell_duration(after)}, to {escalate_to}",
+        ),
+        (
+            "Automatic approval",
+            "auto",
+            auto
+            and f"{changes} asked for by {_ids(auto.requesters)}, for at most"
+            f" {spell_duration(auto.longest_seconds)}, up to {auto.a_day} per person a day",
+        ),
+    )
     lines = []
-    for (name, value), key in zip(values.items(), KEYS, strict=True):
+    for name, key, value in values:
         source = rules.sources.get(key, "ROLES" if key == "approvers" else "")
         lines.append(f"{name}: {value or 'not set'}{f' [{source}]' if source else ''}")
     return [f"Flow {flow.name} ({flow.sid})", *lines, *verdict]

@@ -11,7 +11,7 @@ from bot.spelling import closest
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction, upsert
 from bot.store.tables import presets
-from bot.testusers.flows import Parts, who
+from bot.testusers.parts import Parts
 from bot.testusers.rules.requests import Preset, Who
 
 NAMED = 10
@@ -38,6 +38,12 @@ async def every_preset(bot: Parts, person: Person) -> list[Preset]:
         return list((await saved_presets(tx)).values())
 
 
+async def names(bot: Parts) -> list[str]:
+    """Return the names of all presets."""
+    async with bot.database.read_only() as tx:
+        return list(await saved_presets(tx))
+
+
 async def save_preset(
     bot: Parts, person: Person, name: str, identities: Sequence[str]
 ) -> Preset | None:
@@ -48,7 +54,7 @@ async def save_preset(
         values = {
             "name": name,
             "identities": list(identities),
-            "saved_by": _WHO.dump_python(who(person), mode="json"),
+            "saved_by": _WHO.dump_python(Who.of(person), mode="json"),
             "saved_at": await tx.now(),
         }
         await upsert(tx, presets, values)

@@ -11,9 +11,9 @@ from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message, SlackBlock, page_count
 from bot.spelling import folded
 from bot.testusers import store
-from bot.testusers.flows import Parts
 from bot.testusers.messages import pages
 from bot.testusers.messages.pages import FlowPage, OpenRow, Page, Reader, grouped
+from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import is_flow_sid, mask
 from bot.testusers.rules.requests import Request
 

@@ -13,9 +13,9 @@ from bot.store.engine import Transaction
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store, transitions
 from bot.testusers.asking import Asked
-from bot.testusers.flows import Parts
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import card
+from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
 from bot.testusers.transitions import card_key, write_card

@@ -16,9 +16,9 @@ from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
-from bot.testusers.flows import THE_BOT, Parts
+from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import apply_changes
-from bot.testusers.rules.requests import Request
+from bot.testusers.rules.requests import THE_BOT, Request
 from bot.testusers.rules.review import Review, reconsidered, review
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"

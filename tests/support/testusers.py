@@ -20,8 +20,8 @@ from bot.store.job_loop import Again, Lease
 from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
 from bot.testusers.asking import ask
+from bot.testusers.client import Flows
 from bot.testusers.deciding import decide
-from bot.testusers.flows import Flows
 from bot.testusers.parse.change import ChangeRequest
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.requests import Request

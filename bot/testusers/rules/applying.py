@@ -286,16 +286,6 @@ def is_final(error: GatehouseError) -> bool:
     return isinstance(error, (CredentialsRefused, PermissionMissing, NotConfigured))
 
 
-def is_spent(request: Request) -> bool:
-    """Return True if no attempts are left, and only a check of the list remains."""
-    return request.progress.tries >= TRIES
-
-
-def is_last_try(request: Request) -> bool:
-    """Return True if the next attempt is the last."""
-    return request.progress.tries == TRIES - 1
-
-
 def tried(
     request: Request, error: GatehouseError, at: datetime, post: Post | None, *, is_shared: bool
 ) -> Request:

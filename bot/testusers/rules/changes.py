@@ -255,9 +255,6 @@ class Spellings:
 
     Typed identities are cleaned up, but lists are not: `+15550100` may be on the list with
     invisible characters from a phone.
-
-    Args:
-        listed: The list.
     """
 
     def __init__(self, listed: Iterable[str]) -> None:

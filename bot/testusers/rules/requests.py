@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from bot.approvals.rules import ApprovedByRule, Facts, State
+from bot.permissions import Person
+from bot.store.audit_entry import BOT
 from bot.testusers.rules.changes import Change, Flow
 
 # People with shorter access don't need a reminder.
@@ -33,6 +35,14 @@ class Who:
 
     slack_user_id: str
     name: str
+
+    @classmethod
+    def of(cls, person: Person) -> "Who":
+        """Return the person in the form stored in requests."""
+        return cls(person.slack_user_id, person.name)
+
+
+THE_BOT = Who(BOT, "Gatehouse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +178,7 @@ class Ended:
 class Progress:
     """The history of a request so far.
 
-    `is_unsure` marks a failure whose change may have arrived anyway. `retries` are the ids of the
+    `is_unsure` marks a failure whose change may have arrived anyway. `retries` are the times of the
     clicks on Retry, and `retried_by` is the last person who retried. `part` is the part that has
     taken effect, if the rest has not. `respelled` maps requested identities to the spelling that
     the service stores. `news` are the sentences that explain why the card asks again. `rung` are

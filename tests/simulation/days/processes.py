@@ -32,7 +32,7 @@ from bot.store.jobs import Job
 from bot.store.retention import RETAIN_KIND, Retention
 from bot.store.types import to_microseconds
 from bot.tasks import Tasks, Watchdog
-from bot.testusers import flows as testuser_flows
+from bot.testusers import client as testuser_flows
 from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
