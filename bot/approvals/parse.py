@@ -56,9 +56,7 @@ _STAMP = re.compile(rf"({_DATE.pattern})T([0-9:]+)(Z?)", re.IGNORECASE)
 class LocalTime:
     """A day, a time of day, or both, in the time zone of the person who typed it.
 
-    Attributes:
-        at: The time of day; None for a whole day.
-        day: A date, `today`, `tomorrow` or a weekday; "" for the next occurrence of `at`.
+    `at` is None for a whole day; `day` is "" for the next occurrence of `at`.
     """
 
     at: time | None
@@ -114,12 +112,8 @@ def moment_of(
     A start may be up to a year away, an end up to ten years. A time that daylight saving skips
     moves forward by as much as the clocks do. A time that occurs twice means the next occurrence.
 
-    Args:
-        when: What was typed.
-        now: The current time, which determines `today`.
-        zone: The time zone of the person who typed the time.
-        after: The earliest result, if it isn't `now`: an end comes after its start.
-        ends: True if a day without a time means its last minute instead of its first.
+    `now` determines `today`, and `zone` is where the person is. The result is later than `after`.
+    If `ends`, a day without a time means its last minute instead of its first.
     """
     after, latest = after or now, now + (LONGEST if ends else FURTHEST)
     if isinstance(when, datetime):

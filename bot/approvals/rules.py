@@ -200,18 +200,8 @@ class AutomaticRule:
 class FlowPolicy:
     """The rules for a flow's requests: one entry of `FLOW_POLICIES`, or several combined.
 
-    A rule that is not set is None.
-
-    Attributes:
-        approvers: User and group ids; only they may approve. None if roles decide.
-        approvals_needed: The number of approvers that a request needs; 0 if not set.
-        notify: User and group ids that a card mentions.
-        longest_seconds: The longest access that a request may ask for.
-        escalate_after_seconds: The time after which a pending request is escalated.
-        escalate_to: User and group ids that the escalation mentions.
-        auto: The rule that approves additions automatically.
-        auto_remove: True if the rule also approves removals.
-        sources: The setting that each rule comes from.
+    People are user and group ids. A rule that is not set is None (`approvals_needed`: 0): without
+    `approvers`, roles decide. `sources` has the setting that each rule comes from.
     """
 
     approvers: tuple[str, ...] | None = None

@@ -16,7 +16,7 @@ from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.rules.applying import Ending, ListChangePlan, Step, is_true
 from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, apply_change, difference
-from bot.testusers.rules.requests import Done, Ended, Grant, Request
+from bot.testusers.rules.requests import Ended, Grant, Request
 from bot.testusers.rules.review import Review
 from bot.testusers.transitions import (
     ask_again,
@@ -80,12 +80,10 @@ class ChangeSet:
                 await write_card(tx, request.id)
         for request in (self._requests[request_id] for request_id in self._decided):
             reason = {"reason": request.progress.failure} if request.state is State.FAILED else {}
-            await tell_requester(tx, request, request.state.value, reason)
+            await tell_requester(tx, request, request.state.value, **reason)
             await tell_thread(tx, request)
         for request_id, identities in self._over.items():
-            await tell_requester(
-                tx, self._requests[request_id], "ended", {"identities": identities}
-            )
+            await tell_requester(tx, self._requests[request_id], "ended", identities=identities)
         for request_id in self._decided:
             await put_timer(tx, request_id, self._at)
         await put_timers_of(tx, self._flow.key, self._touched)
@@ -142,15 +140,14 @@ class ChangeSet:
             return
         request = self._requests[request_id] = tried(stored)
         if request.state is State.FAILED:
-            self._entries.append(self._entry("failed", request, reason=request.progress.failure))
+            self._note("request.failed", request, reason=request.progress.failure)
             self._decided[request_id] = None
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
         """Show that a request's grants can't be ended yet; record it in the audit log once."""
         request = await self._request(request_id)
         if request is not None and not request.progress.overdue:
-            detail = {"flow": self._flow.sid, "reason": reason}
-            self._entries.append(AuditEntry(BOT, "grant.end_failed", request_id, detail))
+            self._note("grant.end_failed", request, reason=reason)
         await self._put(request_id, overdue=reason)
 
     async def _take_effect(
@@ -173,7 +170,17 @@ class ChangeSet:
         wanted = step.wanted.additions
         respelled = {identity: spellings[identity] for identity in wanted if identity in spellings}
         respelled = {**progress.respelled, **respelled}
-        self._entries.append(self._done_entry(request, done, is_all=is_all))
+        self._note(
+            "request.applied" if is_all else "request.applied_in_part",
+            request,
+            additions=done.change.additions,
+            removals=done.change.removals,
+            already_there=done.already.additions,
+            already_gone=done.already.removals,
+            outside_additions=done.outside.additions,
+            outside_removals=done.outside.removals,
+            approvers=[approver.slack_user_id for approver in approvers],
+        )
         if not is_all:
             await self._put(request.id, part=done.after(progress.part), respelled=respelled)
         else:
@@ -197,22 +204,9 @@ class ChangeSet:
         if is_all or request.state is State.FAILED:
             self._decided[request.id] = None
 
-    def _done_entry(self, request: Request, done: Done, *, is_all: bool) -> AuditEntry:
-        return self._entry(
-            "applied" if is_all else "applied_in_part",
-            request,
-            additions=done.change.additions,
-            removals=done.change.removals,
-            already_there=done.already.additions,
-            already_gone=done.already.removals,
-            outside_additions=done.outside.additions,
-            outside_removals=done.outside.removals,
-            approvers=[approval.who.slack_user_id for approval in request.progress.approvals],
-        )
-
-    def _entry(self, event: str, request: Request, **detail: object) -> AuditEntry:
+    def _note(self, event: str, request: Request, **detail: object) -> None:
         detail = {"flow": self._flow.sid, **detail}
-        return AuditEntry(BOT, f"request.{event}", request.id, detail)
+        self._entries.append(AuditEntry(BOT, event, request.id, detail))
 
     async def _put_grant(self, grant: Grant) -> None:
         await store.put_grant(self._tx, self._flow, grant)

@@ -1,11 +1,10 @@
 """Request transitions: the conditional write and all its consequences."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Any
 
 from bot.approvals.rules import FlowPolicy, State, can_move
 from bot.store import jobs, outbox
@@ -67,11 +66,9 @@ async def write_in_thread(tx: Transaction, kind: str, request_id: str) -> None:
     await outbox.put(tx, OutboxMessage(f"{kind}:{request_id}", kind, request_id))
 
 
-async def tell_requester(
-    tx: Transaction, request: Request, event: str, detail: Mapping[str, Any] | None = None
-) -> None:
+async def tell_requester(tx: Transaction, request: Request, event: str, **detail: object) -> None:
     """Send the requester a message, keeping the order of events."""
-    payload = {"event": event, **(detail or {})}
+    payload = {"event": event, **detail}
     await outbox.put(tx, OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
 
 
