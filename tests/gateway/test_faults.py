@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from bot.errors import DatabaseUnavailable
-from tests.gateway.conftest import ITEMS, TOKENS, hold_all, running_gateway
+from tests.gateway.conftest import ITEMS, hold_all, running_gateway
 from tests.gateway.test_closed import raw, request_of, status_of
 from tests.gateway.upstream import running_upstream
 
@@ -445,9 +445,3 @@ async def test_stop_sends_away_who_waits_and_finishes_what_runs(gateway):
     go_on.set()
     await stopping
     assert await asyncio.gather(*calls) == [200] * 4
-
-
-async def test_token_never_reaches_the_service(gateway):
-    await gateway.status(ITEMS)
-    await gateway.status(f"{ITEMS}&authtoken={TOKENS['script']}", None)
-    assert not any(TOKENS["script"] in got.text for got in gateway.upstream.got)

@@ -29,6 +29,8 @@ async def test_token_in_the_query_is_replaced(gateway):
     (got,) = gateway.upstream.got
     assert got.target.endswith(f"?organization_id={EU}&authtoken=inventory-eu-secret")
     assert TOKENS["script"] not in got.text
+    await gateway.status(ITEMS)
+    assert TOKENS["script"] not in gateway.upstream.got[-1].text
 
 
 async def test_credential_goes_into_the_header_where_it_belongs(sqlite_url):

@@ -186,7 +186,7 @@ async def test_tables_restored_by_an_administrator_keep_their_owner(empty_postgr
 
 
 async def test_reader_of_the_export_may_stop(sqlite_url):
-    await work(sqlite_url, 500)
+    await work(sqlite_url, 300)
     environment = {
         **os.environ,
         "DATABASE_URL": sqlite_url,

@@ -19,7 +19,7 @@ from tests.support.world import running_world
 
 pytestmark = pytest.mark.postgres
 
-QUERIES = 200
+QUERIES = 60
 LEFT_OPEN = "idle_in_transaction_session_timeout"
 # Another process: its statements have the same form, and other constants.
 PROGRAM = """
