@@ -19,7 +19,6 @@ from bot.errors import DatabaseUnavailable, OrganizationBlocked, QuotaError, Quo
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import incidents
-from bot.quotas.incidents import Refusal
 from bot.quotas.rules.limits import CallClass, LimitKind, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, Blocked, Full, Terms
 from bot.quotas.store import ledger as quotas
@@ -230,8 +229,7 @@ class Guard:
                         await self._note_reported(tx, call)
                         # Before settling the call, since the refused call itself counted as in use.
                         age = call.seconds_since_headers()
-                        refusal = Refusal(call.request, call.reservation, error, age)
-                        await incidents.refused(tx, refusal)
+                        await incidents.refused(tx, call.request, call.reservation, error, age)
                         await self._settle(tx, call, None)
                 calls.popleft()
             self._unwritten.pop(key, None)

@@ -58,27 +58,22 @@ MOST_PUT_OFF_SECONDS = 3600.0
 _DECLINED = (ServiceRefused, CredentialsRefused, PermissionMissing)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A refused call (429) and its age, which grows while the database is unavailable."""
-
-    request: CallRequest
-    reservation: Reservation
-    error: RateLimited
-    seconds_ago: float = 0.0
-
-
-async def refused(tx: Transaction, refusal: Refusal) -> None:
+async def refused(
+    tx: Transaction,
+    request: CallRequest,
+    reservation: Reservation,
+    error: RateLimited,
+    seconds_ago: float,
+) -> None:
     """Pause all calls for the organization, count the refusal, and schedule the probe."""
-    request, error, code = refusal.request, refusal.error, BlockCode.known(refusal.error.code)
     account = await accounts.load_locked(tx, request.key, request.terms)
+    code, at = BlockCode.known(error.code), account.now - seconds_ago
     is_probe = request.call_class is CallClass.PROBE
-    at = account.now - refusal.seconds_ago
     blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
     await quotas.save_blocks(tx, account, blocks)
-    detail = await _learn(tx, account, refusal, code)
+    detail = await _learn(tx, account, reservation, error, at)
     incident_id, is_new = await incidents.count_one(
-        tx, account.id, code, detail, at, refusal.reservation.at
+        tx, account.id, code, detail, at, reservation.at
     )
     if detail.is_lowered and not is_new:
         await incidents.note(tx, [incident_id], is_lowered=True)
@@ -90,21 +85,20 @@ async def refused(tx: Transaction, refusal: Refusal) -> None:
 
 
 async def _learn(
-    tx: Transaction, account: Standing, refusal: Refusal, code: BlockCode
+    tx: Transaction, account: Standing, reservation: Reservation, error: RateLimited, at: float
 ) -> IncidentDetail:
     """Lower the limit after a refusal; return details for the incident.
 
     The bot's use is the higher of its use when the call was granted and now.
     """
-    error, granted, in_use = refusal.error, refusal.reservation.granted, account.in_use
-    at = account.now - refusal.seconds_ago
+    code, granted, in_use = BlockCode.known(error.code), reservation.granted, account.in_use
     day_limit = account.day.limit
     if code is BlockCode.DAY:
-        named = limit_in_message(error.message, refusal.request.key.organization_id)
+        named = limit_in_message(error.message, account.key.organization_id)
         if named is not None and named < (account.lowered_day or named + 1):
             await quotas.change(tx, account.id, lowered_day=named)
         day_limit = min(day_limit, named or day_limit)
-    day = await quota_use.own_day(tx, account, refusal.reservation.number, refusal.seconds_ago)
+    day = await quota_use.own_day(tx, account, reservation.number, at)
     concurrent = max(granted.concurrent + 1, in_use.concurrent)
     own = {
         LimitKind.MINUTE: (max(granted.minute + 1, in_use.minute), account.limits.minute),

@@ -202,5 +202,5 @@ class RateLimits:
         reported = account.reported
         if reported is None or account.now >= reported.resets_at:
             return None
-        own_calls = await quota_use.own_day(tx, account, reported.number)
+        own_calls = await quota_use.own_day(tx, account, reported.number, account.now)
         return max(0, reported.used - own_calls)

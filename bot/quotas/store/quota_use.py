@@ -66,10 +66,9 @@ async def count_since(tx: Transaction, account: Standing, since: float, up_to: i
     return (await tx.connection.execute(query)).scalar_one()
 
 
-async def own_day(tx: Transaction, account: Standing, up_to: int, seconds_ago: float = 0.0) -> int:
-    """Count the bot's calls, up to number `up_to`, in the day that was current `seconds_ago`."""
-    since = day_began_at(account.reported, account.now - seconds_ago)
-    return await count_since(tx, account, since, up_to)
+async def own_day(tx: Transaction, account: Standing, up_to: int, at: float) -> int:
+    """Count the bot's calls, up to number `up_to`, in the day that was current at a time."""
+    return await count_since(tx, account, day_began_at(account.reported, at), up_to)
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
