@@ -31,7 +31,7 @@ from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.store import incidents, quota_use
+from bot.quotas.store import accounts, incidents
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.quotas.watcher import WATCH_KIND, Watcher
 from bot.services.calls import Observed, ServiceLog
@@ -175,7 +175,7 @@ class Gatehouse:
             Counted.UNDELIVERED_MESSAGES: outbox.count_undelivered,
         }
         if self.gateway is not None:
-            counts[Counted.GATEWAY_CALLS] = quota_use.count_of_clients
+            counts[Counted.GATEWAY_CALLS] = accounts.count_of_clients
             counts[Counted.GATEWAY_CALLS_WAITING] = self.gateway.count_waiting
         self.health = Health(self, counts)
 

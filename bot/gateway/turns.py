@@ -23,7 +23,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard, as_error
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import Blocked, Full
-from bot.quotas.store import quota_use
+from bot.quotas.store import accounts
 from bot.quotas.store.ledger import NotNow, Reservation
 from bot.services.calls import GATEWAY, CallCause
 from bot.services.http import Permit
@@ -202,7 +202,7 @@ class Turns:
         while waiter := self._next(line, used or Counter()):
             if used is None and len({waiter.wait.client for waiter in line.waiters}) > 1:
                 async with self._asking, self.guard.database.read_only() as tx:
-                    used = await quota_use.minute_by_client(tx, line.key)
+                    used = await accounts.minute_by_client(tx, line.key)
                 continue
             wait = waiter.wait
             async with self._asking:

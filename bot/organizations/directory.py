@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from pydantic import TypeAdapter
@@ -68,10 +68,8 @@ class OrganizationDirectory:
         # The named organization that the service last refused, by data center.
         self._gone: dict[str, str] = {}
         self._calls: SingleFlight[str, Listing] = SingleFlight({})
-        self._looks: SingleFlight[str, None] = SingleFlight({})
+        self._looks: SingleFlight[str, datetime] = SingleFlight({})
         self._merged = Directory(())
-        # The offset at the last load: the database's clock minus this process's monotonic clock.
-        self._database_clock: datetime | None = None
 
     @property
     def data_centers(self) -> Sequence[str]:
@@ -147,12 +145,11 @@ class OrganizationDirectory:
         self, center: str, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
     ) -> DataCenterReport:
         """Return a data center's listing, or the last successful one and the reason it is old."""
-        await self._look()
-        reused_for = self.cache_seconds
+        now, reused_for = await self._look(), self.cache_seconds
         if fresh:
             reused_for = 0.0 if is_typed else REFRESHED_SECONDS
         last = self._last.get(center)
-        if last and 0 <= (self._now() - last.fetched_at).total_seconds() < reused_for:
+        if last and 0 <= (now - last.fetched_at).total_seconds() < reused_for:
             return self._known_report(center)
         failure = self._failures.get(center)
         paused_until = failure.at + pause_after(failure.error) if failure else 0.0
@@ -205,7 +202,7 @@ class OrganizationDirectory:
         center = key.data_center
         self._failures.pop(center, None)
         size = len(ORGANIZATIONS.dump_json(tuple(organizations)))
-        listing = Listing(center, tuple(organizations), self._now(), size)
+        listing = Listing(center, tuple(organizations), self.clock.now(), size)
         try:
             async with self.database.transaction() as tx:
                 listing = replace(listing, fetched_at=await tx.now())
@@ -217,16 +214,11 @@ class OrganizationDirectory:
         self._last[center] = listing
         return listing
 
-    def _now(self) -> datetime:
-        """Return the best estimate of the database's time, which dates the listings."""
-        if self._database_clock is None:
-            return self.clock.now()
-        return self._database_clock + timedelta(seconds=self.clock.monotonic())
+    async def _look(self) -> datetime:
+        """Load other processes' newer listings; return the time, by the database's clock."""
+        return await self._looks.get("", self._load_newer, fresh=True)
 
-    async def _look(self) -> None:
-        await self._looks.get("", self._load_newer, fresh=True)
-
-    async def _load_newer(self, _: str) -> None:
+    async def _load_newer(self, _: str) -> datetime:
         with suppress(DatabaseUnavailable):
             async with self.database.read_only() as tx:
                 dates = select(listings.c.data_center, listings.c.fetched_at)
@@ -239,8 +231,8 @@ class OrganizationDirectory:
                     own = self._last.get(center)
                     if stored and (own is None or stored.fetched_at >= own.fetched_at):
                         self._last[center] = stored
-                elapsed = timedelta(seconds=self.clock.monotonic())
-                self._database_clock = await tx.now() - elapsed
+                return await tx.now()
+        return self.clock.now()
 
 
 async def load_listing(tx: Transaction, data_center: str) -> Listing | None:

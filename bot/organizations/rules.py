@@ -247,21 +247,29 @@ class Directory:
         place = listing.by_id.get(key.organization_id) if listing else None
         return place.organization.name if place else None
 
-    def find(self, text: str) -> Place:
+    def find(self, text: str, *, in_part: bool = True) -> Place:
         """Return the organization with the given ID, `<data center>/<id>`, or name.
 
-        An exact ID takes precedence over an exact name, and an exact name over part of a name. Case
-        and invisible characters are ignored, unless several organizations differ only in these.
+        An exact ID takes precedence over an exact name, and an exact name over part of a name,
+        which isn't enough unless `in_part`. Case and invisible characters are ignored, unless
+        several organizations differ only in these.
         """
-        found = self._called(text) or self._called_in_part(text)
-        return self._only(found, text)
-
-    def named(self, text: str) -> Place:
-        """Find an organization to act on: like `find`, but part of a name isn't enough."""
-        found = self._called(text)
-        if not found and (meant := self._called_in_part(text)):
-            raise _ambiguous(meant, f"“{_shortened(text)}” is only part of a name. It matches")
-        return self._only(found, text)
+        found, shown = self._called(text), f"“{_shortened(text)}”"
+        wanted = folded(text)
+        parts = [place for place in self.places if wanted and wanted in place.folded_name]
+        if not found and parts and not in_part:
+            raise _ambiguous(_each_once(parts), f"{shown} is only part of a name. It matches")
+        found = found or _each_once(parts)
+        if len(found) > 1:
+            raise _ambiguous(found, f"{shown} matches")
+        if not found:
+            unlisted = ", ".join(report.data_center for report in self.failures)
+            hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
+            raise NotFound(
+                f"No organization is called {shown}.{hint} Use /orgs <text> to search by part of a"
+                " name."
+            ).or_rather(*self.meant(text))
+        return found[0]
 
     def _called(self, text: str) -> list[Place]:
         wanted = folded(text)
@@ -276,24 +284,6 @@ class Directory:
         named = [place for place in self.places if place.folded_name == wanted]
         exactly = [place for place in named if place.organization.name == text.strip()]
         return _each_once(with_id or exactly or named)
-
-    def _called_in_part(self, text: str) -> list[Place]:
-        wanted = folded(text)
-        return _each_once(
-            [place for place in self.places if wanted and wanted in place.folded_name]
-        )
-
-    def _only(self, found: Sequence[Place], text: str) -> Place:
-        if not found:
-            unlisted = ", ".join(report.data_center for report in self.failures)
-            hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
-            raise NotFound(
-                f"No organization is called “{_shortened(text)}”.{hint} Use /orgs <text> to"
-                " search by part of a name."
-            ).or_rather(*self.meant(text))
-        if len(found) > 1:
-            raise _ambiguous(found, f"“{_shortened(text)}” matches")
-        return found[0]
 
     def meant(self, text: str) -> list[Meant]:
         """Return the organizations whose name, or its first word, is most similar."""
@@ -316,22 +306,16 @@ def _each_once(found: Sequence[Place]) -> list[Place]:
 
 
 def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
-    shown = found[:CANDIDATES]
-    is_id_enough = len({place.folded_id for place in found}) == len(found)
-    key = "ID" if is_id_enough else f"data center and ID, as in {shown[0].key.path}"
+    shown = {place.key.path: place.organization.name for place in found[:CANDIDATES]}
     many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
     narrower = (
         " Only the first ten are shown: type more of the name." if len(found) > len(shown) else ""
     )
-    candidates, choices = [], {}
-    for place in shown:
-        organization, path = place.organization, place.key.path
-        # Show the complete ID, because people type it next.
-        where = f"{organization.organization_id}, {place.data_center}" if is_id_enough else path
-        candidates.append(f"{_shortened(organization.name)} ({where})")
-        choices[path] = f"{_shortened(organization.name, CHOICE_CHARACTERS)} ({path})"
     return Ambiguous(
-        f"{beginning} {many}.{narrower}", candidates, choices, how_to_choose=f"Use the {key}."
+        f"{beginning} {many}.{narrower}",
+        [f"{_shortened(name)} ({path})" for path, name in shown.items()],
+        {path: f"{_shortened(name, CHOICE_CHARACTERS)} ({path})" for path, name in shown.items()},
+        how_to_choose=f"Use the data center and ID, as in {next(iter(shown))}.",
     )
 
 

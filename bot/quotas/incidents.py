@@ -25,7 +25,7 @@ from bot.quotas.rules.limits import (
 )
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.use import Standing
-from bot.quotas.store import accounts, incidents, quota_use
+from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import PROBE, CallCause
@@ -98,7 +98,7 @@ async def _learn(
         if named is not None and named < (account.lowered_day or named + 1):
             await quotas.change(tx, account.id, lowered_day=named)
         day_limit = min(day_limit, named or day_limit)
-    day = await quota_use.own_day(tx, account, reservation.number, at)
+    day = await accounts.own_day(tx, account, reservation.number, at)
     concurrent = max(granted.concurrent + 1, in_use.concurrent)
     own = {
         LimitKind.MINUTE: (max(granted.minute + 1, in_use.minute), account.limits.minute),
@@ -127,7 +127,7 @@ async def _learn(
         is_foreign=is_foreign,
         may_be_plan=is_foreign and used > smallest,
         is_lowered=lowered is not None,
-        clients=await quota_use.use_by_client(tx, account, at),
+        clients=await accounts.use_by_client(tx, account, at),
     )
 
 

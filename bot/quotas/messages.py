@@ -24,16 +24,8 @@ from bot.slack.messages.block_kit import Message, SlackBlock
 
 HEADINGS = ("Organization", "State", "Minute", "Day", "At once", "Data center")
 NUMBERS = frozenset({2, 3, 4})
-MARKS = {
-    State.BLOCKED: ":no_entry:",
-    State.DAY_FULL: ":red_circle:",
-    State.MINUTE_FULL: ":red_circle:",
-    State.BUSY: ":large_orange_circle:",
-    State.NEARLY_FULL: ":large_yellow_circle:",
-    State.FINE: ":large_green_circle:",
-}
 # Slack tables don't render emoji names.
-SIGNS = {
+MARKS = {
     State.BLOCKED: "\u26d4",
     State.DAY_FULL: "\U0001f534",
     State.MINUTE_FULL: "\U0001f534",
@@ -82,7 +74,7 @@ def overview(found: Overview) -> Message:
         standing = use.standing
         state, center = _state(standing), standing.key.data_center
         meters = {kind: str(standing.meter(kind)) for kind in LimitKind}
-        sign = f"{SIGNS[standing.state]} {state}"
+        sign = f"{MARKS[standing.state]} {state}"
         rows.append((text.shorten(use.name, 60), sign, *meters.values(), center))
         used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
         lines.append(f"{text.escape(use.name, 60)} ({center}): {used}, {state}")

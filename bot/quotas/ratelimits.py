@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.errors import Ambiguous, NotFound, OrganizationBlocked
@@ -28,7 +27,7 @@ from bot.quotas.rules.use import (
     first_hour,
     forecast,
 )
-from bot.quotas.store import accounts, quota_use
+from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.services.calls import CHECK, CallCause, client_named
 from bot.services.errors import RateLimited
@@ -114,8 +113,8 @@ class RateLimits:
                 idle = self._idle(key)
                 return Detail(name, idle, {}, (), {}, forecast(idle.day, 0, now), None, now)
             free_at = await self._free_at(tx, standing)
-            kept = await quota_use.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
-            last_hour = await quota_use.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
+            kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
+            last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
             others_used = await self._others_used(tx, standing)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
         # At a reported reset, all earlier calls stop counting at once.
@@ -128,7 +127,7 @@ class RateLimits:
 
     async def check(self, person: Person, typed: str) -> Checked:
         """Make a real call for the organization with the given ID or full name; see `check_at`."""
-        place = await self._find(person, typed, Directory.named)
+        place = await self._find(person, typed, in_part=False)
         return await self.check_at(person, place.key)
 
     async def check_at(self, person: Person, key: OrganizationKey) -> Checked:
@@ -160,7 +159,7 @@ class RateLimits:
 
     async def set_plan(self, person: Person, typed: str, plan: Plan) -> PlanSet:
         """Set the plan of the organization with the given ID or full name, on record."""
-        place = await self._find(person, typed, Directory.named)
+        place = await self._find(person, typed, in_part=False)
         async with self.database.transaction() as tx:
             before = await accounts.load_locked(tx, place.key, self.terms)
             await quotas.set_plan(tx, place.key, plan)
@@ -169,20 +168,15 @@ class RateLimits:
             await self.audit.append(tx, entry)
         return PlanSet(place.organization.name, before.plan, plan, before.is_lowered)
 
-    async def _find(
-        self,
-        person: Person,
-        typed: str,
-        how: Callable[[Directory, str], Place] = Directory.find,
-    ) -> Place:
+    async def _find(self, person: Person, typed: str, *, in_part: bool = True) -> Place:
         """Search the known organizations first, so that a check makes one call instead of two."""
         try:
-            return how(await self.directory.known(), typed)
+            return (await self.directory.known()).find(typed, in_part=in_part)
         except (NotFound, Ambiguous):
             # A new listing may contain the organization, or a full name that matched only partly
             # before.
             cause = CallCause(LIST, person.slack_user_id)
-            return how(await self.directory.directory(cause), typed)
+            return (await self.directory.directory(cause)).find(typed, in_part=in_part)
 
     def _idle(self, key: OrganizationKey) -> Standing:
         return Standing.idle(key, self.terms.plan_of(key))
@@ -202,5 +196,5 @@ class RateLimits:
         reported = account.reported
         if reported is None or account.now >= reported.resets_at:
             return None
-        own_calls = await quota_use.own_day(tx, account, reported.number, account.now)
+        own_calls = await accounts.own_day(tx, account, reported.number, account.now)
         return max(0, reported.used - own_calls)

@@ -17,7 +17,7 @@ from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import limits_of
 from bot.quotas.rules.quota import Terms
-from bot.quotas.store import accounts, quota_use
+from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.services.calls import WATCH, CallCause
 from bot.services.errors import ServiceFailed, ServiceTimeout, ServiceUnreachable
@@ -126,7 +126,7 @@ class Watcher:
         """Return the active organizations, and the data centers that were never listed."""
         reports = (await self.directory.known()).reports
         async with self.database.read_only() as tx:
-            known = await quota_use.last_checks(tx, self.terms)
+            known = await accounts.last_checks(tx, self.terms)
         watched: dict[OrganizationKey, Watched] = {}
         for report in reports:
             keys, size = [OrganizationKey(report.data_center)], 0

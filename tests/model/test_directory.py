@@ -92,9 +92,9 @@ def test_a_name_copied_out_of_an_answer_is_found(listed):
 def test_exact_name_wins_over_names_that_look_alike():
     directory = a_directory("A--B", "A-B")
     for typed in ("A--B", " A-B "):
-        assert directory.named(typed).organization.name == typed.strip()
+        assert directory.find(typed, in_part=False).organization.name == typed.strip()
     with pytest.raises(Ambiguous):
-        directory.named("a-b")
+        directory.find("a-b", in_part=False)
 
 
 @pytest.mark.parametrize("typed", ["", " ", "\u200b"])
@@ -104,4 +104,4 @@ def test_nothing_is_nobody(typed):
     with pytest.raises(
         NotFound, match=r"No organization is called “\u200b?”\. Use /orgs <text> to search"
     ):
-        directory.named(typed)
+        directory.find(typed, in_part=False)

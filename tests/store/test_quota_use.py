@@ -7,7 +7,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import Plan, reported_day
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.use import HourOfCalls
-from bot.quotas.store import accounts, quota_use
+from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.quotas.tidying import Tidying
@@ -53,7 +53,7 @@ async def test_calls_are_told_by_hour_kind_and_person(database, clock):
     await call(database, OTHER)
     async with database.read_only() as tx:
         account = await accounts.load(tx, KEY, TERMS)
-        hours = await quota_use.hours_since(tx, account, began)
+        hours = await accounts.hours_since(tx, account, began)
     assert sorted(hours, key=str) == sorted(
         [
             HourOfCalls(began, "list", "U1", 2),
