@@ -10,12 +10,11 @@ from bot.quotas.rules.quota import (
     Blocked,
     Full,
     Granted,
-    HeldCall,
-    Holdings,
     InUse,
     Terms,
     decide,
 )
+from tests.simulation.held import HeldCall, Holdings
 
 FREE = limits_of(Plan.FREE)
 NOW = 1_000_000.0

@@ -18,11 +18,10 @@ from bot.quotas.rules.quota import (
     Decision,
     Full,
     Granted,
-    HeldCall,
-    Holdings,
     InUse,
     decide,
 )
+from tests.simulation.held import HeldCall, Holdings
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from bot.quotas.rules.limits import (
     Lowered,
     lower_minute,
 )
-from bot.quotas.rules.quota import Granted, HeldCall, Holdings, InUse, decide
+from bot.quotas.rules.quota import Granted, InUse, decide
+from tests.simulation.held import HeldCall, Holdings
 from tests.simulation.services import SlidingLog
 
 HOUR, BLOCK_SECONDS, CALLERS = 3600.0, 60.0, 8

@@ -33,8 +33,6 @@ from bot.quotas.rules.quota import (
     Decision,
     Full,
     Granted,
-    HeldCall,
-    Holdings,
     Terms,
     decide,
 )
@@ -131,81 +129,73 @@ async def _share_used_up(tx: Transaction, account: Standing, request: CallReques
     share, in_use = account.allowed.share(request.share), account.in_use
     if in_use.is_stalled:
         share = replace(share, concurrent=1)
-    # A client's use never exceeds the organization's, so the organization's counts can make a query
-    # unnecessary.
-    is_day = account.day.used >= share.day
-    if in_use.minute < share.minute and in_use.concurrent < share.concurrent and not is_day:
-        return None
-    its = (calls.c.organization == account.id) & (calls.c.slack_user_id == request.cause.caller)
-    if is_day and (full := await _day_used_up(tx, account, its, share.day, request.terms)):
-        return full
-    held = await _holdings(tx, account, its)
+    its = calls.c.slack_user_id == request.cause.caller
     for kind, used, most in (
-        (LimitKind.MINUTE, len(held.slots), share.minute),
-        (LimitKind.CONCURRENT, len(held.permits), share.concurrent),
+        (LimitKind.DAY, account.day.used, share.day),
+        (LimitKind.MINUTE, in_use.minute, share.minute),
+        (LimitKind.CONCURRENT, in_use.concurrent, share.concurrent),
     ):
-        if used >= most:
-            return Full(kind, used, most, held.free_at(kind, most), is_share=True)
+        # A client's use never exceeds the organization's, which makes most queries unnecessary.
+        free_at = (
+            None if used < most else await _free_at(tx, account, kind, most, request.terms, its)
+        )
+        if free_at is not None:
+            return Full(kind, most, most, free_at, is_share=True)
     return None
 
 
-async def _day_used_up(
-    tx: Transaction, account: Standing, its: ColumnElement[bool], most: int, terms: Terms
-) -> Full | None:
-    sent = (its, calls.c.slot_free_at != UNSENT, calls.c.reserved_at > account.day_began_at)
-    query = select(calls.c.reserved_at).where(*sent).order_by(calls.c.reserved_at)
-    times = list(await tx.connection.scalars(query))
-    if len(times) < most:
-        return None
-    free_at = account.day.resets_at or leaves_day_at(times[len(times) - most], terms.hold_seconds)
-    return Full(LimitKind.DAY, len(times), most, free_at, is_share=True)
-
-
 async def _take_number(tx: Transaction, account: Standing, request: CallRequest) -> bool:
-    hold = HeldCall.unanswered(account.now, request.terms.timeout_seconds)
+    # Until its answer arrives, a call may reach the service at any time of its hold.
+    over_at = account.now + request.terms.hold_seconds
     values = {
         "organization": account.id,
         "number": account.made + 1,
         "reserved_at": account.now,
-        "slot_free_at": hold.slot_free_at,
-        "permit_until": hold.permit_until,
+        "slot_free_at": over_at + SLOT_SECONDS,
+        "permit_until": over_at,
         "kind": request.cause.kind,
         "slack_user_id": request.cause.caller,
     }
     taken = await tx.connection.execute(_CALL_UNLESS_THERE, values)
     is_taken = taken.rowcount == 1
     if is_taken and request.call_class is CallClass.PROBE:
-        await save_blocks(tx, account, account.blocks.probing(hold.permit_until))
+        await save_blocks(tx, account, account.blocks.probing(over_at))
     return is_taken
 
 
 _CALL_UNLESS_THERE = insert_into(calls).on_conflict_do_nothing()
 
 
-async def _holdings(tx: Transaction, account: Standing, *which: ColumnElement[bool]) -> Holdings:
-    query = select(calls.c.slot_free_at, calls.c.permit_until).where(
-        calls.c.organization == account.id, calls.c.slot_free_at > account.now, *which
-    )
-    rows = await tx.connection.execute(query)
-    return Holdings.of([HeldCall(*row) for row in rows], account.now)
+async def _free_at(
+    tx: Transaction,
+    account: Standing,
+    kind: LimitKind,
+    allowed: int,
+    terms: Terms,
+    *which: ColumnElement[bool],
+) -> float | None:
+    """Return when fewer than `allowed` of the calls use a limit; None if that is so now."""
+    if kind is LimitKind.DAY:
+        column = calls.c.reserved_at
+        uses = (calls.c.number > account.made_before, calls.c.slot_free_at != UNSENT)
+    else:
+        column = calls.c.slot_free_at if kind is LimitKind.MINUTE else calls.c.permit_until
+        uses = (calls.c.slot_free_at > account.now, column > account.now)
+    its = select(column).where(calls.c.organization == account.id, *uses, *which)
+    last_to_leave = its.order_by(column.desc()).offset(allowed - 1).limit(1)
+    at: float | None = await tx.connection.scalar(last_to_leave)
+    if at is None or kind is not LimitKind.DAY:
+        return at
+    return account.day.resets_at or leaves_day_at(at, terms.hold_seconds)
 
 
 async def with_time(tx: Transaction, account: Standing, full: Full, terms: Terms) -> Full:
     """Add the time when the limit will have room again."""
-    if full.kind is not LimitKind.DAY:
-        held = await _holdings(tx, account)
-        # If a call was given back after counting, there is room now.
-        return replace(full, free_at=held.free_at(full.kind, full.allowed) or account.now)
-    if account.day.resets_at is not None:
-        return replace(full, free_at=account.day.resets_at)
-    # In a sliding day of 25 hours, enough of the oldest calls have to drop out.
-    its = (calls.c.organization == account.id, calls.c.number > account.made_before)
-    sent = select(calls.c.reserved_at).where(*its, calls.c.slot_free_at != UNSENT)
-    last_to_leave = sent.order_by(calls.c.number).offset(full.used - full.allowed).limit(1)
-    reserved_at = await tx.connection.scalar(last_to_leave)
-    if reserved_at is None:
-        return replace(full, free_at=account.now)
-    return replace(full, free_at=leaves_day_at(reserved_at, terms.hold_seconds))
+    free_at = account.day.resets_at if full.kind is LimitKind.DAY else None
+    if free_at is None:
+        free_at = await _free_at(tx, account, full.kind, full.allowed, terms)
+    # If a call was given back after counting, there is room now.
+    return replace(full, free_at=free_at or account.now)
 
 
 async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
@@ -229,8 +219,8 @@ async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) ->
     row = (await tx.connection.execute(query)).first()
     if row is None:
         return False
-    held = HeldCall.unanswered(row.reserved_at, terms.timeout_seconds)
-    return bool(abs(row.permit_until - held.permit_until) > ROUNDING_SECONDS)
+    held = row.permit_until - row.reserved_at
+    return bool(abs(held - terms.hold_seconds) > ROUNDING_SECONDS)
 
 
 async def give_back(tx: Transaction, unused: Reservation) -> None:
