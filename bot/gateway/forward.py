@@ -48,8 +48,7 @@ from bot.services.http import (
     CONNECT_SECONDS,
     TOTAL_SECONDS,
     Permit,
-    checked,
-    send_once,
+    once,
 )
 
 # Minimum time between renewals of an access token that the service has never accepted.
@@ -198,7 +197,7 @@ class Forwarder:
                 allow_redirects=False,
                 auto_decompress=False,
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                middlewares=(send_once, checked(permit.may_send)),
+                middlewares=(once(permit.may_send),),
             )
         except (UnsendableError, ValueError) as error:
             if isinstance(error, aiohttp.ClientError):

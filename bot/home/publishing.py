@@ -257,7 +257,7 @@ class Home:
 
     async def _find_closest(self, _: str) -> Sequence[OrganizationUse]:
         names = await self.directory.known()
-        used = (standing for standing in await self.ratelimits.standings() if standing.is_used)
+        used = (standing for standing in await self.ratelimits.standings() if standing.closeness)
         worst = islice(used, CLOSEST_SHOWN)
         return [OrganizationUse(names.name_of(standing.key), standing) for standing in worst]
 

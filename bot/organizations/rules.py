@@ -306,16 +306,22 @@ def _each_once(found: Sequence[Place]) -> list[Place]:
 
 
 def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
-    shown = {place.key.path: place.organization.name for place in found[:CANDIDATES]}
+    shown = {place.key: place.organization.name for place in found[:CANDIDATES]}
     many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
     narrower = (
         " Only the first ten are shown: type more of the name." if len(found) > len(shown) else ""
     )
     return Ambiguous(
         f"{beginning} {many}.{narrower}",
-        [f"{_shortened(name)} ({path})" for path, name in shown.items()],
-        {path: f"{_shortened(name, CHOICE_CHARACTERS)} ({path})" for path, name in shown.items()},
-        how_to_choose=f"Use the data center and ID, as in {next(iter(shown))}.",
+        [
+            f"{_shortened(name)} ({key.organization_id}, {key.data_center})"
+            for key, name in shown.items()
+        ],
+        {
+            key.path: f"{_shortened(name, CHOICE_CHARACTERS)} ({key.path})"
+            for key, name in shown.items()
+        },
+        how_to_choose=f"Use the data center and ID, as in {next(iter(shown)).path}.",
     )
 
 

@@ -48,23 +48,6 @@ WRITE_AGAIN_SECONDS = 1.0
 
 # After these outcomes, the service may still be processing the call.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
-_USED_UP = {
-    LimitKind.MINUTE: "Gatehouse has used all {allowed:,} calls per minute for {whose}.",
-    LimitKind.DAY: "Gatehouse has used all {allowed:,} calls per day for {whose}.",
-    LimitKind.CONCURRENT: (
-        "{allowed:,} calls for {whose} are already running, and no more are allowed at once."
-    ),
-}
-_SHARE_USED_UP = {
-    LimitKind.MINUTE: "This client has used its share of {whose}: {allowed:,} calls per minute.",
-    LimitKind.DAY: "This client has used its share of {whose}: {allowed:,} calls per day.",
-    LimitKind.CONCURRENT: (
-        "This client already has {allowed:,} calls running for {whose}, its whole share."
-    ),
-}
-_STALLED = (
-    "The inventory service isn't answering calls for {whose}, so Gatehouse makes one at a time."
-)
 
 
 def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
@@ -85,9 +68,19 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
             f" Gatehouse {later if seconds > 0 else 'is trying again now'}."
         )
         return OrganizationBlocked(sentence, code=int(reason.code), until=time, seconds=seconds)
-    used = (_SHARE_USED_UP if reason.is_share else _USED_UP)[reason.kind]
-    used = (_STALLED if reason.is_stalled else used).format(allowed=reason.allowed, whose=whose)
-    latest = " at the latest" if reason.kind is LimitKind.CONCURRENT else ""
+    is_concurrent = reason.kind is LimitKind.CONCURRENT
+    made = f"{reason.allowed:,} calls {reason.kind.unit}"
+    if reason.is_stalled:
+        used = f"The inventory service isn't answering calls for {whose}, so Gatehouse makes one"
+        used += " at a time."
+    elif reason.is_share:
+        used = f"This client has used its share of {whose}: {made}."
+    elif is_concurrent:
+        used = f"{reason.allowed:,} calls for {whose} are already running, and no more are allowed"
+        used += " at once."
+    else:
+        used = f"Gatehouse has used all {made} for {whose}."
+    latest = " at the latest" if is_concurrent else ""
     sentence = f"{used} Nothing was sent. The next slot is free in {when}{latest}."
     return QuotaExhausted(sentence, limit_kind=reason.kind.value, free_at=time, seconds=seconds)
 

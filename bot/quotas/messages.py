@@ -44,11 +44,6 @@ SOURCES = {
     DaySource.MESSAGE: "from the service's last error message",
 }
 LIFTED = "Limits that were lowered after errors are back to the plan's."
-UNITS = {
-    LimitKind.MINUTE: "per minute",
-    LimitKind.DAY: "per day",
-    LimitKind.CONCURRENT: "at once",
-}
 CLIENTS_SHOWN = 8
 
 
@@ -268,7 +263,7 @@ def incident_card(incident: Incident, name: str) -> Message:
     """Return the incident's message, blocked or cleared."""
     told, kind = incident.detail, BlockCode(incident.code).kind
     used, limit = told.own[kind.value]
-    unit = f"requests {UNITS[kind]}"
+    unit = f"requests {kind.unit}"
     reason = text.escape(told.words, 300)
     lines = [
         _headline(incident, name, f"limit of {limit:,} {unit} exceeded"),
@@ -351,7 +346,7 @@ def _small_print(incident: Incident) -> str:
     times = "once" if incident.refusals == 1 else f"{incident.refusals:,} times"
     sent = "none" if told.sent_code is None else told.sent_code
     as_sent = "" if told.sent_code == incident.code else f" (sent as {sent})"
-    own = ((*told.own[kind.value], unit) for kind, unit in UNITS.items())
+    own = ((*told.own[kind.value], kind.unit) for kind in LimitKind)
     parts = [
         text.code(key.organization_id) if key.organization_id else "no organization named",
         f"{text.escape(key.data_center)}, code {incident.code}{as_sent}",

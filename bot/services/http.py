@@ -123,33 +123,26 @@ class CheckedRequest(aiohttp.ClientRequest):
             raise UnsendableError from error
 
 
-def checked(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
-    """Return a middleware that calls `may_send` right before a request is sent."""
+def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
+    """Return a middleware that checks `may_send` right before sending, and never sends again.
 
-    async def check(
+    aiohttp resends a GET after two exceptions (client.py, `retry_persistent_connection`) without
+    the quota guard's knowledge, so the service might count two calls for one grant.
+    """
+
+    async def send(
         request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         if isinstance(request, CheckedRequest):
             request.may_send = may_send
-        return await handler(request)
+        try:
+            return await handler(request)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+            raise aiohttp.ClientConnectionError(str(error)) from error
 
-    return check
-
-
-async def send_once(
-    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
-    """Keep aiohttp from silently resending a GET when a connection breaks.
-
-    aiohttp resends after these two exceptions (client.py, `retry_persistent_connection`) without
-    the quota guard's knowledge, so the service might count two calls for one grant.
-    """
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise aiohttp.ClientConnectionError(str(error)) from error
+    return send
 
 
 class ServiceHttp:
@@ -249,7 +242,7 @@ class ServiceHttp:
                     data=None if call.form is None else aiohttp.FormData(call.form),
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                    middlewares=(send_once, checked(may_send)),
+                    middlewares=(once(may_send),),
                 )
         raise AssertionError  # pragma: no cover
 

@@ -3,7 +3,6 @@
 import pytest
 
 from bot.quotas.rules.limits import (
-    DayLedger,
     DaySource,
     DayUse,
     day_began_at,
@@ -23,7 +22,7 @@ def told(limit=2500, remaining=2400, reset=10_000, number=100, unsure=0):
 
 
 def test_unreported_day_is_what_was_reserved_since_it_began():
-    assert day_use(DayLedger(40), 1000, NOW) == DayUse(40, 1000, DaySource.PLAN)
+    assert day_use(1000, NOW, 40) == DayUse(40, 1000, DaySource.PLAN)
 
 
 def test_day_begins_25_hours_ago_or_with_a_reset_since_then():
@@ -43,20 +42,17 @@ def test_call_leaves_the_day_after_25_hours():
 
 
 def test_what_the_service_tells_is_used_and_calls_since_are_added():
-    ledger = DayLedger(110, told(number=100, unsure=2), sent_since_report=10)
-    assert day_use(ledger, 1000, NOW + 5) == DayUse(
+    assert day_use(1000, NOW + 5, 110, told(number=100, unsure=2), 10) == DayUse(
         100 + 2 + 10, 2500, DaySource.REPORTED, NOW + 10_001
     )
 
 
 def test_after_a_reset_only_later_calls_count():
-    ledger = DayLedger(3, told(), sent_since_report=10)
-    assert day_use(ledger, 1000, NOW + 10_001) == DayUse(3, 2500, DaySource.REPORTED)
+    assert day_use(1000, NOW + 10_001, 3, told(), 10) == DayUse(3, 2500, DaySource.REPORTED)
 
 
 def test_a_day_after_the_told_reset_the_plan_is_in_force_again():
-    ledger = DayLedger(3, told(), sent_since_report=10)
-    assert day_use(ledger, 1000, NOW + 10_001 + 24 * HOUR) == DayUse(3, 1000, DaySource.PLAN)
+    assert day_use(1000, NOW + 10_001 + 24 * HOUR, 3, told(), 10) == DayUse(3, 1000, DaySource.PLAN)
 
 
 @pytest.mark.parametrize(
@@ -87,11 +83,10 @@ def test_whatever_can_be_is_used(limit, remaining, reset):
 
 
 def test_a_45_lowers_the_limit_and_never_raises_it():
-    assert day_use(DayLedger(7, lowered=500), 1000, NOW) == DayUse(7, 500, DaySource.MESSAGE)
+    assert day_use(1000, NOW, 7, lowered=500) == DayUse(7, 500, DaySource.MESSAGE)
     for same_or_more in (1000, 5000):
-        ledger = DayLedger(7, lowered=same_or_more)
-        assert day_use(ledger, 1000, NOW) == DayUse(7, 1000, DaySource.PLAN)
-    lowered = day_use(DayLedger(100, reported=told(), lowered=1000), 1000, NOW)
+        assert day_use(1000, NOW, 7, lowered=same_or_more) == DayUse(7, 1000, DaySource.PLAN)
+    lowered = day_use(1000, NOW, 100, told(), lowered=1000)
     assert (lowered.limit, lowered.resets_at) == (1000, NOW + 10_001)
 
 

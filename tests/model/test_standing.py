@@ -32,7 +32,7 @@ def test_the_worst_thing_is_said():
 def test_organization_that_was_never_called_uses_nothing():
     idle = Standing.idle(OrganizationKey("eu", "1"), Plan.FREE)
     assert idle == standing()
-    assert not idle.is_used
+    assert not idle.closeness
 
 
 def test_the_worst_is_first_and_equal_ones_are_in_order():

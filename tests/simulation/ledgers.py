@@ -7,7 +7,6 @@ from bot.quotas.rules.blocks import Blocks
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
     CallClass,
-    DayLedger,
     LimitKind,
     Limits,
     day_use,
@@ -58,7 +57,7 @@ class ModelLedger:
             now,
             limits=self._limits,
             in_use=InUse(len(held.slots), len(held.permits), self._is_stalled(now)),
-            day=day_use(self._day(now), self._limits.day, now),
+            day=day_use(self._limits.day, now, self._sent(now)),
             blocks=Blocks(),
         )
         if isinstance(decision, Full):
@@ -90,12 +89,12 @@ class ModelLedger:
         )
         return self._reserved_at[max(given_up) - 1] > max(answered, default=-1.0)
 
-    def _day(self, now: float) -> DayLedger:
+    def _sent(self, now: float) -> int:
         begins_at = now - DAY_SECONDS - self._hold
         made = len(self._reserved_at)
         while self._made_before < made and self._reserved_at[self._made_before] <= begins_at:
             self._made_before += 1
-        return DayLedger(made - self._made_before)
+        return made - self._made_before
 
     def _with_time(self, full: Full, held: Holdings) -> Full:
         if full.kind is not LimitKind.DAY:

@@ -51,6 +51,11 @@ class LimitKind(StrEnum):
         """Return a label: `minute`, `day`, `at once`."""
         return "at once" if self is LimitKind.CONCURRENT else self.value
 
+    @property
+    def unit(self) -> str:
+        """Return the unit of the limit's calls: `per minute`, `per day`, `at once`."""
+        return self.in_words if self is LimitKind.CONCURRENT else f"per {self.value}"
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -185,21 +190,6 @@ class DayUse:
     resets_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DayLedger:
-    """The recorded calls that are relevant to an organization's day.
-
-    `sent` counts the calls since the day began, minus the longest time that a call can be
-    unanswered. `sent_since_report` counts the calls after the one that returned `reported`.
-    `lowered` is the limit named in a 45's message.
-    """
-
-    sent: int
-    reported: ReportedDay | None = None
-    sent_since_report: int = 0
-    lowered: int | None = None
-
-
 def reported_day(
     limits: ReportedLimits, headers_at: float, number: int, unsure: int
 ) -> ReportedDay | None:
@@ -230,20 +220,31 @@ def leaves_day_at(reserved_at: float, hold_seconds: float) -> float:
     return reserved_at + hold_seconds + DAY_SECONDS
 
 
-def day_use(ledger: DayLedger, plan_limit: int, now: float) -> DayUse:
-    """Return the current day: the service's recent report, otherwise the last 25 hours."""
-    reported = ledger.reported
+def day_use(
+    plan_limit: int,
+    now: float,
+    sent: int,
+    reported: ReportedDay | None = None,
+    sent_since_report: int = 0,
+    lowered: int | None = None,
+) -> DayUse:
+    """Return the current day: the service's recent report, otherwise the last 25 hours.
+
+    `sent` counts the calls since the day began, minus the longest time that a call can be
+    unanswered. `sent_since_report` counts the calls after the one that returned `reported`.
+    `lowered` is the limit named in a 45's message.
+    """
     if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
-        day = DayUse(ledger.sent, plan_limit, DaySource.PLAN)
+        day = DayUse(sent, plan_limit, DaySource.PLAN)
     elif now >= reported.resets_at:
         # A new day has begun, and the service hasn't reported on it yet.
-        day = DayUse(ledger.sent, reported.limit, DaySource.REPORTED)
+        day = DayUse(sent, reported.limit, DaySource.REPORTED)
     else:
-        used = reported.used + reported.unsure + ledger.sent_since_report
+        used = reported.used + reported.unsure + sent_since_report
         day = DayUse(used, reported.limit, DaySource.REPORTED, reported.resets_at)
-    if ledger.lowered is None or ledger.lowered >= day.limit:
+    if lowered is None or lowered >= day.limit:
         return day
-    return replace(day, limit=ledger.lowered, source=DaySource.MESSAGE)
+    return replace(day, limit=lowered, source=DaySource.MESSAGE)
 
 
 # Numbers may have thousands separators; with a time unit or after "when", they are durations.

@@ -36,8 +36,6 @@ class State(StrEnum):
     FINE = "within limits"
 
 
-_STATES = tuple(State)
-_SEVERITY = {state: number for number, state in enumerate(_STATES)}
 _FULL = {
     LimitKind.DAY: State.DAY_FULL,
     LimitKind.MINUTE: State.MINUTE_FULL,
@@ -127,30 +125,21 @@ class Standing:
     @property
     def state(self) -> State:
         """Return the worst state that applies to the organization."""
-        return self._state(self._shares())
-
-    @property
-    def is_used(self) -> bool:
-        """Return True if any limit is in use."""
-        return max(self._shares()) > 0
-
-    @property
-    def rank(self) -> tuple[int, float, str, str]:
-        """Return the sort key, worst first: state, closeness to a limit, then key."""
-        shares, key = self._shares(), self.key
-        return _SEVERITY[self._state(shares)], -max(shares), key.data_center, key.organization_id
-
-    def _shares(self) -> tuple[float, ...]:
-        return tuple(self.meter(kind).share for kind in _FULL)
-
-    def _state(self, shares: tuple[float, ...]) -> State:
         if self.blocks:
             return State.BLOCKED
-        highest = max(shares)
-        if highest < 1:
-            return State.NEARLY_FULL if highest >= _NEARLY_FULL else State.FINE
-        full = (state for state, share in zip(_FULL.values(), shares, strict=True) if share >= 1)
-        return next(full)
+        full = (state for kind, state in _FULL.items() if self.meter(kind).share >= 1)
+        otherwise = State.NEARLY_FULL if self.closeness >= _NEARLY_FULL else State.FINE
+        return next(full, otherwise)
+
+    @property
+    def closeness(self) -> float:
+        """Return the used share of the limit that is closest to being used up."""
+        return max(self.meter(kind).share for kind in LimitKind)
+
+    @property
+    def rank(self) -> tuple[int, float, OrganizationKey]:
+        """Return the sort key, worst first: state, closeness to a limit, then key."""
+        return tuple(State).index(self.state), -self.closeness, self.key
 
 
 HOUR_SECONDS = 3600

@@ -1,7 +1,6 @@
 """An organization in the call ledger: its counts, day, plan, blocks, and use by caller."""
 
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -25,7 +24,6 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Block, BlockCode, Blocks
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
-    DayLedger,
     Lowered,
     Plan,
     ReportedDay,
@@ -175,15 +173,14 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
     # Old calls are deleted, but their numbers are still needed for counting.
     made = row.summed if row.newest is None else row.newest
     made_before = row.summed if row.newest_before is None else row.newest_before
-    ledger = DayLedger(made - made_before - row.unsent, reported, lowered=row.lowered_day)
+    sent, since_report = made - made_before - row.unsent, 0
     if reported is not None:
-        sent_since = made - reported.number - row.unsent_since_report
-        ledger = replace(ledger, sent_since_report=sent_since)
+        since_report = made - reported.number - row.unsent_since_report
     return Standing(
         key=key,
         plan=plan,
         in_use=InUse(row.minute, row.concurrent, bool(row.is_stalled)),
-        day=day_use(ledger, limits.day, row.now),
+        day=day_use(limits.day, row.now, sent, reported, since_report, row.lowered_day),
         blocks=blocks_of(row),
         lowered_concurrent=lowered_concurrent,
         lowered_minute=lowered_minute,
@@ -201,8 +198,7 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
 def day_limit_of(row: Row[Any], usual: Plan, now: float) -> int:
     """Return the current daily limit from a row of `quota_organizations`, ignoring its counts."""
     plan = Plan(row.plan) if row.plan else usual
-    ledger = DayLedger(0, _reported(row), lowered=row.lowered_day)
-    return day_use(ledger, limits_of(plan).day, now).limit
+    return day_use(limits_of(plan).day, now, 0, _reported(row), lowered=row.lowered_day).limit
 
 
 def blocks_of(row: Row[Any]) -> Blocks:
