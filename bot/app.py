@@ -35,7 +35,7 @@ from bot.quotas.store import accounts, incidents
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.quotas.watcher import WATCH_KIND, Watcher
 from bot.services.calls import Observed, ServiceLog
-from bot.services.http import Lane, ServiceHttp, open_session
+from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings
 from bot.slack import received_events
 from bot.slack.client import SlackClient, slack_web_client
@@ -118,7 +118,7 @@ class Gatehouse:
         self.jobs = JobLoop(database, clock, self.new_id(), runners, CROWDS, self.watchdog)
         self._quotas()
         flow, missing = flow_client(settings, self.http), settings.missing_for("flow")
-        self.flows = Flows(settings.flow_aliases, flow, missing, Lane(clock))
+        self.flows = Flows(settings.flow_aliases, flow, missing)
         self.clicks = StoredInteractions(self)
         self._show()
         self._run(runners)
@@ -158,7 +158,7 @@ class Gatehouse:
     def _show(self) -> None:
         settings, database, clock = self.settings, self.database, self.clock
         email, missing = email_client(settings, self.http), settings.missing_for("email")
-        self.emailkey = EmailKey(email, missing, Lane(clock))
+        self.emailkey = EmailKey(email, missing)
         self.home = Home(
             database,
             clock,

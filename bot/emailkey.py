@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from http import HTTPStatus
 from typing import Literal
 
@@ -17,7 +16,7 @@ from bot.services.calls import ServiceCall
 from bot.services.credentials import basic, bearer
 from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceError
 from bot.services.failures import json_of
-from bot.services.http import Lane, ServiceHttp
+from bot.services.http import ServiceHttp
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message, SlackBlock, page_count
 from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
@@ -184,7 +183,6 @@ class EmailKey:
 
     client: EmailClient | None
     missing: tuple[str, ...]
-    lane: Lane
 
     async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
         """Test the key on each resource; failures are returned, not raised."""
@@ -192,7 +190,7 @@ class EmailKey:
         checks = []
         for resource in resources:
             try:
-                await self._get(resource, is_typed=True)
+                await self._configured().get(resource)
                 checks.append(KeyCheck(mode, resource, KeyVerdict.GOOD))
             except ServiceError as failure:
                 verdict = {
@@ -202,13 +200,9 @@ class EmailKey:
                 checks.append(KeyCheck(mode, resource, verdict, failure.sentence))
         return checks
 
-    async def templates(self, *, is_typed: bool = True) -> EmailTemplates:
-        """Return the templates; after a failure, a button doesn't retry immediately."""
-        return templates_in(await self._get("templates", is_typed=is_typed))
-
-    async def _get(self, resource: str, *, is_typed: bool) -> object:
-        get = partial(self._configured().get, resource)
-        return await self.lane.call(resource, get, is_typed=is_typed)
+    async def templates(self) -> EmailTemplates:
+        """Return the templates."""
+        return templates_in(await self._configured().get("templates"))
 
     def _configured(self) -> EmailClient:
         if self.client is None:

@@ -25,5 +25,5 @@ async def answer_emailkey(context: Context, typed: EmailKeyRequest) -> Message:
 @listens("action", ids.EMAILKEY_PAGE, Permission.READ, place=Place.CLICKED, is_prefix=True)
 async def turn(context: Context) -> Message:
     """Answer `Previous` and `Next`."""
-    templates = await context.bot.emailkey.templates(is_typed=False)
+    templates = await context.bot.emailkey.templates()
     return emailkey.templates(templates, block_kit.page_of(context.value))

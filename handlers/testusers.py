@@ -55,7 +55,7 @@ async def answer_testusers(context: Context, typed: TestusersRequest) -> Message
     """Answer `/testusers …`."""
     if isinstance(typed, ChangeRequest):
         return await _request(context, typed)
-    wanted = pages.FlowPage(typed.flow, text=typed.text, is_typed=context.is_typed)
+    wanted = pages.FlowPage(typed.flow, text=typed.text)
     if show := PAGES.get(typed.form):
         return await show(context.bot, context.person, wanted)
     if typed.form == FORM:

@@ -22,8 +22,13 @@ from bot.organizations.rules import (
     Place,
 )
 from bot.services.calls import CallCause
-from bot.services.errors import RateLimited, ServiceError, ServiceRefused
-from bot.services.http import pause_after
+from bot.services.errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    RateLimited,
+    ServiceError,
+    ServiceRefused,
+)
 from bot.store.engine import Database, Transaction, upsert
 from bot.store.tables import listings
 from bot.tasks import SingleFlight
@@ -39,6 +44,9 @@ PATIENCE_SECONDS = 12.0
 REFRESH, LIST = "refresh", "list"
 # The `Refresh` button reuses a listing from the last few seconds instead of making another call.
 REFRESHED_SECONDS = 5.0
+# Buttons don't repeat a call for as long after a failure. Using a refused credential repeatedly may
+# lock the account.
+FAILED_SECONDS, REFUSED_SECONDS = 5.0, 15.0
 
 
 @dataclass(frozen=True)
@@ -152,9 +160,11 @@ class OrganizationDirectory:
         if last and 0 <= (now - last.fetched_at).total_seconds() < reused_for:
             return self._known_report(center)
         failure = self._failures.get(center)
-        paused_until = failure.at + pause_after(failure.error) if failure else 0.0
-        if failure and not is_typed and self.clock.monotonic() < paused_until:
-            return DataCenterReport(center, last, failure.error.sentence)
+        if failure and not is_typed:
+            is_refused = isinstance(failure.error, CredentialsRefused | PermissionMissing)
+            pause = REFUSED_SECONDS if is_refused else FAILED_SECONDS
+            if self.clock.monotonic() < failure.at + pause:
+                return DataCenterReport(center, last, failure.error.sentence)
         call = self._calls.start(center, lambda _: self._call(center, cause))
         await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
         if not call.done():

@@ -1,22 +1,19 @@
 """The HTTP client for all services: a shared session, limits on time and size, no redirects."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import TypeVar
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import aiohttp
 import structlog
-from cachetools import TLRUCache
 
 from bot.errors import GatehouseError
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.services.calls import Answer, Observed, Observer, ReportedLimits, ServiceCall
 from bot.services.errors import (
-    CredentialsRefused,
-    PermissionMissing,
     RateLimited,
     ServiceError,
     ServiceFailed,
@@ -38,12 +35,6 @@ MOST_BYTES = 10 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024
 RETRY_PAUSES_SECONDS = (0.3, 1.0)
-# The maximum number of concurrent calls for people, and the pause of buttons after a failure.
-AT_ONCE = 20
-FAILED_SECONDS = 5.0
-# Using a refused credential repeatedly may lock the account.
-REFUSED_SECONDS = 15.0
-EVERYTHING = ""
 
 log = structlog.get_logger(__name__)
 
@@ -274,39 +265,3 @@ class ServiceHttp:
             yield
         except (aiohttp.ClientError, OSError, NeverSentError) as accident:
             raise failure_of_accident(call, accident, self._total_seconds) from None
-
-
-class Lane:
-    """Limits calls made for people: a few at a time, none from a button after a failure."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._failures: TLRUCache[str, ServiceError] = TLRUCache(
-            1_000, lambda _, error, now: now + pause_after(error), timer=clock.monotonic
-        )
-        self._room = asyncio.Semaphore(AT_ONCE)
-
-    async def call(self, key: str, work: Callable[[], Awaitable[Read]], *, is_typed: bool) -> Read:
-        """Wait for a free slot, then do the work.
-
-        After a failure, calls from buttons for the same `key` are refused; after refused
-        credentials, for all keys. A typed command always tries.
-        """
-        async with self._room:
-            failure = self._failures.get(EVERYTHING) or self._failures.get(key)
-            if failure is not None and not is_typed:
-                raise failure.with_traceback(None)
-            try:
-                result = await work()
-            except ServiceError as error:
-                subject = EVERYTHING if isinstance(error, CredentialsRefused) else key
-                self._failures[subject] = error
-                raise
-        self._failures.pop(key, None)
-        self._failures.pop(EVERYTHING, None)
-        return result
-
-
-def pause_after(error: ServiceError) -> float:
-    """Return the number of seconds during which buttons don't repeat a failed call."""
-    is_refused = isinstance(error, CredentialsRefused | PermissionMissing)
-    return REFUSED_SECONDS if is_refused else FAILED_SECONDS

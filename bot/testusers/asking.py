@@ -134,7 +134,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
         raise Conflict("An undo of this has already been requested.")
     if undone.is_over and not done.change.removals:
         raise Conflict("This access has ended or was changed since, so there's nothing to undo.")
-    unchanged, grant_ends = await _read(bot, flow, is_typed=False)
+    unchanged, grant_ends = await _read(bot, flow)
     listed = {*unchanged.seen}
     wanted, ends = inverse_of(done, listed, now)
     effect = effect_of(wanted, listed, grant_ends, timed=ends.keys())
@@ -196,9 +196,7 @@ async def _identities(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
     return identities
 
 
-async def _read(
-    bot: Parts, flow: Flow, *, is_typed: bool = True
-) -> tuple[RequestedChange, Mapping[str, datetime]]:
+async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, datetime]]:
     """Return an empty change of the current list, and the ends of the flow's grants.
 
     The bot's own changes are read before the list, so that they never look like external changes.
@@ -206,7 +204,7 @@ async def _read(
     async with bot.database.read_only() as tx:
         change_id = await store.latest_change_id(tx, flow.key)
         ends = store.timed(await store.grants_of_flow(tx, flow.key))
-    listed = await bot.flows.read(flow, is_typed=is_typed)
+    listed = await bot.flows.read(flow)
     return RequestedChange(NO_CHANGE, tuple(listed), change_id), ends
 
 

@@ -16,7 +16,7 @@ from bot.services.calls import Answer, ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import ServiceRefused
 from bot.services.failures import json_of, model_of, wrong_form
-from bot.services.http import Lane, OpenPermit, Permit, ServiceHttp, unlimited
+from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
 from bot.spelling import closest
 from bot.testusers.rules.changes import Flow, find_flow
 
@@ -138,24 +138,19 @@ FLOWS_MEANT = 3
 
 
 class Flows:
-    """The flows, found by alias or SID; `client` is None if the service isn't configured.
-
-    `lane` limits how many lists are read for people at a time.
-    """
+    """The flows, found by alias or SID; `client` is None if the service isn't configured."""
 
     def __init__(
         self,
         aliases: Mapping[str, str],
         client: FlowClient | None,
         missing: Sequence[str],
-        lane: Lane,
     ) -> None:
         self.aliases = sorted(aliases)
         self.names = {sid.upper(): alias for alias, sid in aliases.items()}
         self.sids = aliases
         self._client = client
         self._missing = missing
-        self._lane = lane
 
     def named(self, typed: str) -> Flow:
         """Return the flow with that alias or SID."""
@@ -182,13 +177,11 @@ class Flows:
             raise NotConfigured("the flow service", self._missing)
         return self._client
 
-    async def read(self, flow: Flow, *, is_typed: bool = True) -> Sequence[str]:
+    async def read(self, flow: Flow) -> Sequence[str]:
         """Return a flow's list for a person; jobs read lists themselves."""
         service = self.service()
         try:
-            return await self._lane.call(
-                flow.sid, lambda: service.read(flow.sid), is_typed=is_typed
-            )
+            return await service.read(flow.sid)
         except ServiceRefused as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise

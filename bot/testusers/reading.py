@@ -41,7 +41,7 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     found = [
         identity
-        for identity in await bot.flows.read(flow, is_typed=wanted.is_typed)
+        for identity in await bot.flows.read(flow)
         if folded(wanted.text) in folded(identity if reads.sees_identities else mask(identity))
     ]
     async with bot.database.read_only() as tx:

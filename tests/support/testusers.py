@@ -8,10 +8,8 @@ from secrets import token_hex
 from types import SimpleNamespace
 from typing import Any
 
-from bot.ops.clock import SystemClock
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
-from bot.services.http import Lane
 from bot.slack.people import People
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
@@ -178,7 +176,7 @@ class World:
         people = People(self.slack, policy or default_policy(), clock, database)
         people.meet(TEAM, "U0BOT")
         self.settings = settings or default_settings()
-        self.flows = Flows(self.settings.flow_aliases, self.service, (), Lane(SystemClock()))
+        self.flows = Flows(self.settings.flow_aliases, self.service, ())
         self.metrics: Any = SimpleNamespace(count_command=lambda *_: None)
         self.replies: Any = None
         self.people = people

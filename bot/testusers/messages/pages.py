@@ -38,7 +38,6 @@ class FlowPage(ButtonValue):
     flow: Annotated[str, Field(alias="f")] = ""
     page: Annotated[int, Field(alias="p", ge=0, lt=1_000_000)] = 0
     text: Annotated[str, Field(alias="t")] = ""
-    is_typed: Annotated[bool, Field(exclude=True)] = False
 
 
 @dataclass(frozen=True)

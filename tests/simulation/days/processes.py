@@ -20,7 +20,6 @@ from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probe
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.quotas.watcher import WATCH_KIND, Watcher
-from bot.services.http import Lane
 from bot.slack.people import People
 from bot.slack.sender import SEND_KIND, Sender
 from bot.store import home_views, outbox
@@ -277,7 +276,7 @@ class Process:
             database=database,
             audit=audit,
             people=self.people,
-            flows=testuser_flows.Flows(settings.flow_aliases, outside.flows, (), Lane(clock)),
+            flows=testuser_flows.Flows(settings.flow_aliases, outside.flows, ()),
             slack=outside.slack,
             replies=outside.slack,
             metrics=SimpleNamespace(count_command=lambda *_: None),
