@@ -21,13 +21,13 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
         return await helped(context, partial(help_ui.of_command, RATELIMITS))
     workflow, person = context.bot.ratelimits, context.person
     if typed.form == "all":
-        return ui.overview(await workflow.overview(person))
+        return await workflow.overview(person)
     try:
         if typed.form == "check":
-            return ui.checked(await workflow.check(person, typed.organization))
+            return await workflow.check(person, typed.organization)
         if typed.plan is not None:
-            return ui.plan_set(await workflow.set_plan(person, typed.organization, typed.plan))
-        return ui.detail(await workflow.one(person, typed.organization))
+            return await workflow.set_plan(person, typed.organization, typed.plan)
+        return await workflow.one(person, typed.organization)
     except Ambiguous as several:
         if typed.form == "plan":
             raise
@@ -43,7 +43,7 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
 async def turn(context: Context) -> Message:
     """Answer the list's `Previous`, `Next` and `Refresh`."""
     page = block_kit.page_of(context.value)
-    return ui.overview(await context.bot.ratelimits.overview(context.person, page))
+    return await context.bot.ratelimits.overview(context.person, page)
 
 
 @listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
@@ -51,21 +51,21 @@ async def turn(context: Context) -> Message:
 async def show(context: Context) -> Message:
     """Handle the menu `Show one …`, and an organization's `Refresh`."""
     key = OrganizationKey.of_path(context.value)
-    return ui.detail(await context.bot.ratelimits.detail(key))
+    return await context.bot.ratelimits.detail(key)
 
 
 @listens("action", ids.RATELIMITS_CHECK, Permission.REFRESH)
 async def check(context: Context) -> Message:
     """Answer `Check now`."""
     key = OrganizationKey.of_path(context.value)
-    return ui.checked(await context.bot.ratelimits.check_at(context.person, key))
+    return await context.bot.ratelimits.check_at(context.person, key)
 
 
 @listens("action", ids.INCIDENT_CHECK, Permission.REFRESH)
 async def check_blocked(context: Context) -> Message:
     """Answer `Check now` with one call, or from stored data while the organization is blocked."""
     key = await context.bot.alerts.key_of(_incident_id(context))
-    return ui.checked(await context.bot.ratelimits.check_at(context.person, key))
+    return await context.bot.ratelimits.check_at(context.person, key)
 
 
 @listens("action", ids.INCIDENT_MUTE, Permission.REFRESH)

@@ -307,21 +307,20 @@ def _each_once(found: Sequence[Place]) -> list[Place]:
 
 def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
     shown = {place.key: place.organization.name for place in found[:CANDIDATES]}
+    is_id_enough = len({place.key.organization_id for place in found}) == len(found)
     many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
     narrower = (
         " Only the first ten are shown: type more of the name." if len(found) > len(shown) else ""
     )
+    candidates, choices = [], {}
+    for key, name in shown.items():
+        # Show the complete ID, because people type it next.
+        where = f"{key.organization_id}, {key.data_center}" if is_id_enough else key.path
+        candidates.append(f"{_shortened(name)} ({where})")
+        choices[key.path] = f"{_shortened(name, CHOICE_CHARACTERS)} ({key.path})"
+    advice = "ID" if is_id_enough else f"data center and ID, as in {next(iter(choices))}"
     return Ambiguous(
-        f"{beginning} {many}.{narrower}",
-        [
-            f"{_shortened(name)} ({key.organization_id}, {key.data_center})"
-            for key, name in shown.items()
-        ],
-        {
-            key.path: f"{_shortened(name, CHOICE_CHARACTERS)} ({key.path})"
-            for key, name in shown.items()
-        },
-        how_to_choose=f"Use the data center and ID, as in {next(iter(shown)).path}.",
+        f"{beginning} {many}.{narrower}", candidates, choices, how_to_choose=f"Use the {advice}."
     )
 
 

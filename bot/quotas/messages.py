@@ -1,19 +1,18 @@
 """Messages about limits: `/ratelimits`, checks, plans, and alerts about blocks."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from bot.organizations.messages import problems
+from bot.organizations.rules import DataCenterReport
 from bot.quotas.rules.blocks import BlockCode, Incident, IncidentDetail
-from bot.quotas.rules.limits import DaySource, LimitKind, limits_of
+from bot.quotas.rules.limits import DaySource, LimitKind, Plan, limits_of
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
-    Checked,
     Detail,
     Meter,
     OrganizationUse,
-    Overview,
-    PlanSet,
     Standing,
     State,
     by_person,
@@ -45,27 +44,30 @@ SOURCES = {
 }
 LIFTED = "Limits that were lowered after errors are back to the plan's."
 CLIENTS_SHOWN = 8
+ORGANIZATIONS_SHOWN = 15
 
 
 def _moment(at: float) -> str:
     return text.time(datetime.fromtimestamp(at, UTC))
 
 
-def overview(found: Overview) -> Message:
-    """Show a page of organizations, worst first."""
-    counted = [
-        f"{MARKS[state]} {found.states[state]:,} {state}"
-        for state in State
-        if found.states.get(state)
-    ]
-    total = text.count(found.organizations, "organization")
+def overview(
+    uses: Sequence[OrganizationUse], failed: Sequence[DataCenterReport], at: float, page: int = 0
+) -> Message:
+    """Show a page of the organizations, which are sorted, and the failed data centers."""
+    states = Counter(use.standing.state for use in uses)
+    counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in State if states[state]]
+    total = text.count(sum(bool(use.standing.key.organization_id) for use in uses), "organization")
     summary = "\n".join(
         filter(None, (f"*API usage of {total}*, closest to the limit first", " · ".join(counted)))
     )
-    failures = problems(found.failures)
+    failures = problems(failed)
+    pages = block_kit.page_count(len(uses), ORGANIZATIONS_SHOWN)
+    page = min(page, pages - 1)
+    shown = uses[page * ORGANIZATIONS_SHOWN :][:ORGANIZATIONS_SHOWN]
     rows: list[Sequence[str]] = []
     lines: list[str] = []
-    for use in found.uses:
+    for use in shown:
         standing = use.standing
         state, center = _state(standing), standing.key.data_center
         meters = {kind: str(standing.meter(kind)) for kind in LimitKind}
@@ -73,7 +75,7 @@ def overview(found: Overview) -> Message:
         rows.append((text.shorten(use.name, 60), sign, *meters.values(), center))
         used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
         lines.append(f"{text.escape(use.name, 60)} ({center}): {used}, {state}")
-    turning = f"Page {found.page + 1} of {found.pages} · " if found.pages > 1 else ""
+    turning = f"Page {page + 1} of {pages} · " if pages > 1 else ""
     details = f"{text.code('/ratelimits <org>')} for an organization's last 24 hours"
     return Message(
         "\n".join([summary, *failures, *lines]),
@@ -81,8 +83,8 @@ def overview(found: Overview) -> Message:
             block_kit.section(summary),
             *map(block_kit.section, failures),
             *([block_kit.table([HEADINGS, *rows], right=NUMBERS)] if rows else []),
-            block_kit.context(f"{turning}As of {_moment(found.at)} · {details}"),
-            _controls(found.uses, found.page, found.pages),
+            block_kit.context(f"{turning}As of {_moment(at)} · {details}"),
+            _controls(shown, page, pages),
         ),
     )
 
@@ -226,14 +228,16 @@ def _charts(hours: Sequence[tuple[float, int]]) -> list[SlackBlock]:
     return charts
 
 
-def checked(result: Checked) -> Message:
-    """Show the result of a check: a successful call, a refused call, or no call."""
-    name, standing = f"*{text.escape(result.name, 300)}*", result.standing
-    until = "" if result.until is None else f" Gatehouse will try again {_moment(result.until)}."
-    if result.seconds is not None:
-        verdict = f":white_check_mark: Test call to {name} succeeded ({result.seconds:.2f} s)."
-    elif result.refusal is not None:
-        words = f": “{text.escape(result.refusal, 300)}”" if result.refusal else "."
+def checked(
+    name: str, standing: Standing, *, seconds: float | None = None, refusal: str | None = None
+) -> Message:
+    """Show the result of a check: the seconds of a call, its refusal, or that none was made."""
+    name, block = f"*{text.escape(name, 300)}*", standing.blocks.longest
+    until = "" if block is None else f" Gatehouse will try again {_moment(block.until)}."
+    if seconds is not None:
+        verdict = f":white_check_mark: Test call to {name} succeeded ({seconds:.2f} s)."
+    elif refusal is not None:
+        words = f": “{text.escape(refusal, 300)}”" if refusal else "."
         verdict = f":no_entry: Test call to {name} was blocked{words}{until}"
     else:
         verdict = f":no_entry: {name} is still blocked, so no call was made.{until}"
@@ -243,19 +247,19 @@ def checked(result: Checked) -> Message:
     return Message(markup, (block_kit.section(markup), block_kit.actions(button)))
 
 
-def plan_set(result: PlanSet) -> Message:
-    """Confirm a plan, with its limits."""
-    limits, name = limits_of(result.now), f"*{text.escape(result.name, 300)}*"
+def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
+    """Confirm a plan, with its limits; `is_lifted` if it lifted one that a 429 had lowered."""
+    limits, name = limits_of(now), f"*{text.escape(name, 300)}*"
     allowed = (
         f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
     )
-    lifted = f" {LIFTED}" if result.is_lifted else ""
-    if result.now is result.before:
+    lifted = f" {LIFTED}" if is_lifted else ""
+    if now is before:
         changed = lifted or " Nothing changed."
-        markup = f"{name} is already on the *{result.now}* plan: {allowed}.{changed}"
+        markup = f"{name} is already on the *{now}* plan: {allowed}.{changed}"
     else:
-        was = f"(was {result.before})"
-        markup = f"{name} is now on the *{result.now}* plan {was}: {allowed}.{lifted}"
+        was = f"(was {before})"
+        markup = f"{name} is now on the *{now}* plan {was}: {allowed}.{lifted}"
     return Message(markup, (block_kit.section(markup),))
 
 

@@ -1,7 +1,6 @@
 """`/ratelimits`: the overview, one organization in detail, a check with a real call, and plans."""
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass
 
 from bot.errors import Ambiguous, NotFound, OrganizationBlocked
@@ -10,17 +9,14 @@ from bot.organizations.client import InventoryClient
 from bot.organizations.directory import NO_LONGER_LISTED, OrganizationDirectory
 from bot.organizations.rules import Directory, OrganizationKey, Place
 from bot.permissions import Person
+from bot.quotas import messages as ui
 from bot.quotas.rules.limits import LimitKind, Plan
 from bot.quotas.rules.quota import Full, Terms
 from bot.quotas.rules.use import (
     HOUR_SECONDS,
-    ORGANIZATIONS_SHOWN,
     PEOPLE_SHOWN,
-    Checked,
     Detail,
     OrganizationUse,
-    Overview,
-    PlanSet,
     Standing,
     State,
     by_person,
@@ -31,7 +27,7 @@ from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.services.calls import CHECK, CallCause, client_named
 from bot.services.errors import RateLimited
-from bot.slack.messages.block_kit import page_count
+from bot.slack.messages.message import Message
 from bot.slack.people import People
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import AuditEntry
@@ -54,33 +50,16 @@ class RateLimits:
     terms: Terms
     clock: Clock
 
-    async def overview(self, person: Person, page: int = 0) -> Overview:
-        """Return a page of all organizations, worst first; too high a `page` returns the last page.
-
-        Only data centers that were never listed are called.
-        """
+    async def overview(self, person: Person, page: int = 0) -> Message:
+        """Show a page of all organizations; only data centers never listed are called."""
         cause = CallCause(LIST, person.slack_user_id)
         directory = await self.directory.directory(cause, only_unlisted=True)
         called, idle, now = await self._standings(directory)
         # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
         listed = set(directory.keys)
         shown = [each for each in called if each.key in listed or each.state is not State.FINE]
-        shown += idle
-        pages = page_count(len(shown), ORGANIZATIONS_SHOWN)
-        page = min(page, pages - 1)
-        first = page * ORGANIZATIONS_SHOWN
-        return Overview(
-            uses=[
-                OrganizationUse(directory.name_of(standing.key), standing)
-                for standing in shown[first : first + ORGANIZATIONS_SHOWN]
-            ],
-            failures=directory.failures,
-            at=now,
-            organizations=sum(bool(standing.key.organization_id) for standing in shown),
-            states=Counter(standing.state for standing in shown),
-            page=page,
-            pages=pages,
-        )
+        uses = [OrganizationUse(directory.name_of(each.key), each) for each in (*shown, *idle)]
+        return ui.overview(uses, directory.failures, now, page)
 
     async def standings(self) -> list[Standing]:
         """Return called organizations, worst first, then some never called; make no call."""
@@ -98,20 +77,21 @@ class RateLimits:
         keys = {standing.key for standing in called}
         return called, [self._idle(key) for key in directory.keys if key not in keys], now
 
-    async def one(self, person: Person, typed: str) -> Detail:
-        """Return the organization with the given ID or name."""
+    async def one(self, person: Person, typed: str) -> Message:
+        """Show the organization with the given ID or name."""
         place = await self._find(person, typed)
         return await self.detail(place.key)
 
-    async def detail(self, key: OrganizationKey) -> Detail:
-        """Return one organization: current use, the last 24 hours, and a forecast."""
+    async def detail(self, key: OrganizationKey) -> Message:
+        """Show one organization: current use, the last 24 hours, and a forecast."""
         name, _ = await self._known(key)
         async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
             standing = await accounts.load(tx, key, self.terms)
             if standing is None:
                 idle = self._idle(key)
-                return Detail(name, idle, {}, (), {}, forecast(idle.day, 0, now), None, now)
+                pace = forecast(idle.day, 0, now)
+                return ui.detail(Detail(name, idle, {}, (), {}, pace, None, now))
             free_at = await self._free_at(tx, standing)
             kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
@@ -123,31 +103,32 @@ class RateLimits:
         shown = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
         ids = [caller for caller in shown if caller is not None and client_named(caller) is None]
         people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))
-        return Detail(name, standing, free_at, hours, people, pace, others_used, now)
+        found = Detail(name, standing, free_at, hours, people, pace, others_used, now)
+        return ui.detail(found)
 
-    async def check(self, person: Person, typed: str) -> Checked:
+    async def check(self, person: Person, typed: str) -> Message:
         """Make a real call for the organization with the given ID or full name; see `check_at`."""
         place = await self._find(person, typed, in_part=False)
         return await self.check_at(person, place.key)
 
-    async def check_at(self, person: Person, key: OrganizationKey) -> Checked:
+    async def check_at(self, person: Person, key: OrganizationKey) -> Message:
         """Make a real call that counts against `key`, unless the organization is blocked."""
         name, standing = await self._known(key)
         if standing.blocks:
             # Check this first, because renewing the credential may also need a call.
-            return Checked(name, standing)
+            return ui.checked(name, standing)
         began = self.clock.monotonic()
         try:
             found = await self.inventory.organizations(key, CallCause(CHECK, person.slack_user_id))
         except OrganizationBlocked:
-            return Checked(*await self._known(key))
+            return ui.checked(*await self._known(key))
         except RateLimited as refusal:
             if refusal.service != "inventory":
                 raise
-            return Checked(*await self._known(key), refusal=refusal.message)
+            return ui.checked(*await self._known(key), refusal=refusal.message)
         seconds = self.clock.monotonic() - began
         await self.directory.accept(key, found)
-        return Checked(*await self._known(key), seconds=seconds)
+        return ui.checked(*await self._known(key), seconds=seconds)
 
     async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
         directory = await self.directory.known()
@@ -157,7 +138,7 @@ class RateLimits:
             raise NotFound(NO_LONGER_LISTED)
         return directory.name_of(key), account or self._idle(key)
 
-    async def set_plan(self, person: Person, typed: str, plan: Plan) -> PlanSet:
+    async def set_plan(self, person: Person, typed: str, plan: Plan) -> Message:
         """Set the plan of the organization with the given ID or full name, on record."""
         place = await self._find(person, typed, in_part=False)
         async with self.database.transaction() as tx:
@@ -166,7 +147,7 @@ class RateLimits:
             detail = {"plan": plan.value, "before": before.plan.value}
             entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
             await self.audit.append(tx, entry)
-        return PlanSet(place.organization.name, before.plan, plan, before.is_lowered)
+        return ui.plan_set(place.organization.name, before.plan, plan, is_lifted=before.is_lowered)
 
     async def _find(self, person: Person, typed: str, *, in_part: bool = True) -> Place:
         """Search the known organizations first, so that a check makes one call instead of two."""

@@ -1,7 +1,5 @@
 """`/ratelimits` as people see it: the list, one organization, a check."""
 
-from collections import Counter
-
 import pytest
 
 from bot.organizations.rules import OrganizationKey
@@ -10,12 +8,10 @@ from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Plan
 from bot.quotas.rules.quota import InUse
 from bot.quotas.rules.use import (
-    Checked,
     Detail,
     Forecast,
     HourOfCalls,
     OrganizationUse,
-    Overview,
     Standing,
     first_hour,
 )
@@ -37,14 +33,6 @@ def a_detail(one, *, hours=(), pace=None, others=None, free_at=None, name="Acme"
     return Detail(name, one, free_at or {}, hours, {"U1": "Ada <x>"}, pace, others, NOW)
 
 
-def an_overview(uses, failures=(), page=0, each=15):
-    """A page of these, as the workflow cuts it."""
-    states = Counter(use.standing.state for use in uses)
-    shown = uses[page * each : (page + 1) * each]
-    pages = max(1, -(-len(uses) // each))
-    return Overview(shown, failures, NOW, len(uses), states, page, pages)
-
-
 def told(message) -> str:
     return message.text + repr(message.slack_blocks)
 
@@ -57,7 +45,7 @@ def check_valid(message) -> None:
 def test_a_page_of_many_nasty_names_is_within_slacks_limits():
     uses = [OrganizationUse(NASTY, standing(str(n))) for n in range(2_000)]
     for page in (0, 5, 133):
-        message = ratelimits.overview(an_overview(uses, page=page))
+        message = ratelimits.overview(uses, (), NOW, page)
         check_valid(message)
         assert "<!channel>" not in message.text
     assert "Page 134 of 134" in told(message)
@@ -104,12 +92,12 @@ def test_the_forecast_in_words(pace, words):
 
 def test_a_check_says_what_happened():
     blocks = Blocks().refused(BlockCode.DAY, NOW, probe=False)
-    passed = ratelimits.checked(Checked("Acme", standing(minute=1), seconds=0.214))
+    passed = ratelimits.checked("Acme", standing(minute=1), seconds=0.214)
     assert "Test call to *Acme* succeeded (0.21 s)." in passed.text
     assert "minute 1/100 · day 0/1,000 · at once 0/5" in passed.text
-    refused = ratelimits.checked(Checked("Acme", standing(blocks=blocks), refusal="<no>"))
+    refused = ratelimits.checked("Acme", standing(blocks=blocks), refusal="<no>")
     assert "Test call to *Acme* was blocked: “&lt;no&gt;” Gatehouse will try again" in refused.text
-    silent = ratelimits.checked(Checked("Acme", standing(blocks=blocks)))
+    silent = ratelimits.checked("Acme", standing(blocks=blocks))
     assert "is still blocked, so no call was made. Gatehouse will try again <!date^" in silent.text
     for message in (passed, refused, silent):
         check_valid(message)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from bot.organizations.rules import DataCenterReport, OrganizationKey
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import Blocks
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
@@ -146,7 +146,6 @@ HOUR_SECONDS = 3600
 HOURS_SHOWN = 24
 # Number of callers shown by name, most calls first; the rest are counted together.
 PEOPLE_SHOWN = 10
-ORGANIZATIONS_SHOWN = 15
 _ROUNDING = 1e-6
 
 
@@ -156,22 +155,6 @@ class OrganizationUse:
 
     name: str
     standing: Standing
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """A page of all organizations, worst first, and the data centers that couldn't be listed.
-
-    `states` counts all organizations and the data centers' own accounts; pages begin at 0.
-    """
-
-    uses: Sequence[OrganizationUse]
-    failures: Sequence[DataCenterReport]
-    at: float
-    organizations: int
-    states: Mapping[State, int]
-    page: int = 0
-    pages: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,35 +245,6 @@ class Detail:
         for hour in self.hours:
             made[hour.kind] += hour.calls
         return sorted(made.items(), key=lambda item: (-item[1], item[0]))
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The result of a check: the seconds of a call that succeeded, or the service's refusal.
-
-    Without either, no call was made because the organization is blocked.
-    """
-
-    name: str
-    standing: Standing
-    seconds: float | None = None
-    refusal: str | None = None
-
-    @property
-    def until(self) -> float | None:
-        """Return the time of the bot's next attempt."""
-        block = self.standing.blocks.longest
-        return block.until if block else None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanSet:
-    """A new plan and the previous one; `is_lifted` if this lifted a lowered limit."""
-
-    name: str
-    before: Plan
-    now: Plan
-    is_lifted: bool = False
 
 
 def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str | None, int]]:
