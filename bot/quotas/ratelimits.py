@@ -73,8 +73,9 @@ class RateLimits:
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
             now = (await tx.now()).timestamp()
-        called = sorted(found, key=lambda standing: standing.rank)
-        keys = {standing.key for standing in called}
+        keys, listed = {each.key for each in found}, set(directory.keys)
+        shown = (each for each in found if each.key in listed or each.closeness or each.blocks)
+        called = sorted(shown, key=lambda standing: standing.rank)
         return called, [self._idle(key) for key in directory.keys if key not in keys], now
 
     async def one(self, person: Person, typed: str) -> Message:

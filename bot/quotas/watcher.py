@@ -15,8 +15,8 @@ from bot.errors import GatehouseError, QuotaExhausted
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import limits_of
 from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.services.calls import WATCH, CallCause
@@ -126,7 +126,7 @@ class Watcher:
         """Return the active organizations, and the data centers that were never listed."""
         reports = (await self.directory.known()).reports
         async with self.database.read_only() as tx:
-            known = await accounts.last_checks(tx, self.terms)
+            known = {each.key: each for each in await accounts.load_all(tx, self.terms)}
         watched: dict[OrganizationKey, Watched] = {}
         for report in reports:
             keys, size = [OrganizationKey(report.data_center)], 0
@@ -134,10 +134,10 @@ class Watcher:
                 places, size = report.listing.places, report.listing.size
                 keys = [place.key for place in places if place.organization.is_org_active]
             for key in keys:
-                usual = (limits_of(self.terms.plan_of(key)).day, 0.0)
-                day_limit, checked_at = known.get(key, usual)
-                every = seconds_between_checks(day_limit, size * len(keys), len(reports))
-                watched[key] = Watched(key, checked_at, every)
+                standing = known.get(key) or Standing.idle(key, self.terms.plan_of(key))
+                limit, round_size = standing.day.limit, size * len(keys)
+                every = seconds_between_checks(limit, round_size, len(reports))
+                watched[key] = Watched(key, standing.watched_at, every)
         return watched
 
     async def _check(self, due: Watched, now: float) -> float:

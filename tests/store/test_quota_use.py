@@ -78,15 +78,6 @@ async def test_every_organization_stands_as_one_alone_does(database, clock):
     assert (standings[KEY].in_use.minute, standings[KEY].day.used) == (1, 4)
 
 
-async def test_organization_with_nothing_to_tell_is_not_read(database):
-    """Of ten thousand that are listed, most were never called but by the watcher."""
-    async with database.transaction() as tx:
-        await quotas.change(tx, await accounts.lock(tx, OTHER), watched_at=1.0)
-    await call(database)
-    async with database.read_only() as tx:
-        assert [item.key for item in await accounts.load_all(tx, TERMS)] == [KEY]
-
-
 async def test_old_calls_are_deleted_and_the_day_is_as_before(database, clock):
     for _ in range(4):
         await call(database)

@@ -80,6 +80,7 @@ class Standing:
     reported: ReportedDay | None = None
     reserve: tuple[int, int] = (0, 0)
     muted_until: float = 0.0
+    watched_at: float = 0.0
     id: int = 0
     now: float = 0.0
     made: int = 0

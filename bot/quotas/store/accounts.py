@@ -9,10 +9,8 @@ from sqlalchemy import (
     ColumnElement,
     Row,
     Select,
-    Text,
     bindparam,
     case,
-    cast,
     func,
     literal,
     select,
@@ -45,12 +43,7 @@ UNSENT = 0.0
 
 async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     """Return the organization; add a row if there isn't one."""
-    account = await load(tx, key, terms)
-    if account is None:
-        await _add(tx, key)
-        account = await load(tx, key, terms)
-    assert account is not None  # noqa: S101 - added by this transaction or another
-    return account
+    return await load(tx, key, terms) or await load_locked(tx, key, terms)
 
 
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing | None:
@@ -61,8 +54,8 @@ async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing 
 
 
 async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:
-    """Return every organization with a plan, a block, a reported day, or calls in its day."""
-    rows = await tx.connection.execute(_all(tx.clock), _now(tx, terms))
+    """Return every organization that was ever called."""
+    rows = await tx.connection.execute(_accounts(tx.clock), _now(tx, terms))
     return [_standing(row, terms) for row in rows]
 
 
@@ -76,7 +69,9 @@ async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> St
     A statement that waits for a lock sees other rows as they were before, so another one reads.
     """
     await lock(tx, key)
-    return await load_or_add(tx, key, terms)
+    account = await load(tx, key, terms)
+    assert account is not None  # noqa: S101 - the locked row
+    return account
 
 
 async def lock(tx: Transaction, key: OrganizationKey) -> int:
@@ -85,7 +80,17 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
     statement = update(organizations).where(named(key)).values(same).returning(organizations.c.id)
     found = (await tx.connection.execute(statement)).scalar()
     if found is None:
-        await _add(tx, key)
+        new = {
+            "data_center": key.data_center,
+            "organization_id": key.organization_id,
+            "summed": 0,
+            "blocks": [],
+            "probing_until": 0.0,
+            "muted_until": 0.0,
+            "watched_at": 0.0,
+        }
+        insert = insert_into(organizations).values(new).on_conflict_do_nothing()
+        await tx.connection.execute(insert)
         found = (await tx.connection.execute(statement)).scalar_one()
     return int(found)
 
@@ -100,27 +105,8 @@ def _by_key(clock: ColumnElement[float]) -> Select[Any]:
 
 
 @cache
-def _all(clock: ColumnElement[float]) -> Select[Any]:
-    since = clock - DAY_SECONDS - bindparam("hold_seconds", type_=EpochSeconds)
-    recent = (
-        select(literal(1))
-        .where(calls.c.organization == organizations.c.id, calls.c.reserved_at > since)
-        .correlate(organizations)
-        .exists()
-    )
-    tells = (
-        (cast(organizations.c.blocks, Text) != "[]")
-        | organizations.c.plan.is_not(None)
-        | organizations.c.lowered_day.is_not(None)
-        | organizations.c.reported_number.is_not(None)
-        | recent
-    )
-    return _accounts(clock).where(tells)
-
-
-@cache
 def _accounts(clock: ColumnElement[float]) -> Select[Any]:
-    """Select each organization with its counts, from indexes alone (day: see `DayLedger`)."""
+    """Select each organization with its counts, from indexes alone (day: see `day_use`)."""
     reset = organizations.c.reported_resets_at
     is_in_the_day = reset.is_not(None) & (reset <= clock) & (reset > clock - DAY_SECONDS)
     begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
@@ -188,17 +174,12 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
         reported=reported,
         reserve=terms.reserve_of(key),
         muted_until=row.muted_until,
+        watched_at=row.watched_at,
         id=row.id,
         now=row.now,
         made=made,
         made_before=made_before,
     )
-
-
-def day_limit_of(row: Row[Any], usual: Plan, now: float) -> int:
-    """Return the current daily limit from a row of `quota_organizations`, ignoring its counts."""
-    plan = Plan(row.plan) if row.plan else usual
-    return day_use(limits_of(plan).day, now, 0, _reported(row), lowered=row.lowered_day).limit
 
 
 def blocks_of(row: Row[Any]) -> Blocks:
@@ -232,32 +213,8 @@ def named(key: OrganizationKey) -> ColumnElement[bool]:
     )
 
 
-async def _add(tx: Transaction, key: OrganizationKey) -> None:
-    insert = insert_into(organizations)
-    statement = insert.values(
-        data_center=key.data_center,
-        organization_id=key.organization_id,
-        summed=0,
-        blocks=[],
-        probing_until=0.0,
-        muted_until=0.0,
-        watched_at=0.0,
-    )
-    await tx.connection.execute(statement.on_conflict_do_nothing())
-
-
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
 _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
-
-
-async def last_checks(tx: Transaction, terms: Terms) -> dict[OrganizationKey, tuple[int, float]]:
-    """Return each organization's current daily limit, and the time of the watcher's last check."""
-    now = (await tx.now()).timestamp()
-    checks: dict[OrganizationKey, tuple[int, float]] = {}
-    for row in await tx.connection.execute(select(organizations)):
-        key = OrganizationKey(row.data_center, row.organization_id)
-        checks[key] = (day_limit_of(row, terms.plan_of(key), now), row.watched_at)
-    return checks
 
 
 async def hours_since(tx: Transaction, account: Standing, since: float) -> list[HourOfCalls]:
