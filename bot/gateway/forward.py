@@ -12,7 +12,6 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from bot.errors import DatabaseUnavailable
 from bot.gateway.answers import message, whole_seconds
 from bot.gateway.bodies import (
     IN_MEMORY_BYTES,
@@ -129,8 +128,6 @@ class Forwarder:
                 self._renew(center, signed)
             if isinstance(failure, RateLimited):
                 seconds = pause_seconds(BlockCode.known(failure.code), 0)
-                with suppress(DatabaseUnavailable):
-                    seconds = await self.turns.guard.blocked_for(call.key) or seconds
                 answer.headers["Retry-After"] = whole_seconds(max(seconds, failure.retry_after))
             await self._deliver(request, answer, content, seen)
             return answer

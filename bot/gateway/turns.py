@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import structlog
-from cachetools import LRUCache
 
 from bot.errors import GatehouseError
 from bot.organizations.rules import OrganizationKey
@@ -39,7 +38,6 @@ BUSY_SECONDS = 0.1
 AFTER_FREE_SECONDS = 0.002
 # A line makes progress at least every half second; this allows for a slow database.
 LONGEST_STANDSTILL_SECONDS = 30.0
-MOST_REMEMBERED = 10_000
 
 
 class ClientGone(GatehouseError):
@@ -75,13 +73,6 @@ class _Decline:
         reason = self.answer.reason
         return isinstance(reason, Full) and reason.kind is LimitKind.DAY
 
-    @property
-    def ends_with_a_call(self) -> bool:
-        reason = self.answer.reason
-        if not isinstance(reason, Full):
-            return False
-        return reason.kind is LimitKind.CONCURRENT or reason.is_share
-
     def error(self, key: OrganizationKey, now: float) -> GatehouseError:
         return as_error(replace(self.answer, now=self.answer.now + now - self.at), key)
 
@@ -115,9 +106,7 @@ class Turns:
         self._watchdog = watchdog
         self._lines: dict[OrganizationKey, _Line] = {}
         # By organization, and also by client if only the client's share is used up.
-        self._declines: LRUCache[tuple[OrganizationKey, str | None], _Decline] = LRUCache(
-            MOST_REMEMBERED
-        )
+        self._declines: dict[tuple[OrganizationKey, str | None], _Decline] = {}
         self._is_stopping = False
         # Lines ask in parallel, so that organizations don't wait for each other, but use at most
         # half of the database connections, so that some remain for people.
@@ -133,9 +122,7 @@ class Turns:
         finally:
             # The answer may have freed a slot earlier than expected, so ask the ledger again.
             for client in (None, wait.client):
-                decline = self._declines.get((wait.key, client))
-                if decline is not None and decline.ends_with_a_call:
-                    del self._declines[wait.key, client]
+                self._declines.pop((wait.key, client), None)
             if wait.key in self._lines:
                 self._lines[wait.key].changed.set()
 

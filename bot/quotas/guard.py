@@ -140,12 +140,6 @@ class Guard:
             raise
         await self._end_whatever_comes(call, None)
 
-    async def blocked_for(self, key: OrganizationKey) -> float | None:
-        """Return the seconds until the block ends; None if the organization isn't blocked."""
-        async with self.database.read_only() as tx:
-            until, now = await incidents.next_try(tx, key, self.terms), await tx.now()
-        return None if until is None else until - now.timestamp()
-
     async def _try(self, request: CallRequest) -> Reservation | NotNow:
         # Refusals that aren't written yet could change the decision.
         await self._write_refusals(request.key)
