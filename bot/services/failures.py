@@ -31,6 +31,7 @@ from bot.services.errors import (
 LONGEST_REASON, READ_OF_WORDS = 300, 3_000
 LONGEST_SECONDS_DIGITS = 6
 _SUCCESS, _REDIRECT, _REFUSAL = 2, 3, 4
+_SERVER_ERROR = 500
 
 VERDICTS = {
     401: "rejected Gatehouse's credentials",
@@ -63,37 +64,28 @@ _UNSENDABLE = (
     "The call to {label} can't be sent: its credential or address has a character that HTTP doesn't"
     " allow. Check the setting for a line break."
 )
-# The reason why nothing was sent, and whether a retry may help. A connection timeout isn't retried,
-# because it already took as long as a person waits. The status comes from a proxy that refused to
-# connect.
-_NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str, bool]] = (
-    (
-        HeldUpError,
-        "The call to {label} took too long to start, so it wasn't sent. Please try again.",
-        True,
-    ),
-    (UnsendableError, _UNSENDABLE, False),
-    (
-        aiohttp.ConnectionTimeoutError,
-        "{subject} can't be reached: no connection was made in time.",
-        False,
-    ),
-    (
-        (aiohttp.ClientConnectorCertificateError, ssl.SSLError),
-        "{subject} has an invalid TLS certificate.",
-        False,
-    ),
+_HELD_UP = "The call to {label} took too long to start, so it wasn't sent. Please try again."
+_CERTIFICATE = (aiohttp.ClientConnectorCertificateError, ssl.SSLError)
+_NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]] = (
+    (HeldUpError, _HELD_UP),
+    (UnsendableError, _UNSENDABLE),
+    (aiohttp.ConnectionTimeoutError, "{subject} can't be reached: no connection was made in time."),
+    (_CERTIFICATE, "{subject} has an invalid TLS certificate."),
     (
         (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL),
         "{subject} can't be reached: its host name doesn't exist.",
-        True,
     ),
+    # The status comes from a proxy that refused to connect.
     (
         aiohttp.ClientHttpProxyError,
         "{subject} can't be reached: the proxy declined (HTTP {status}).",
-        False,
     ),
-    (aiohttp.ClientConnectorError, "{subject} can't be reached.", True),
+    (aiohttp.ClientConnectorError, "{subject} can't be reached."),
+)
+# A retry may help after any other. A connection timeout took as long as a person waits.
+_FINAL = (
+    *(UnsendableError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError),
+    *_CERTIFICATE,
 )
 
 
@@ -162,13 +154,13 @@ def plain_words(text: str, redactor: Redactor) -> str:
 
 def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) -> ServiceError:
     """Return the error for an HTTP library exception, without its text, which contains URLs."""
-    for types, unsent, may_help in _NEVER_SENT:
+    for types, unsent in _NEVER_SENT:
         if isinstance(accident, types):
             status = getattr(accident, "status", 0)
             return ServiceUnreachable(
                 call.service,
                 unsent.format(subject=call.subject, label=call.label, status=status),
-                retryable=may_help or status >= HTTPStatus.INTERNAL_SERVER_ERROR,
+                retryable=not isinstance(accident, _FINAL) or status >= _SERVER_ERROR,
                 sent=False,
             )
     if isinstance(accident, TimeoutError):
