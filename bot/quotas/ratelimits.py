@@ -27,7 +27,7 @@ from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.services.calls import CHECK, CallCause, client_named
 from bot.services.errors import RateLimited
-from bot.slack.messages.message import Message
+from bot.slack.messages.block_kit import Message
 from bot.slack.people import People
 from bot.store.audit import AuditStore
 from bot.store.audit_entry import AuditEntry
