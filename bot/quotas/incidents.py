@@ -70,18 +70,15 @@ async def refused(
     code, at = BlockCode.known(error.code), account.now - seconds_ago
     is_probe = request.call_class is CallClass.PROBE
     blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
-    await quotas.save_blocks(tx, account, blocks)
     detail = await _learn(tx, account, reservation, error, at)
     incident_id, is_new = await incidents.count_one(
         tx, account.id, code, detail, at, reservation.at
     )
     if detail.is_lowered and not is_new:
         await incidents.note(tx, [incident_id], is_lowered=True)
-    await probe_job(tx, account.id, account.key, blocks, ensure=False)
+    await _become(tx, account, blocks)
     if is_new and account.muted_until > account.now:
         await _mute_job(tx, incident_id, account.muted_until)
-    else:
-        await outbox.put(tx, card_message(incident_id))
 
 
 async def _learn(
@@ -141,10 +138,7 @@ async def next_try(tx: Transaction, key: OrganizationKey, terms: Terms) -> float
 async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed: bool) -> None:
     """End the blocks and their incidents if the probe succeeded; otherwise extend the pause."""
     account = await accounts.load_locked(tx, key, terms)
-    if passed:
-        await _close(tx, account)
-    else:
-        await _pause(tx, account, account.blocks.unclear(account.now))
+    await _become(tx, account, Blocks() if passed else account.blocks.unclear(account.now))
 
 
 async def postpone(tx: Transaction, key: OrganizationKey, terms: Terms, until: datetime) -> None:
@@ -152,25 +146,23 @@ async def postpone(tx: Transaction, key: OrganizationKey, terms: Terms, until: d
     account = await accounts.load_locked(tx, key, terms)
     seconds = max(until.timestamp() - account.now, LEAST_PUT_OFF_SECONDS)
     later = account.now + min(seconds, MOST_PUT_OFF_SECONDS)
-    await _pause(tx, account, account.blocks.postpone(later))
+    await _become(tx, account, account.blocks.postpone(later))
 
 
-async def _close(tx: Transaction, account: Standing) -> None:
-    await quotas.save_blocks(tx, account, Blocks())
-    # Replaces any job that a refusal during the probe scheduled.
-    await jobs.drop(tx, f"{PROBE_JOB}:{account.id}")
-    for incident_id in await incidents.close_all(tx, account.id):
-        card = card_message(incident_id)
-        await outbox.put(tx, card)
-        await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))
-
-
-async def _pause(tx: Transaction, account: Standing, blocks: Blocks) -> None:
-    """Set the time of the next attempt in the account, the probe job, and the open alerts."""
+async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
+    """Set the organization's blocks, its probe job, and what its alerts show."""
     await quotas.save_blocks(tx, account, blocks)
-    await probe_job(tx, account.id, account.key, blocks, ensure=False)
-    for incident_id in await incidents.open_ids(tx, account.id):
-        await outbox.put(tx, card_message(incident_id))
+    if blocks:
+        await probe_job(tx, account.id, account.key, blocks, ensure=False)
+        shown = await incidents.open_ids(tx, account.id)
+    else:
+        # Also drops a job that a refusal during the probe scheduled.
+        await jobs.drop(tx, f"{PROBE_JOB}:{account.id}")
+        shown = await incidents.close_all(tx, account.id)
+    for card in map(card_message, shown):
+        await outbox.put(tx, card)
+        if not blocks:
+            await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))
 
 
 async def probe_job(
@@ -250,7 +242,7 @@ class Probes:
         async with database.transaction() as tx:
             account = await accounts.load_locked(tx, key, self.terms)
             await incidents.note(tx, await incidents.open_ids(tx, account.id), ended_because=why)
-            await _close(tx, account)
+            await _become(tx, account, Blocks())
 
 
 @dataclass(frozen=True)
