@@ -1,6 +1,6 @@
 """The drills, by what goes wrong."""
 
-from tests.faults.drills import database, kills, late, scale, services, slack, time
+from tests.faults.drills import database, kills, late, services, slack, time
 
 ALL = (
     *database.DRILLS,
@@ -8,6 +8,5 @@ ALL = (
     *services.DRILLS,
     *time.DRILLS,
     *late.DRILLS,
-    *scale.DRILLS,
     *kills.DRILLS,
 )

@@ -126,17 +126,21 @@ def main() -> int:
 def report(seeds: list[int], plant: str | None, most_seconds: float, at_once: int) -> int:
     """Live the days and print what came of them."""
     started, faults, states = time.monotonic(), Counter[str](), Counter[str]()
-    lived, wrong = 0, list[int]()
+    lived, wrong, traces = 0, list[int](), dict[int, str]()
+    # The first of several days is lived twice: a seed gives the same trace each time.
+    again = seeds[:1] if len(seeds) > 1 and not plant else []
 
     def goes_on(_: int) -> bool:
         return not (wrong and plant) and time.monotonic() - started <= most_seconds
 
     with tempfile.TemporaryDirectory(prefix="gatehouse-days-", dir=_memory()) as name:
         days = Days(make_template(Path(name)), Path(name), plant)
-        for told in days.live(takewhile(goes_on, seeds), at_once):
+        for told in days.live(takewhile(goes_on, [*seeds, *again]), at_once):
             lived += 1
             faults.update(told.get("faults", {}))
             states.update(told.get("states", {}))
+            if traces.setdefault(told["seed"], told["trace"]) != told["trace"]:
+                told["problems"].append("The trace differs from the first time.")
             if told["problems"]:
                 wrong.append(told["seed"])
                 print(f"make simulate SEED={told['seed']}: {len(told['problems'])} problems")

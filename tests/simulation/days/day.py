@@ -1,6 +1,7 @@
 """A day: people ask, decide and change their minds while all goes wrong; then the oracle."""
 
 import asyncio
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Coroutine
@@ -76,7 +77,7 @@ class Day:
         self.flows = Flows(self.loop, self.faults, {WELCOME: ["old-1"], SURVEY: []})
         self.flows.respells = seed % 3 == 1
         self.slack = Slack(self.loop, self.faults)
-        path = folder / f"day-{seed}.db"
+        path = folder / f"day-{seed}-{os.getpid()}.db"
         shutil.copy(template, path)
         self.outside = Outside(
             self.loop,
