@@ -11,7 +11,7 @@ from functools import partial
 from sandbox.people import Person
 from sandbox.slack.filling import NotThereError
 from sandbox.slack.messages import Message, View
-from tests.support.fleet import SLACKBOT, Fleet, NoAnswerError, is_silence
+from tests.support.fleet import ANSWER_SECONDS, SLACKBOT, Fleet, NoAnswerError, is_silence
 from tests.support.loop_time import seconds_now
 from tests.support.story import (
     APPROVALS,
@@ -42,13 +42,16 @@ class Pace:
     """How long and how rough a soak is.
 
     `seconds` is how long new work begins, `kill_every` the longest pause between two kills;
-    blocks by another client are of `code` and last `block_seconds`.
+    blocks by another client are of `code` and last `block_seconds`; `launcher` starts a process;
+    a command without an answer after `answer_seconds` is lost.
     """
 
     seconds: float
     kill_every: float
     code: int
     block_seconds: float
+    launcher: tuple[str, ...] = ("-m", "bot")
+    answer_seconds: float = ANSWER_SECONDS
 
 
 @dataclass
@@ -313,7 +316,7 @@ async def killer(soak: Soak) -> None:
         await victim.kill()
         soak.counts["kills -9"] += 1
         await soak.pause(2.0)
-        await soak.fleet.add()
+        await soak.fleet.add(soak.pace.launcher)
 
 
 def more_people(fleet: Fleet) -> None:

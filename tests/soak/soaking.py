@@ -45,9 +45,9 @@ async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, obje
         AssertionError: Something is not as it must be.
     """
     expire = min(LONGEST_EXPIRY_SECONDS, pace.seconds / 3)
-    async with running_fleet(
-        database_url, PROCESSES, services=services(), **settings(expire)
-    ) as fleet:
+    async with running_fleet(database_url, 0, services=services(), **settings(expire)) as fleet:
+        await asyncio.gather(*(fleet.add(pace.launcher) for _ in range(PROCESSES)))
+        fleet.answer_seconds = pace.answer_seconds
         more_people(fleet)
         ends_at = seconds_now() + pace.seconds
         one = Soak(fleet, Story(fleet), random.Random(seed), pace, ends_at)

@@ -46,6 +46,7 @@ class Fleet:
     processes: list[BotProcess] = field(default_factory=list)
     # As operators start them, and slower: see `BotProcess`.
     are_fresh: bool = False
+    answer_seconds: float = ANSWER_SECONDS
 
     def alive(self) -> list[str]:
         """Where the balancer sends what comes."""
@@ -78,13 +79,15 @@ class Fleet:
         return self.slack.workspace.ephemerals(user)
 
     async def answer(
-        self, user: str, *, after: int = 0, seconds: float = ANSWER_SECONDS, channel: str = ""
+        self, user: str, *, after: int = 0, seconds: float = 0.0, channel: str = ""
     ) -> Message:
         """Wait for the next answer to somebody, in one channel if it is given.
 
         Raises:
             NoAnswerError: There is none in time.
         """
+
+        seconds = seconds or self.answer_seconds
 
         def found() -> Message | None:
             new = [item for item in self.seen_by(user)[after:] if WORKING not in item.all_text]
