@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 DEFAULT_POOL = 10
 # The pause before connecting again to a server that has no free connections.
 CONNECTION_PAUSE_SECONDS = 0.05
-CLOSE_SECONDS = 0.5
+CLOSE_SECONDS = 2.0
 CAUSE_EVERY_SECONDS = 60.0
 # Failures in the database or in the connection to it.
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)

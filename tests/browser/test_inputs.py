@@ -32,6 +32,7 @@ INPUTS: dict[str, dict[str, Any]] = {
 }
 MODAL = {
     "type": "modal",
+    "callback_id": "everything",
     "title": plain("Everything"),
     "submit": plain("Send"),
     "blocks": [
