@@ -173,7 +173,7 @@ def _manifest(options: argparse.Namespace) -> int:
 
 def _explain_policy(options: argparse.Namespace) -> int:
     settings = _settings()
-    # Failed look-ups have their own line.
+    # Failed lookups have their own line.
     configure_logs("CRITICAL", settings.log_format, redactor_of(settings))
     return asyncio.run(explain_policy(settings, options.flow, options.user))
 

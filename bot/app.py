@@ -152,7 +152,7 @@ class Gatehouse:
 
     @staticmethod
     def new_id() -> str:
-        """Return an id for a request or a job."""
+        """Return an ID for a request or a job."""
         return secrets.token_hex(8)
 
     def _show(self) -> None:

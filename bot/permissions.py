@@ -156,7 +156,7 @@ class Policy:
         )
 
     def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
-        """Return the user ids, group ids and `"*"` that have the permission, each once, in order.
+        """Return the user IDs, group IDs and `"*"` that have the permission, each once, in order.
 
         With a flow, `DECIDE` is the permission to decide on its requests.
         """

@@ -62,7 +62,7 @@ def exactly(identity: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return the text for look-ups; texts that look alike or mean the same give equal results.
+    """Return the text for lookups; texts that look alike or mean the same give equal results.
 
     Compare folded texts only with each other. Case, accents, quotes, dashes (two equal a long one),
     white space and invisible characters make no difference.

@@ -1,4 +1,4 @@
-"""Background work that a shutdown waits for, shared look-ups, and a watchdog for stalls."""
+"""Background work that a shutdown waits for, shared lookups, and a watchdog for stalls."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, MutableMapping
@@ -39,9 +39,9 @@ class Tasks:
 
 
 class SingleFlight(Generic[K, V]):
-    """A cache for slow look-ups that runs one look-up at a time per key.
+    """A cache for slow lookups that runs one lookup at a time per key.
 
-    A look-up continues even if its first caller is cancelled. A failure is raised in all waiting
+    A lookup continues even if its first caller is cancelled. A failure is raised in all waiting
     callers and isn't cached.
     """
 
@@ -59,7 +59,7 @@ class SingleFlight(Generic[K, V]):
         return await asyncio.shield(self.start(key, load))
 
     def start(self, key: K, load: Callable[[K], Awaitable[V]]) -> asyncio.Task[V]:
-        """Return the look-up in progress, or begin one."""
+        """Return the lookup in progress, or begin one."""
         task = self._flying.get(key)
         if task is None:
 
@@ -80,7 +80,7 @@ class SingleFlight(Generic[K, V]):
         return task
 
     def cached(self, key: K) -> V | None:
-        """Return the cached value or None, without starting a look-up."""
+        """Return the cached value or None, without starting a lookup."""
         return self._cache.get(key)
 
 

@@ -1,4 +1,4 @@
-"""Slack listeners: one module per slash command or surface, which are all imported here."""
+"""Slack listeners, one module per slash command or surface; importing this package loads all."""
 
 import pkgutil
 from importlib import import_module

@@ -84,7 +84,7 @@ class Answering:
     replies: Replies | DirectReplies
 
     async def options(self) -> list[dict[str, Any]]:
-        """Return a type-ahead's options; empty on errors, because Slack doesn't show them there."""
+        """Return a type-ahead's options; none after an error, which Slack wouldn't show there."""
         try:
             async with asyncio.timeout(SUGGEST_SECONDS):
                 found: list[dict[str, Any]] = await self._work()
@@ -97,7 +97,7 @@ class Answering:
         return found
 
     def problems(self, check: Check) -> Mapping[str, str]:
-        """Return a form's problems by input; an exhausted limit is shown at the first input."""
+        """Return a form's problems by input; show an exhausted limit at the first input."""
         try:
             self.bot.pace.require(self.interaction.slack_user_id, "clicks")
         except TooManyCommands as error:
@@ -106,7 +106,7 @@ class Answering:
         return check(self._context())
 
     async def run(self) -> str:
-        """Answer the interaction, and return a word for the outcome; never raises."""
+        """Answer the interaction without ever raising; return a word for the outcome."""
         name = self.listener.name
         reference = delivery_id() or new_delivery_id()
         with following_again(reference):
@@ -190,7 +190,7 @@ class Answering:
             return await listener.answer(self._context())
         people, interaction = self.bot.people, self.interaction
         person = await people.find(interaction.slack_user_id, interaction.team_ids)
-        # People without access to the help don't learn the commands' usage either.
+        # People who can't use the help don't learn the commands' usage either.
         await people.require(person, Permission.ASK_FOR_HELP)
         context = Context(self.bot, person, interaction)
         if listener.permission is not None and not listener.requires_itself:

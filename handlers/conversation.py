@@ -1,4 +1,4 @@
-"""Commands that are not typed with a slash: direct messages, buttons, and unknown names."""
+"""Commands without a slash, from direct messages and buttons, and unknown commands."""
 
 from dataclasses import replace
 from functools import partial
@@ -42,7 +42,7 @@ CHANGES = frozenset({"add", "remove"})
 
 @listens("event", "message", None, place=Place.NOWHERE)
 async def written(context: Context) -> None:
-    """Claim the message, then answer it as the command that it contains."""
+    """Claim the direct message, and answer the command in it."""
     bot, interaction, event = context.bot, context.interaction, context.interaction.event
     is_from_person = bool(
         interaction.slack_user_id
@@ -93,14 +93,14 @@ async def _offer_form(context: Context) -> Message:
     await require_asking(bot, context.person)
     typed = parse_testusers(context.text, bot.flows.aliases)
     if not isinstance(typed, ChangeRequest):
-        raise NotFound(f"I can't read “{context.text[:80]}”.")
+        raise NotFound(f"I don't understand “{context.text[:80]}”.")
     flow = bot.flows.named(typed.flow)
     return ui.filled_form(flow, await prefilled(bot, context.person, flow, typed))
 
 
 @listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED, is_prefix=True)
 async def run_command(context: Context) -> Message | None:
-    """Run the command in the button's value; each command requires its own permission."""
+    """Run the command in the button's value, which requires that command's permission."""
     name, _, text = context.value.partition(" ")
     command = LISTENERS.get(("command", name))
     if command is None:
@@ -118,5 +118,5 @@ async def outdated(_: Context) -> Message:
 
 @listens("command", ANYTHING, None, place=Place.NEW)
 async def no_such_command(_: Context) -> Message:
-    """Answer a command in the manifest that this version doesn't have."""
+    """Answer a command that is in the manifest but not in this version."""
     return Message("Unknown command. Try `/gatehouse help`.")

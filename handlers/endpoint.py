@@ -1,6 +1,6 @@
-"""`POST /slack/events`: passes requests signed by Slack to Bolt; all others get a 401.
+"""`POST /slack/events`: passes requests signed by Slack to Bolt, and answers all others with 401.
 
-Bolt finds no listeners: its middleware, `answering.receive`, does (docs/decisions/0006).
+Bolt has no listeners; its middleware, `answering.receive`, finds ours (docs/decisions/0006).
 """
 
 import asyncio
@@ -37,7 +37,7 @@ BODY_SECONDS = 5.0
 VALID_SECONDS = 300
 # Refused requests are logged together, at this interval.
 LOG_SECONDS = 60.0
-# `NaN` and `Infinity` aren't valid JSON, nor integers.
+# `NaN` and `Infinity` are neither valid JSON nor integers.
 _json = partial(json.loads, parse_constant=int)
 # Seconds since 1970. The length is limited: Python refuses to parse thousands of digits.
 TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
@@ -190,7 +190,7 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
 
 
 def _is_whole(payload: Body) -> bool:
-    """Return True if the payload has a type, and the name of what was done."""
+    """Return True if the payload names its type and the person's action."""
     surface, parts = surface_of(payload), (payload.get(name, {}) for name in ("view", "event"))
     if not isinstance(payload.get("type"), str) or not all(
         isinstance(part, dict) for part in parts

@@ -34,7 +34,7 @@ class Interaction:
     """A person's action in Slack, before the person is identified.
 
     `team_ids` are the workspaces named in the payload: shared channels have people from others.
-    `name` is the command, action or callback id, or the type of the event; `value` a button's
+    `name` is the command, action or callback ID, or the type of the event; `value` a button's
     value, a menu's choice, or the text in a type-ahead. Nobody else sees a message that
     `is_for_one`. A form may embed the `response_url` as `reply_to`.
     """
@@ -66,7 +66,7 @@ class Interaction:
         return ""
 
     def block(self, block_id: str) -> str:
-        """Return the block id of an input that may have been refilled, which extends its id."""
+        """Return the block ID of an input that may have been refilled, which extends its ID."""
         return next((name for name in self._values if name.startswith(f"{block_id}+")), block_id)
 
     @property
@@ -74,12 +74,12 @@ class Interaction:
         return _part(_part(self.view, "state"), "values")
 
     def hidden(self, name: str) -> str:
-        """Return an id that the bot embedded in its form."""
+        """Return an ID that the bot embedded in its form."""
         return _hidden(self.view, name)
 
     @property
     def first_input(self) -> str:
-        """The block id of a form's first input, for errors about the whole form."""
+        """The block ID of a form's first input, for errors about the whole form."""
         blocks = self.view.get("blocks")
         for block in blocks if isinstance(blocks, list) else []:
             if isinstance(block, Mapping) and block.get("type") == "input":
@@ -89,9 +89,9 @@ class Interaction:
 
 @dataclass(frozen=True)
 class Context:
-    """An interaction to answer: the bot's parts, the person, and their action.
+    """An interaction to answer: the bot's parts, the person, and the person's action.
 
-    If a click is only stored, the person isn't identified yet, and has no role.
+    While a click is only stored, the person isn't identified and has no role.
     """
 
     bot: Gatehouse
@@ -248,9 +248,10 @@ class Listener:
     """A listener for one kind of interaction.
 
     `name` is the name that Slack sends, or `ANYTHING`; with `is_prefix`, also `<name>.<anything>`.
-    `answer` returns options for a type-ahead, otherwise a message or None. It checks the permission
-    if it `requires_itself`, because that depends on a request. For a form, `check` returns problems
-    by input, which keep it open; `typed` the equivalent command, as closing discards the input.
+    `answer` returns options for a type-ahead, otherwise a message or None. With `requires_itself`,
+    `answer` checks the permission, because it depends on a request. For a form, `check` returns the
+    problems by input, which keep the form open. `typed` returns the equivalent command, because
+    closing the form discards its input.
     """
 
     surface: Surface

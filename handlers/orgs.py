@@ -75,7 +75,7 @@ async def _refreshed(context: Context, wanted: orgs.OrgsPage) -> Message:
 
 
 def _may_refresh(context: Context) -> bool:
-    """Return True if the person may trigger a service call: to reload the list, or as a test."""
+    """Return True if the person may call the service to reload the list or test an organization."""
     return context.bot.people.may(context.person, Permission.REFRESH)
 
 

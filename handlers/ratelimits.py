@@ -1,4 +1,4 @@
-"""`/ratelimits`: the usage of each limit, and the service's blocks; and the buttons of an alert."""
+"""`/ratelimits`: the use of each limit and the service's blocks; and the buttons on alerts."""
 
 from functools import partial
 

@@ -115,7 +115,7 @@ async def _form(
 @listens("action", ids.TESTUSERS_PERSON, Permission.REQUEST, place=Place.FORM)
 @listens("action", ids.TESTUSERS_MORE, Permission.REQUEST, is_prefix=True)
 async def fill_in(context: Context) -> Message | None:
-    """Answer `Extend`, `Remove` and `Change…`: send the request, or open the filled-in form."""
+    """Answer `Extend`, `Remove` and `Change…` by sending the request or opening the form."""
     bot, known = context.bot, Prefilled.of(context.value)
     await asking.require_asking(bot, context.person)
     if not known.more_seconds:
@@ -127,10 +127,10 @@ async def fill_in(context: Context) -> Message | None:
 
 @listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
 async def ask_anyway(context: Context) -> Message:
-    """Answer `Ask anyway`: make a request even if an open request asks for the same change."""
+    """Answer `Ask anyway` by making a request that duplicates an open request."""
     typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
     if not isinstance(typed, ChangeRequest) or typed.now:
-        raise NotFound("This button can't be read. Please send the command again.")
+        raise NotFound("This button no longer works. Please send the command again.")
     return await _request(context, typed, anyway=True)
 
 
@@ -186,7 +186,7 @@ async def _store(
     requires_itself=True,
 )
 async def ask_why(context: Context) -> None:
-    """Answer `Deny`: ask for the reason, if the person may deny and the request is open."""
+    """Answer `Deny` by asking for a reason, if the person may deny and the request is open."""
     request = await deciding.look_to_deny(context.bot, context.person, context.value)
     page = pages.page_of_block(context.interaction.block_id)
     form = forms.denial_form(request, context.interaction.response_url, page)
@@ -242,7 +242,7 @@ def _check_form(context: Context) -> Mapping[str, str]:
 
 
 async def _offer_corrections(context: Context) -> None:
-    with suppress(GatehouseError):  # the errors in the form say how to correct the word
+    with suppress(GatehouseError):  # The errors in the form explain how to correct the word.
         await _update_form(context, _typed_form(context))
 
 
@@ -252,7 +252,7 @@ async def correct_word(context: Context) -> None:
     typed = _typed_form(context)
     odd, _, line = context.value.partition("\n")
     lines = tuple(line if tidy_identity(other) == odd else other for other in typed.lines)
-    # Slack keeps what was typed in a block whose id stays the same.
+    # Slack keeps what was typed in a block whose ID stays the same.
     await _update_form(context, replace(typed, lines=lines), "+")
 
 
@@ -284,5 +284,5 @@ async def request_of_form(context: Context) -> Message | None:
 
 @listens("options", ids.TESTUSERS_FLOW, Permission.REQUEST)
 async def suggest(context: Context) -> list[SlackBlock]:
-    """Answer the type-ahead of flows."""
+    """Answer the type-ahead for flows."""
     return reading.suggestions(context.bot, context.value)

@@ -171,13 +171,13 @@ def _list(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str 
     if entry.action == "grant.ended":
         gone = " (already removed)" if detail["was_gone"] else ""
         flow = names.flow(detail["flow"])
-        return f"Access of {text.identity(detail['identity'], 60)} to {flow} ended{gone}"
+        return f"Access to {flow} ended for {text.identity(detail['identity'], 60)}{gone}"
     if entry.action == "grant.end_failed":
         flow, reason = names.flow(detail["flow"]), text.escape(detail["reason"], 160)
         return f"Access to {flow} expired but couldn't be removed: {reason}"
     if entry.action == "flow.changed":
         before, after = len(detail["before"]), text.count(len(detail["after"]), "test user")
-        return f"The list of {names.flow(entry.subject)} changed: {before:,} → {after}"
+        return f"The test users of {names.flow(entry.subject)} changed: {before:,} → {after}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Reading the audit log: its latest entries, the daily message with its head, and the commands.
+"""Reads the audit log: its latest entries, the daily message with its head, and the command line.
 
 The commands are `gatehouse audit verify` and `gatehouse audit export`.
 """
@@ -41,18 +41,18 @@ class Witness:
     channel_id: str
 
     async def post(self, tx: Transaction) -> None:
-        """Store the message."""
+        """Queue the message with the current head."""
         position, head = await self.audit.head(tx)
         payload = {"position": position, "head": head}
         await outbox.put(tx, OutboxMessage(f"{HEAD}:{position}", HEAD, "audit", payload))
 
     async def note(self, message: OutboxMessage) -> Note:
-        """Render the stored message."""
+        """Return the queued message, for the outbox."""
         return Note(self.channel_id, head_message(**message.payload))
 
 
 async def verify_audit(settings: Settings, noted_head: str | None) -> int:
-    """Print the result; return 0 if the audit log is intact, 1 if not, 2 if there isn't one."""
+    """Print the result; return 0 if the audit log is intact, 1 if broken, 2 if there is none."""
 
     async def verify(database: Database, audit: AuditStore) -> int:
         async with database.read_only() as tx:

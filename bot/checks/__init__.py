@@ -1,1 +1,1 @@
-"""Checks of the bot and its environment: `gatehouse check`, health, readiness, status."""
+"""Checks of the bot and its environment, used by `gatehouse check`, `/readyz` and the status."""

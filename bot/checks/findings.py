@@ -56,7 +56,7 @@ class Finding:
 
     @property
     def is_problem(self) -> bool:
-        """True for a problem to fix, False for a check that another problem prevented."""
+        """True for a problem to fix; False if another problem kept this check from running."""
         return not self.is_well and self.code != NOT_TRIED
 
     @property
@@ -66,7 +66,7 @@ class Finding:
 
 
 def well(subject: str, sentence: str) -> Finding:
-    """Return a finding that requires no action."""
+    """Return a finding that needs no action."""
     return Finding(subject, WELL, sentence)
 
 

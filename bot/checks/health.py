@@ -34,7 +34,7 @@ SOCKET_EVERY = ALERTS_EVERY = 5.0
 DEAF_SECONDS = 60.0
 # The bot keeps working with these problems, and `check` reports them.
 HARMLESS = frozenset({"channel_public", "database_encoding"})
-# Shorter problems don't need a message.
+# Don't alert about shorter problems.
 PATIENCE = timedelta(seconds=60)
 REPEAT_SECONDS = 30.0
 # A problem that no process has seen for this long has ended.
@@ -128,7 +128,7 @@ class Health:
         self.note(await check(self._parts))
 
     def note(self, findings: Iterable[Finding]) -> None:
-        """Start or end problems; a part without a finding keeps its state."""
+        """Start or end problems; leave a part without a finding as it is."""
         wrong: dict[Part, Finding | None] = {}
         for finding in findings:
             part = Part(finding.subject.lower().replace(" ", "_"))
@@ -164,7 +164,7 @@ class Health:
         return Finding("socket", "socket_closed", sentence)
 
     async def tell(self) -> None:
-        """Open or keep an alert for each part that stays broken, at most every 30 s."""
+        """Open an alert for each part that stays broken, or keep it open; at most every 30 s."""
         now, at = self._parts.clock.now(), self._parts.clock.monotonic()
         lasting = [
             trouble
@@ -190,7 +190,7 @@ class Health:
         self._told_at = at
 
     async def end(self, job: Job, lease: Lease) -> None:
-        """Announce that the part works again; runs when no process has postponed the job."""
+        """Announce that the part works again, once no process postpones the job anymore."""
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
             # In the same transaction, so that a crash before the job ends doesn't repeat it.

@@ -1,4 +1,4 @@
-"""`/gatehouse`: your roles and the bot's status; and alerts about problems."""
+"""`/gatehouse`: the person's roles, the bot's status, and alerts about problems."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime

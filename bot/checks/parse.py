@@ -28,7 +28,7 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
     match [word.keyword for word in typed]:
         case ["whoami" | "status" | "audit" as form]:
             return GatehouseRequest(form)
-        # As typed; a keyword's leading dashes are ignored.
+        # As typed, because a keyword's leading dashes are ignored.
         case ["audit", _] if typed[1].text in COUNTS:
             return GatehouseRequest("audit", COUNTS[typed[1].text])
         case ["audit", *_]:

@@ -9,7 +9,7 @@ from bot.services.calls import ServiceSeen
 
 
 class Part(StrEnum):
-    """Monitored parts; the values are labels in `gatehouse_working`."""
+    """The monitored parts; the values are labels of the metric `gatehouse_working`."""
 
     DATABASE = "database"
     SLACK_TOKEN = "slack_token"  # noqa: S105 - a name
@@ -56,7 +56,7 @@ class Trouble:
 
 
 class Counted(StrEnum):
-    """Counts from the database, by their names in metrics."""
+    """The numbers counted in the database; the values are names in metrics."""
 
     OPEN_INCIDENTS = "open_incidents"
     PENDING_REQUESTS = "pending_requests"
@@ -66,7 +66,7 @@ class Counted(StrEnum):
 
     @property
     def in_words(self) -> str:
-        """The count's name for people: `open incidents`."""
+        """Return the number's name for people, such as `open incidents`."""
         return self.value.replace("_", " ")
 
 

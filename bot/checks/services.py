@@ -1,4 +1,4 @@
-"""The services: tests each credential with one small read. The gateway: checks each client."""
+"""Checks of the services, with one small read for each credential, and of the gateway's clients."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -95,9 +95,9 @@ async def _data_center(
         return Finding(subject, "no_organization", sentence)
     if organization_id and organization_id not in {row.organization_id for row in found}:
         sentence = (
-            f"organization_id {organization_id} is not among the {len(found)} listed:"
-            " correct it in INVENTORY_DATA_CENTERS. The organization management page of the"
-            " service's console shows it."
+            f"organization_id {organization_id} is not one of the {len(found)} listed "
+            "organizations. Correct it in INVENTORY_DATA_CENTERS; the organization management "
+            "page of the service's console shows it."
         )
         return Finding(subject, "organization_not_listed", sentence)
     return well(subject, f"lists {count(len(found), 'organization')}.")
@@ -151,7 +151,7 @@ async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
             return well(subject, "accepts the credentials (no alias is configured).")
         sentence = f"There is no flow {flow_sid}: correct “{alias}” in FLOW_ALIASES."
         return Finding(subject, "flow_unknown", sentence)
-    return well(subject, f"exists and has {len(users)} test users.")
+    return well(subject, f"exists and has {count(len(users), 'test user')}.")
 
 
 async def _form_field(
@@ -168,7 +168,7 @@ async def _form_field(
         return [Finding(FORM_FIELD, "form_field_wrong", sentence)]
     if flow_sid is None:
         return []
-    sentence = f"can't be checked: the service's responses don't show if it accepts {configured}."
+    sentence = f"can't be checked: the service doesn't show whether it accepts {configured}."
     return [Finding(FORM_FIELD, "form_field_unknown", sentence)]
 
 
@@ -195,7 +195,7 @@ def _missing(settings: Settings, service: Service) -> Finding:
     missing = settings.missing_for(service)
     there = [name for name in SERVICES[service] if name not in missing]
     if not there:
-        sentence = f"is not configured; its commands need {', '.join(missing)}."
+        sentence = f"is not configured. Its commands need {', '.join(missing)}."
         return Finding(service, NOT_CONFIGURED, sentence)
     sentence = (
         f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} set, but"
@@ -229,7 +229,7 @@ def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list
         sentence = "GATEWAY_PORT is set but GATEWAY_CLIENTS is empty, so clients can't call."
         return [Finding("gateway", "gateway_empty", sentence)]
     where = f"{settings.gateway_host}:{port}"
-    return [well("gateway", f"listens on {where} for {len(clients)} clients."), *findings]
+    return [well("gateway", f"listens on {where} for {count(len(clients), 'client')}."), *findings]
 
 
 def _client(
@@ -237,7 +237,7 @@ def _client(
 ) -> Finding:
     subject = f"gateway {name}"
     if not settings.inventory_data_centers:
-        sentence = "It can't make any calls: INVENTORY_DATA_CENTERS is not set."
+        sentence = "can't make any calls because INVENTORY_DATA_CENTERS is not set."
         return Finding(subject, "gateway_idle", sentence)
     paths = () if client.organizations == "*" else client.organizations
     keys = [OrganizationKey.of_path(path) for path in paths]

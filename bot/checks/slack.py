@@ -1,4 +1,4 @@
-"""Slack: the tokens, the scopes, the clock, the two channels, and the people in the settings."""
+"""Checks of Slack: the tokens, scopes, clock and channels, and the people in the settings."""
 
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
@@ -73,8 +73,8 @@ async def app_token(parts: Parts) -> list[Finding]:
         await _in_time(parts.slack.try_app_token(token))
     except SlackRefused as error:
         sentence = (
-            f"Slack refuses SLACK_APP_TOKEN ({error.error}). Make an app-level token with the scope"
-            " connections:write, and turn Socket Mode on."
+            f"Slack refuses SLACK_APP_TOKEN ({error.error}). Create an app-level token with the "
+            "scope connections:write, and turn on Socket Mode."
         )
         return [Finding("slack app token", "app_token_refused", sentence)]
     except SlackError as error:
@@ -105,25 +105,25 @@ async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]
         if name not in {"channel_not_found", "not_in_channel"}:
             return [failed(setting, error)]
         words = (
-            f"is not known to Slack ({name}): the id is wrong, or it is a private channel"
-            " that the bot is not in. Copy the id from the channel's details; /invite the bot."
+            f"is not known to Slack ({name}): the ID is wrong, or it is a private channel that "
+            "the bot is not in. Copy the ID from the channel's details, or /invite the bot."
         )
         return [mistake("channel_unknown", words)]
     found = []
     if channel.get("is_archived"):
-        found.append(mistake("channel_archived", "is archived: choose another one."))
+        found.append(mistake("channel_archived", "is archived. Choose another channel."))
     elif channel.get("is_member") is False:
-        words = "is a channel that the bot is not in: /invite it there."
+        words = "is a channel that the bot is not in. /invite the bot there."
         found.append(mistake("bot_not_in_channel", words))
     is_open = not (channel.get("is_private") or channel.get("is_im"))
     if setting == "APPROVALS_CHANNEL" and is_open:
-        words = "is public, but its cards show identities: make it private."
+        words = "is public, but its cards show identities. Make it private."
         found.append(mistake("channel_public", words))
     return found or [well(setting, f"{channel_id} exists, and the bot is in it.")]
 
 
 async def roles(parts: Parts) -> list[Finding]:
-    """Report each wrong id, and each flow with too few approvers."""
+    """Report each invalid ID, and each flow with too few approvers."""
     slack, settings, policy = parts.slack, parts.settings, parts.settings.policy
     try:
         team_id = (await _in_time(slack.who_am_i())).team_id
@@ -152,7 +152,7 @@ async def roles(parts: Parts) -> list[Finding]:
 async def _look_up(
     slack: SlackClient, team_id: str, slack_id: str, subject: str
 ) -> frozenset[str] | Finding:
-    """Return the people with this id, of a person or a group, or the problem with it."""
+    """Return the people with the ID of a person or a group, or the problem with the ID."""
     try:
         if slack_id.startswith("S"):
             return await _in_time(slack.members(slack_id))
@@ -184,7 +184,7 @@ def _deciders(policy: Policy, people: Mapping[str, Collection[str]]) -> Iterator
         return {person for holder in holders for person in people.get(holder, ())}
 
     general, may_ask = policy.approvals_needed, policy.holders(Permission.REQUEST)
-    advice = "give somebody the approver role in ROLES"
+    advice = "give someone the approver role in ROLES"
     targets = [("anything", policy.holders(Permission.DECIDE), general, advice)]
     for flow_sid in dict.fromkeys((*policy.flow_approvers, *policy.flow_policies)):
         rules = policy.of_flow(flow_sid)
@@ -206,8 +206,8 @@ def _deciders(policy: Policy, people: Mapping[str, Collection[str]]) -> Iterator
         elif asking and others < general and not policy.allow_self_approval:
             owner = f"{min(asking)}'s" if len(asking) == 1 else "Approvers'"
             problem = (
-                f"{owner} own requests for {target} can never be approved: besides them,"
-                f" {others} can approve, and APPROVALS_NEEDED is {general}"
+                f"{owner} own requests for {target} can never be approved, because only {others}"
+                f" other people can approve them and APPROVALS_NEEDED is {general}"
             )
             yield _mistake(ROLES, "lonely_approver", problem, advice)
 

@@ -1,1 +1,1 @@
-"""Operations: logs, the clock, secrets, the event loop and the watchdog."""
+"""Operations: logs, the clock, secrets, and the event loop."""

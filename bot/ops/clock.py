@@ -35,22 +35,22 @@ class SystemClock:
 
     def __init__(self) -> None:
         self.offset = machine_offset()
-        """The wall-clock time less the seconds since boot."""
+        """The wall-clock time minus the seconds since boot."""
 
     def now(self) -> datetime:
-        """Return the wall-clock time, aware, in UTC."""
+        """Return the wall-clock time in UTC, with its time zone."""
         return datetime.fromtimestamp(self.offset + since_boot(), UTC)
 
     def monotonic(self) -> float:
-        """Return seconds that never go backwards."""
+        """Return seconds that never go backward."""
         return time.monotonic()
 
     def since_boot(self) -> float:
-        """Return seconds that never go backwards and go on while the machine sleeps."""
+        """Return seconds that never go backward and keep counting while the machine sleeps."""
         return since_boot()
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep for the given seconds."""
+        """Wait for the given number of seconds."""
         await asyncio.sleep(seconds)
 
 

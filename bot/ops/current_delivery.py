@@ -49,7 +49,7 @@ def now_following(*ids: str) -> None:
 
 
 def current_digest() -> str:
-    """Return the digest of the request's signature or trigger, the same for a repeated request.
+    """Return the digest of the request's signature or trigger, which identifies repeated requests.
 
     It is "" if repeats are detected in another way or can't occur.
     """

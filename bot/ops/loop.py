@@ -20,7 +20,7 @@ class NamingLoop(asyncio.SelectorEventLoop):
     """An event loop that resolves each name in its own daemon thread."""
 
     async def getaddrinfo(self, *wanted: Any, **hints: Any) -> Looked:  # noqa: ANN401 - as the base
-        """Like `socket.getaddrinfo`."""
+        """Resolve a host name in a thread of its own, like `socket.getaddrinfo`."""
         found: Future[Looked] = Future()
 
         def look_up() -> None:

@@ -1,4 +1,4 @@
-"""Removes configured secrets and control characters from any text, as the last line of defense."""
+"""Removal of configured secrets and control characters from text, as the last line of defense."""
 
 import base64
 from collections.abc import Iterable

@@ -1,1 +1,1 @@
-"""Slack: the endpoint, the Web API client, people and groups, and everything shown there."""
+"""Everything about Slack: the Web API client, people and groups, messages, and the app manifest."""

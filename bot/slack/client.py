@@ -47,7 +47,7 @@ CHART, TABLES = "data_visualization", frozenset({"table", "data_table"})
 
 @dataclass(frozen=True)
 class BotIdentity:
-    """The bot's own ids, from `auth.test`; `answered_at` is the response's `Date`."""
+    """The bot's own IDs, from `auth.test`; `answered_at` is the response's `Date`."""
 
     team_id: str
     slack_user_id: str
@@ -72,13 +72,13 @@ class SlackUser:
 
 
 class SlackClient:
-    """The Web API methods that the bot calls, over the shared session inside `web`.
+    """The Web API methods that the bot calls, through the shared session inside `web`.
 
     `observe` receives every call: the method, and Slack's error name or "ok".
 
-    After a 429, a method isn't called again for the same channel until Slack's wait has passed; it
-    raises `SlackRateLimited` instead. Slack counts messages per channel, so a busy channel doesn't
-    hold up alerts in another.
+    After a 429, calls of the same method for the same channel raise `SlackRateLimited` until
+    Slack's wait is over. Slack counts messages per channel, so a busy channel doesn't delay alerts
+    in another.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class SlackClient:
         )
 
     async def members(self, group_id: str) -> frozenset[str]:
-        """Return the user ids of a user group (`usergroups.users.list`)."""
+        """Return the user IDs of a user group (`usergroups.users.list`)."""
         answer = await self._call(self._web.usergroups_users_list, usergroup=group_id)
         users = answer.get("users")
         if not isinstance(users, list):
@@ -138,7 +138,7 @@ class SlackClient:
         return frozenset(users)
 
     async def group_handles(self) -> Mapping[str, str]:
-        """Return each user group's handle by group id (`usergroups.list`)."""
+        """Return each user group's handle by group ID (`usergroups.list`)."""
         answer = await self._call(self._web.usergroups_list)
         groups = answer.get("usergroups") or []
         return {group["id"]: group.get("handle") or group["id"] for group in groups}
@@ -152,7 +152,7 @@ class SlackClient:
     async def post(
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
-        """Post to a channel or a person's direct messages; return the channel id and ts."""
+        """Post to a channel or a direct message; return the channel ID and the message's ts."""
         thread = {"thread_ts": thread_ts} if thread_ts else {}
         answer = await in_plain_if_need_be(
             message,
@@ -181,12 +181,12 @@ class SlackClient:
         )
 
     async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> str:
-        """Open a modal and return its view id. A trigger expires after three seconds."""
+        """Open a modal and return its view ID. A trigger expires after three seconds."""
         answer = await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
         return str((answer.get("view") or {}).get("id", ""))
 
     async def update_view(self, view_id: str, view: Mapping[str, Any]) -> None:
-        """Update an open modal (`views.update`)."""
+        """Replace the content of an open modal (`views.update`)."""
         await self._call(self._web.views_update, view_id=view_id, view=dict(view))
 
     async def permalink(self, channel_id: str, message_ts: str) -> str:
@@ -244,7 +244,7 @@ def _translated(error: Exception) -> SlackError:
 
 
 def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackError:
-    """Return the error for a response that isn't `ok`, of the Web API or a response_url."""
+    """Return the error in a failed response from the Web API or a response_url."""
     given: Mapping[str, Any] = body if isinstance(body, dict) else {}
     name = given.get("error")
     if status == HTTP_TOO_MANY or name in {"ratelimited", "rate_limited"}:

@@ -78,7 +78,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
                     **({"url": endpoint} if endpoint else {}),
                     "description": command.description,
                     "usage_hint": command.usage_hint,
-                    # Mentions arrive as ids, which can't be faked the way names can.
+                    # Mentions arrive as IDs, which can't be faked the way names can.
                     "should_escape": True,
                 }
                 for command in COMMANDS
@@ -109,9 +109,9 @@ def _endpoint(url: str | None) -> str:
         address = URL()
     is_odd = address.user or address.query_string or address.fragment or not address.host
     if address.scheme != "https" or is_odd or " " in typed or not typed.isprintable():
-        raise ValueError(f"Slack calls https:// addresses only. {example}")
+        raise ValueError(f"Slack calls only https:// addresses. {example}")
     if address.path.rstrip("/").endswith(EVENTS_PATH):
-        raise ValueError(f"--url goes without {EVENTS_PATH}, which is added. {example}")
+        raise ValueError(f"Leave {EVENTS_PATH} out of --url. It is added automatically. {example}")
     host = address.host or ""
     try:
         is_public = ipaddress.ip_address(host).is_global
@@ -119,8 +119,8 @@ def _endpoint(url: str | None) -> str:
         is_public = host != "localhost" and "." in host
     if not is_public:
         raise ValueError(
-            "Slack cannot call an address of this machine or of a private network: use --socket,"
-            f" or the public address. {example}"
+            "Slack can't reach an address on this machine or a private network. Use --socket or "
+            f"a public address. {example}"
         )
     return str(address).rstrip("/") + EVENTS_PATH
 

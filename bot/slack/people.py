@@ -1,4 +1,4 @@
-"""People: identities and groups from Slack, audited permission checks, and actions a minute."""
+"""People in Slack: identities, groups, audited permission checks, and limits on actions."""
 
 import asyncio
 import math
@@ -53,9 +53,9 @@ GROUPS_UNKNOWN = "I couldn't check your groups with Slack. Please try again in a
 
 
 class Pace:
-    """Counts each person's actions over the last minute, each kind separately.
+    """Counts each person's actions over the last minute, separately for each kind.
 
-    `limit` is the number of commands a minute; 0 for no limit.
+    `limit` is the number of commands per minute; 0 means no limit.
     """
 
     def __init__(self, limit: int, clock: Clock) -> None:
@@ -77,10 +77,10 @@ class Pace:
 
 
 class People:
-    """Identifies people and decides on permissions; concurrent look-ups of an id share one call.
+    """Identifies people and decides on permissions; concurrent lookups of an ID share one call.
 
-    Slack's refusals are cached too: asking Slack about unknown people and groups on every click
-    would use up the rate limit for everyone else. Without a database, no refusal is recorded.
+    Slack's refusals are cached too: asking about unknown people and groups on every click would use
+    up the rate limit for everyone else. Without a database, no refusal is recorded.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class People:
         return self._met.is_set()
 
     def meet(self, team_id: str, bot_user_id: str) -> None:
-        """Set the workspace and the bot's user id; requests that are waiting for them continue."""
+        """Set the workspace and the bot's user ID; release the requests waiting for them."""
         self.team_id, self.bot_user_id = team_id, bot_user_id
         self._met.set()
 
@@ -141,7 +141,7 @@ class People:
         members = dict(zip(named, found, strict=True))
         groups = frozenset(name for name in named if slack_user_id in (members[name] or ()))
         doubt = GROUPS_UNKNOWN if None in found else None
-        # Other ids don't belong to people, and might belong to groups.
+        # Other IDs don't belong to people, and might belong to groups.
         belongs = {*groups, *([slack_user_id] if slack_user_id[:1] in {"U", "W"} else [])}
         if not (user.is_guest or user.is_bot):
             belongs.add(EVERY_FULL_MEMBER)
@@ -158,7 +158,7 @@ class People:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> None:
-        """Return if the person has the permission; otherwise, record the refusal and raise.
+        """Raise and record a refusal unless the person has the permission.
 
         Raises:
             Refused: The person lacks the permission; the sentence says why, and names its holders.
@@ -240,7 +240,7 @@ class People:
         return sentence
 
     async def named(self, ids: Iterable[str]) -> str:
-        """Return the names of people and groups, without mentions; with the ID if two are equal."""
+        """Return the names of people and groups, without mentions; equal names get their IDs."""
         holders = tuple(ids)
         shown = holders[:NAMED_HOLDERS]
         names = await asyncio.gather(*(self._label(holder) for holder in shown))
@@ -261,14 +261,14 @@ class People:
         return f"@{handles[holder]}" if holder in handles else f"the group {holder}"
 
     async def name(self, slack_user_id: str) -> str:
-        """Return a person's name in Slack, or the id if the look-up fails."""
+        """Return a person's name in Slack, or the ID if the lookup fails."""
         try:
             return (await self._user(slack_user_id)).name
         except SlackError:
             return slack_user_id
 
     async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
-        """Return the Slack name of each person among the actors, by id."""
+        """Return the Slack name of each person among the actors, by ID."""
         people = [actor for actor in actors if actor.startswith(("U", "W"))]
         found = await asyncio.gather(*(self.name(person) for person in people))
         return dict(zip(people, found, strict=True))
@@ -277,7 +277,7 @@ class People:
         return await self._look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
 
     async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | None:
-        """Return the members of a group, empty if it was deleted, None if unknown."""
+        """Return a group's members: an empty set if the group was deleted, None if unknown."""
         try:
             return await self._look_up(self._groups, group_id, self._slack.members, fresh=fresh)
         except SlackRefused as error:

@@ -67,7 +67,7 @@ class ReceivedEvents:
 
 
 async def take_in(tx: Transaction) -> bool:
-    """Like `ReceivedEvents.take`, in the transaction that stores the request's effects."""
+    """Act as `ReceivedEvents.take`, in the transaction that stores the request's effects."""
     digest = current_digest()
     if not digest:
         return True
@@ -78,7 +78,7 @@ async def take_in(tx: Transaction) -> bool:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove some old events and signatures; return their number."""
+    """Delete a batch of old events and signatures; return the number deleted."""
     at = received_events.c.received_at
     is_signature = received_events.c.event_id.startswith(SIGNATURE)
     is_old = (at < before) | (is_signature & (at < await tx.now() - SIGNED_KEPT))

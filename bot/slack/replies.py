@@ -1,4 +1,4 @@
-"""Answers by response_url, the only way to edit a message that one person sees, or by DM."""
+"""Replies through response_urls, the only way to edit a message that one person sees, or by DM."""
 
 import json
 import re
@@ -52,7 +52,7 @@ class Replies:
         self._slack = slack
 
     def to_message(self, channel_id: str, thread_ts: str | None, event_id: str) -> "DirectReplies":
-        """Return the replies to the direct message with this event id."""
+        """Return the replies to the direct message with this event ID."""
         return DirectReplies(self._slack, self._clock, channel_id, thread_ts, event_id)
 
     async def say(
@@ -67,9 +67,9 @@ class Replies:
         """Show the message to the person `to`; return True if Slack accepted it.
 
         `replace` replaces the message that the URL belongs to. Without a URL (Home tab, shortcuts),
-        and if a form stayed open longer than its URL is valid, the answer is a direct message,
-        unless `tries` is 1: that is for messages that are soon replaced. If it's unknown whether
-        Slack accepted a post, the post isn't repeated as a direct message.
+        or after the URL has expired (a form left open), the answer is a direct message, unless
+        `tries` is 1, which is for messages that are soon replaced. A post that Slack may have
+        accepted isn't repeated as a direct message.
         """
 
         async def send(version: Message) -> None:
@@ -148,7 +148,7 @@ class DirectReplies:
 def is_of_slack(response_url: str, slack: URL) -> bool:
     """Return True if a response_url belongs to the configured Slack.
 
-    A test server on this machine may use any port of the machine.
+    A test server on this machine may use any port.
     """
     try:
         url = URL(response_url)
@@ -186,7 +186,7 @@ async def _refusal(sending: Awaitable[object]) -> SlackError | None:
 
 
 def _json_of(said: bytes, status: int) -> dict[str, object]:
-    """Return a response's JSON; a response_url also answers with an error's bare name."""
+    """Return the JSON of a response, which may also be only the name of an error."""
     words = said.decode("utf-8", "replace").strip()
     with suppress(ValueError, RecursionError):
         body = json.loads(words)

@@ -61,7 +61,7 @@ class CardNow:
 
     @property
     def is_beside(self) -> bool:
-        """True if the card may be dropped when it can't be shown: the main card says the same."""
+        """True if the card may be dropped when it can't be shown: the main card has its content."""
         return self.is_copy or bool(self.under)
 
 
@@ -81,8 +81,8 @@ Renderer = Callable[[OutboxMessage], Awaitable[CardNow | Note | None]]
 class Sender:
     """Runs the jobs `send:<key>`.
 
-    `renderers` render each kind of message from the stored state, as None if it is no longer
-    needed. `card_kinds` show a card's state: consecutive messages need only one edit.
+    `renderers` turn the stored state into each kind of message, or None if it's no longer needed.
+    Kinds in `card_kinds` show the state of a card, so one edit is enough for consecutive messages.
     """
 
     database: Database
@@ -199,7 +199,7 @@ class _Showing:
         return None
 
     async def _post_first(self) -> None:
-        """Post the card; if an earlier attempt may have arrived, Slack shows the earlier text."""
+        """Post the card; if an earlier attempt arrived, Slack keeps showing its text."""
         async with self.database.transaction() as tx:
             begun = await outbox.begin_post(tx, self.outbox_message)
         name = f"{self.outbox_message.key}:{begun.first_at}"
@@ -236,7 +236,7 @@ class _Showing:
             await self._post_anew(sent)
 
     async def _post_anew(self, sent: SentCard) -> None:
-        """Post the card again under a new id after the card or its channel was deleted."""
+        """Post the card again under a new ID after the card or its channel was deleted."""
         await self._post(f"{sent.key}:{sent.channel_id}:{sent.message_ts}", is_repeated=True)
 
     async def _post(self, name: str, *, is_repeated: bool) -> None:

@@ -295,11 +295,11 @@ CHANGE = {"flow": WELCOME, "additions": ["+1", "+2", "+3", "+4"], "removals": []
         ),
         (
             recorded("flow.changed", WELCOME, actor="gatehouse", before=[], after=["+1"]),
-            "The list of *welcome* changed: 0 → 1 test user",
+            "The test users of *welcome* changed: 0 → 1 test user",
         ),
         (
             recorded("grant.ended", flow=WELCOME, identity="+1", was_gone=True),
-            "Access of `+1` to *welcome* ended (already removed)",
+            "Access to *welcome* ended for `+1` (already removed)",
         ),
         (
             recorded("permission.refused", "set_plan", reason="role_too_low"),

@@ -57,7 +57,7 @@ def parts(health) -> list[Part]:
 
 
 def lost(setting: str) -> list[Finding]:
-    return [Finding(setting, "channel_archived", "C1 is archived: choose another one.")]
+    return [Finding(setting, "channel_archived", "C1 is archived. Choose another channel.")]
 
 
 @pytest.mark.parametrize(

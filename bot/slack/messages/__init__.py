@@ -1,1 +1,1 @@
-"""Block Kit, text escaping, and the messages shared by all topics."""
+"""Block Kit, text escaping, and the messages that all topics share."""

@@ -14,9 +14,9 @@ from bot.slack.messages import text
 SlackBlock = Mapping[str, Any]
 
 BLOCKS_A_MESSAGE = 50
-# Slack advises at most 4,000 and refuses chat.update above it: msg_too_long.
+# Slack recommends at most 4,000 characters, and refuses longer updates with msg_too_long.
 TEXT_CHARACTERS = 3900
-# Slack refuses messages of about 12,000 characters in all.
+# Slack refuses messages with more than about 12,000 characters in total.
 MESSAGE_CHARACTERS = 11_000
 SECTION_CHARACTERS = 3000
 # The maximum number of characters in one section, below Slack's limit to avoid truncation.
@@ -54,19 +54,19 @@ class Message:
         return cls("\n".join(lines), (section("\n".join(lines)),))
 
     def plus(self, *blocks: SlackBlock, lines: Sequence[str] = ()) -> "Message":
-        """Return the message with more paragraphs, and then blocks, below it."""
+        """Return the message with paragraphs, and then blocks, added at the end."""
         shown = self.slack_blocks or (section(self.text),)
         return Message("\n".join((self.text, *lines)), (*shown, *map(section, lines), *blocks))
 
     def payload(self) -> dict[str, Any]:
-        """Return the message as the Web API and response_url expect it."""
+        """Return the message in the format that the Web API and response_url expect."""
         blocks = [dict(block) for block in self.slack_blocks[:BLOCKS_A_MESSAGE]]
         fields: dict[str, Any] = {"text": text.cut(self.text, TEXT_CHARACTERS) or "…"}
         return {**fields, "blocks": blocks} if blocks else fields
 
     @cached_property
     def json(self) -> str:
-        """Return the payload as JSON, cached: many people may get the same page of a list."""
+        """Return the payload as JSON, cached because many people get the same page of a list."""
         return json.dumps(self.payload())
 
 
@@ -80,7 +80,7 @@ class ButtonValue:
 
     @classmethod
     def of(cls, value: str) -> Self:
-        """Return the fields in a button's value; the defaults if it can't be read."""
+        """Read the fields from a button's value, using the defaults if the value can't be read."""
         try:
             return cls._adapter().validate_json(value)  # type: ignore[no-any-return]
         except ValidationError:
@@ -93,24 +93,24 @@ class ButtonValue:
 
 
 def header(title: str) -> SlackBlock:
-    """A heading; `title` may contain external text."""
+    """Return a heading; `title` may contain external text."""
     return {"type": "header", "text": _plain(title, HEADER_CHARACTERS)}
 
 
 def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
-    """A paragraph of finished markup, never shortened: people decide based on it."""
+    """Return a paragraph of finished markup, in full, because people base decisions on it."""
     text_object = _markup(markup, SECTION_CHARACTERS)
     block: dict[str, Any] = {"type": "section", "text": text_object, "expand": True}
     return {**block, "accessory": accessory} if accessory else block
 
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:
-    """Lines of markup in as many sections as they need, without shortening."""
+    """Return lines of markup, in full, in as many sections as they need."""
     return [section(paragraph) for paragraph in paragraphs(lines)]
 
 
 def paragraphs(lines: Iterable[str]) -> list[str]:
-    """Lines of markup, grouped into sections up to the maximum length."""
+    """Return lines of markup, grouped into sections of up to the maximum length."""
     filled: list[str] = []
     for line in lines:
         if filled and len(filled[-1]) + len(line) < FILLED_CHARACTERS:
@@ -121,19 +121,19 @@ def paragraphs(lines: Iterable[str]) -> list[str]:
 
 
 def fields(pairs: Iterable[tuple[str, str]]) -> list[SlackBlock]:
-    """Label and markup pairs in two columns, ten to a section."""
+    """Return label and markup pairs in two columns, ten to a section."""
     cells = [_markup(f"*{label}*\n{value}", FIELD_CHARACTERS) for label, value in pairs]
     starts = range(0, len(cells), FIELDS_A_SECTION)
     return [{"type": "section", "fields": cells[at : at + FIELDS_A_SECTION]} for at in starts]
 
 
 def context(*markup: str) -> SlackBlock:
-    """Small context text."""
+    """Return small context text."""
     return {"type": "context", "elements": [_markup(text, CONTEXT_CHARACTERS) for text in markup]}
 
 
 def confirm(title: str, question: str, label: str) -> SlackBlock:
-    """A dialog; `label` names the button that proceeds."""
+    """Return a confirmation dialog; `label` is the text of the button that proceeds."""
     return {
         "title": _plain(title, CONFIRM_TITLE_CHARACTERS),
         "text": _plain(question, CONFIRM_TEXT_CHARACTERS),
@@ -151,7 +151,7 @@ def button(
     spoken: str | None = None,
     sure: SlackBlock | None = None,
 ) -> SlackBlock:
-    """A button; screen readers read `spoken` if the label alone isn't clear.
+    """Return a button; screen readers read `spoken` if the label alone isn't clear.
 
     `sure` is a `confirm` dialog.
     """
@@ -171,33 +171,33 @@ def button(
 
 
 def select(placeholder: str, action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
-    """A menu of (text, value) options."""
+    """Return a menu of (text, value) options."""
     menu = overflow(action_id, options)
     return {**menu, "type": "static_select", "placeholder": _plain(placeholder, HEADER_CHARACTERS)}
 
 
 def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
-    """A "⋯" menu of (text, value) options."""
+    """Return a "⋯" menu of (text, value) options."""
     return {"type": "overflow", "action_id": action_id, "options": [*starmap(option, options)]}
 
 
 def option(shown: str, value: str) -> SlackBlock:
-    """A choice in a menu."""
+    """Return a choice in a menu."""
     return {"text": _plain(shown, OPTION_CHARACTERS), "value": value}
 
 
 def actions(*elements: SlackBlock) -> SlackBlock:
-    """Buttons and menus in a row."""
+    """Return a row of buttons and menus."""
     return {"type": "actions", "elements": list(elements)}
 
 
 def row(elements: Sequence[SlackBlock]) -> list[SlackBlock]:
-    """Buttons and menus in a row, which is left out if it is empty."""
+    """Return a row of buttons and menus as a list of blocks; an empty list without elements."""
     return [actions(*elements)] if elements else []
 
 
 def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> SlackBlock:
-    """A table of plain text; the first row is the heading, columns in `right` are right-aligned.
+    """Return a table of plain text with headings in the first row; align `right` columns right.
 
     The first column contains names and wraps.
     """
@@ -215,16 +215,16 @@ def page_count(total: int, size: int) -> int:
 
 
 def page_of(value: str) -> int:
-    """Read the page number from a button's value; 1 if unreadable."""
+    """Read the page number from a button's value; return 0, the first page, if it is unreadable."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0
 
 
 def turns(
     action_id: str, page: int, pages: int, value: Callable[[int], str] = str
 ) -> list[SlackBlock]:
-    """Return `Previous` and `Next`, and `First` and `Last` when they are further away.
+    """Return the buttons `Previous` and `Next`, plus `First` and `Last` for pages further away.
 
-    Each button has its own action id. `value` builds a button's value from its page, if the value
+    Each button has its own action ID. `value` builds a button's value from its page, if the value
     contains more than the page.
     """
     last = pages - 1

@@ -19,7 +19,7 @@ May = Callable[[Permission], bool]
 
 
 def meant_subcommand(command: str, typed: str) -> str | None:
-    """Return the likely subcommand for a typo; None if it is correct or unlike any subcommand."""
+    """Return the subcommand that a typo probably means; None if it's correct or resembles none."""
     known = {word for form in COMMANDS if form.name == command for word in form.subcommands}
     close = closest(typed, known) if typed.casefold() not in known else []
     return close[0] if close else None
@@ -42,7 +42,9 @@ def of_testusers(may: May, aliases: Sequence[str]) -> Message:
     named = ", ".join(text.escape(alias, 40) for alias in known)
     more = ", …" if len(known) < len(aliases) and known else ""
     hints = (
-        f"Flows: {named}{more} (or paste a SID)." if named else "Give a flow by its name or SID.",
+        f"Flows: {named}{more} (or paste a SID)."
+        if named
+        else "Specify a flow by its name or SID.",
         "Durations: 30m, 2h, 3d. Times: 18:00, friday, tomorrow 9:00, 2026-12-01 09:00.",
         ABOUT_TEST_USERS,
         f"Example: {text.code(TESTUSERS.example('add'))}",

@@ -1,18 +1,18 @@
-"""All action, block and view ids, which look like paths."""
+"""All action, block and view IDs, which look like paths."""
 
 ORGS_PAGE = "orgs.page"
 ORGS_REFRESH = "orgs.refresh"
 ORGS_SHOW = "orgs.show"
 
 EMAILKEY_PAGE = "emailkey.page"
-# Buttons whose value is a command. Ids in a row must differ, so each has a number.
+# Buttons whose value is a command. IDs in a row must differ, so each has a number.
 RUN_COMMAND = "command.run"
 
 HOME_TESTUSERS = "home.testusers"
 HOME_ORGS = "home.orgs"
 HOME_RATELIMITS = "home.ratelimits"
 
-# Callback ids of shortcuts, also in the manifest.
+# Callback IDs of shortcuts, also in the manifest.
 CHANGE_TEST_USERS = "change_test_users"
 ADD_AS_TEST_USERS = "add_as_test_users"
 
@@ -44,10 +44,10 @@ INCIDENT_UNMUTE = "incident.unmute"
 
 
 def testusers_act(act: str) -> str:
-    """Return the action id of `Approve`, `Deny`, `Cancel`, `Retry` or `Undo`."""
+    """Return the action ID of `Approve`, `Deny`, `Cancel`, `Retry` or `Undo`."""
     return f"testusers.{act}"
 
 
 def testusers_page(form: str) -> str:
-    """Return the prefix of the action ids that turn the pages of `list`, `history` and so on."""
+    """Return the prefix of the action IDs that turn the pages of `list`, `history` and so on."""
     return f"testusers.{form}_page"

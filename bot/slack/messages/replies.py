@@ -23,7 +23,7 @@ BUTTONS = 5
 
 
 def sorry(error: GatehouseError) -> Message:
-    """Show an expected error: the problem first, then the remedy."""
+    """Show an expected error: the problem first, and then what to do."""
     markup = text.sentence(error.sentence, 1500)
     if isinstance(error, UsageError) and not error.has_right_form:
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
@@ -61,19 +61,19 @@ def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message
 
 
 def said(sentence: str) -> Message:
-    """A message with a single finished sentence."""
+    """Return a message with a single finished sentence."""
     return Message(text.sentence(sentence, 1500))
 
 
 def with_command(message: Message, command: str) -> Message:
-    """Add the equivalent command for a form whose input is lost; nothing if `command` is ""."""
+    """Add the command for a form's request if its input is lost; nothing if `command` is ""."""
     typed = text.exact(command, block_kit.FILLED_CHARACTERS)
-    # A separate section is never shortened, and is easy to copy.
+    # A separate section is never shortened and is easy to copy.
     return message.plus(lines=(TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,))
 
 
 def choice(several: Ambiguous, action_id: str) -> Message:
-    """Ask which of several matches was meant, with a menu that continues with the choice."""
+    """Ask which of several matches the person meant, with a menu that continues with the choice."""
     options = [(label, value) for value, label in several.choices.items()]
     menu = block_kit.select("Pick an organization …", action_id, options)
     question = block_kit.section(text.sentence(several.sentence, 1500))
@@ -83,8 +83,8 @@ def choice(several: Ambiguous, action_id: str) -> Message:
 def broken(reference: str) -> Message:
     """Report an unexpected error, with a reference to find it in the log."""
     return Message(
-        "Something went wrong. If it keeps happening, tell whoever runs Gatehouse."
-        f" Reference: `{reference}`"
+        "Something went wrong. If it keeps happening, contact whoever runs Gatehouse. Reference: "
+        f"`{reference}`"
     )
 
 

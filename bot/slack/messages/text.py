@@ -1,9 +1,9 @@
 """Text from people and services, made safe for Slack; no other module escapes text.
 
-Slack reads markup in `mrkdwn` objects and in a message's `text`; there `&`, `<` and `>` are escaped
+Slack reads markup in `mrkdwn` objects and in a message's `text`, where `&`, `<` and `>` are escaped
 (docs.slack.dev, "Formatting message text"). Formatting characters can't be escaped; a word joiner
-disables them. Slack doesn't document whether plain text (headers, buttons, table cells) is decoded,
-so angle brackets are replaced there and entities broken up.
+disables them. Slack doesn't document whether it decodes plain text (headers, buttons, table cells),
+so angle brackets are replaced there and entities are broken up.
 """
 
 import math
@@ -22,8 +22,8 @@ WORD_JOINER = "\u2060"
 VISIBLE_STAND_IN = "\ufffd"
 RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 STAND_IN_FOR_BACKTICK = "\u02cb"
-# Cached: a page of organizations has two hundred texts, many of them repeated, and escaping them is
-# the most expensive part of an answer.
+# Cached, because escaping is the most expensive part of an answer: a page of organizations has two
+# hundred texts, many of them repeated.
 REMEMBERED = 4096
 READING_CHARACTERS = 40
 HEAD_TIMES = 4
@@ -130,7 +130,8 @@ def _escaped(value: str) -> str:
 
 
 def _isolated(value: str) -> str:
-    # Most texts are ASCII, and a page of organizations has hundreds: skip the slow check for them.
+    # Skip the slow check for ASCII texts, which are most of the hundreds on a page of
+    # organizations.
     if not value.isascii() and any(
         character >= FIRST_RIGHT_TO_LEFT and unicodedata.bidirectional(character) in RIGHT_TO_LEFT
         for character in value
@@ -172,24 +173,24 @@ def cut(markup: str, limit: int) -> str:
 
 
 def time(at: datetime) -> str:
-    """Return a time in the reader's time zone, with a fallback in UTC."""
+    """Return a time that Slack shows in the reader's time zone, with a fallback in UTC."""
     fallback = f"{at:%Y-%m-%d %H:%M} UTC"
     return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
 
 
 def link(url: str, words: str) -> str:
-    """Return a link; the address has been checked and is encoded."""
+    """Return a link to a trusted address, encoding characters that would end the link."""
     return f"<{_escaped(url).replace('|', '%7C')}|{words}>"
 
 
 def soon(at: datetime, now: datetime) -> str:
-    """Like `time`, but `in 42 s` for times less than a minute ahead."""
+    """Format like `time`, but as `in 42 s` if the time is less than a minute ahead."""
     seconds = math.ceil((at - now).total_seconds())
     return f"in {seconds} s" if 0 < seconds < SECONDS_A_MINUTE else time(at)
 
 
 def person(name: str, slack_user_id: str) -> str:
-    """Return a name and id without mentioning the person, so nobody is notified."""
+    """Return a name and ID without mentioning the person, so nobody is notified."""
     shown = escape(name, 80)
     return shown if name == slack_user_id else f"{shown} ({slack_user_id})"
 
