@@ -1,6 +1,7 @@
 """The sandbox with the real bot, and people who look at it in Chromium."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
@@ -23,13 +24,20 @@ async def fork(bot: BotProcess) -> ForkedProcess:
     return await forked(("-m", "bot"), ROOT, bot._environment())
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def sandbox() -> AsyncIterator[Sandbox]:
+@asynccontextmanager
+async def sandbox_with_bot() -> AsyncIterator[Sandbox]:
+    """A sandbox in which people may type as fast as tests do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BotProcess, "_spawn", fork)
-        async with running_sandbox() as running:
+        async with running_sandbox(COMMANDS_PER_MINUTE="0") as running:
             await running.bot.start()
             yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def sandbox() -> AsyncIterator[Sandbox]:
+    async with sandbox_with_bot() as running:
+        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -1,13 +1,25 @@
-"""Quotas, and what a person sees when the services are disturbed."""
+"""Quotas, and what a person sees when the services are disturbed or called too often."""
+
+import re
+from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import expect
+import pytest_asyncio
+from playwright.async_api import Locator, expect
 
 from sandbox.launch import Sandbox
+from tests.browser.conftest import sandbox_with_bot
 from tests.browser.looking import violations
 from tests.browser.person import Person
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def sandbox() -> AsyncIterator[Sandbox]:
+    """Their own: blocks and their alerts would be in the way of other tests."""
+    async with sandbox_with_bot() as running:
+        yield running
 
 
 async def test_a_quota_is_shown_with_meters_and_a_chart(person: Person) -> None:
@@ -58,3 +70,31 @@ async def test_a_broken_data_center_is_named_and_its_last_listing_shown(person: 
     await expect(person.newest.get_by_role("table")).to_contain_text("Southern Cross")
     await panel.get_by_label("com.au").select_option("works")
     await expect(panel.get_by_label("com.au")).not_to_have_class("troubled")
+
+
+def got(way: Locator, what: str) -> Locator:
+    """The number beside one of the words of a result."""
+    return way.locator(f"dt:text-is('{what}') + dd")
+
+
+async def organization_of(way: Locator) -> str:
+    value = await way.get_by_label("Organization").input_value()
+    return value.split(" ")[1]
+
+
+async def test_direct_script_is_blocked_and_alert_names_another_client(
+    person: Person, sandbox: Sandbox
+) -> None:
+    panel = await person.services()
+    way = panel.get_by_role("group", name="Run directly")
+    await expect(way.get_by_label("Organization").locator("option").first).to_be_attached()
+    await way.get_by_role("button", name="Run directly").click()
+    refused = got(way, "Refused by the service")
+    await expect(refused).to_have_text(re.compile(r"^\d+ \(44: \d+\)$"))
+    await way.get_by_role("button", name="Stop").click()
+    await expect(got(way, "Passed")).to_have_text(re.compile(r"^(9\d|100)$"))
+    assert await violations(person) == []
+    await person.go_to("#alerts")
+    await person.type(f"/ratelimits check {await organization_of(way)}")
+    alert = person.log.get_by_role("article").filter(has_text="is blocked")
+    await expect(alert.first).to_contain_text("another client")
