@@ -1,4 +1,4 @@
-"""Durations and times as people type them: `1h30m`, `2 hours`, `friday`, `tomorrow 9:00`."""
+"""Parsing of durations and times such as `1h30m`, `2 hours`, `friday` and `tomorrow 9:00`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ UNITS = {
 UNIT_SECONDS = {
     name: seconds for unit, (seconds, names) in UNITS.items() for name in (unit, *names)
 }
-# The longest useful duration names each unit: "1 week 2 days 3 h 4 min 5 s".
+# A duration can have each unit once: "1 week 2 days 3 h 4 min 5 s".
 MOST_PARTS = len(UNITS)
 _PART = re.compile(r"([0-9]{1,9})\s*([a-z]{1,7})\s*", re.IGNORECASE)
 
 
 def parse_duration(text: str) -> int | None:
-    """Return a duration such as `30m`, `2 hours` or `1h30m` in seconds; None if it is invalid."""
+    """Return a duration such as `30m`, `2 hours` or `1h30m` in seconds, or None if it's invalid."""
     at, seconds = 0, 0
     while at < len(text):
         part = _PART.match(text, at)
@@ -36,7 +36,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def spell_duration(seconds: int) -> str:
-    """Return the shortest spelling of a duration, in units up to days: `90s`, `2h`, `14d`."""
+    """Return a duration in the largest unit that fits, up to days: `90s`, `2h`, `14d`."""
     spelled = ((size, unit) for unit, (size, _) in UNITS.items() if unit != "w")
     largest_first = sorted(spelled, reverse=True)
     size, unit = next(pair for pair in largest_first if seconds % pair[0] == 0)
@@ -56,7 +56,8 @@ _STAMP = re.compile(rf"({_DATE.pattern})T([0-9:]+)(Z?)", re.IGNORECASE)
 class LocalTime:
     """A day, a time of day, or both, in the time zone of the person who typed it.
 
-    `at` is None for a whole day; `day` is "" for the next occurrence of `at`.
+    `at` is None for a whole day. `day` is "" if only a time was typed, which means its next
+    occurrence.
     """
 
     at: time | None
@@ -80,7 +81,7 @@ def spell_when(when: When) -> str:
 
 
 def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
-    """Return the time at the start of these words, and the number of words it takes up.
+    """Return the time that these words begin with, and how many words it consists of.
 
     >>> parse_when(["friday", "6", "pm", "+15550100"])
     (LocalTime(at=datetime.time(18, 0), day='friday'), 3)
@@ -107,13 +108,13 @@ def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
 def moment_of(
     when: When, now: datetime, zone: tzinfo, *, after: datetime | None = None, ends: bool = False
 ) -> datetime | None:
-    """Return the time that the person meant, in UTC; None if it has passed or is too far away.
+    """Return the time in UTC that a typed time means, or None if it's past or too far away.
 
-    A start may be up to a year away, an end up to ten years. A time that daylight saving skips
+    A start can be up to a year away, an end up to ten years. A time that daylight saving time skips
     moves forward by as much as the clocks do. A time that occurs twice means the next occurrence.
 
-    `now` determines `today`, and `zone` is where the person is. The result is later than `after`.
-    If `ends`, a day without a time means its last minute instead of its first.
+    `today` is the date of `now` in `zone`, the person's time zone. The result is later than
+    `after`. With `ends`, a day without a time means its last minute instead of its first.
     """
     after, latest = after or now, now + (LONGEST if ends else FURTHEST)
     if isinstance(when, datetime):
@@ -123,7 +124,7 @@ def moment_of(
     moments = (
         moment
         for day in _days(when.day, now.astimezone(zone).date(), after.astimezone(zone).date())
-        # The last day of the calendar can't be converted to UTC in some time zones.
+        # Dates at the end of the calendar can't be converted to UTC in some time zones.
         if abs(day - now.date()) <= LONGEST
         for moment in _moments(day, at, zone, folds)
     )
@@ -176,7 +177,7 @@ def _clock(text: str) -> time | None:
 
 
 def zone_of(name: str) -> ZoneInfo | None:
-    """Return the time zone with this name, such as `Europe/Berlin`; None if it is unknown."""
+    """Return the time zone with this name, such as `Europe/Berlin`, or None if it's unknown."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):

@@ -1,4 +1,4 @@
-"""The life cycle of a request, as a pure state machine, and the effect of a click.
+"""The life cycle of a request as a pure state machine, and the rules for decisions.
 
     pending ──approve──> applying ──────────────> applied
        │                  │    ^                    ^
@@ -11,12 +11,12 @@
        ├──cancel──> cancelled
        └──time────> expired
 
-A request that has not been applied yet goes back to pending when its effect no longer matches its
-card, and expires when the requested access would already have ended.
+A request that hasn't been applied yet goes back to pending when the change would no longer do what
+its card shows. It expires when the requested access would already have ended.
 
-Each transition is one conditional write from its starting state; `decide` first checks whether a
-click is allowed and, if not, why. With a quorum, the last approval moves the request; an earlier
-approval counts only while its approver is still allowed to approve.
+`decide` checks whether a click is allowed and gives the reason if it isn't. Each transition is one
+conditional write from its starting state. With a quorum, the last approval moves the request, and
+earlier approvals only count while their approvers are still allowed to approve.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ from bot.approvals.parse import spell_duration
 
 
 class State(StrEnum):
-    """The state of a request."""
+    """The state of a request, as stored and as shown in the audit log."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -48,7 +48,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
         {State.APPLYING, State.DENIED, State.CANCELLED, State.PENDING, State.EXPIRED}
     ),
     State.APPLYING: frozenset({State.APPLIED, State.FAILED, State.PENDING, State.EXPIRED}),
-    # Applied when the list shows that a POST with an unknown outcome arrived.
+    # A failed request becomes applied if the list later shows that its POST arrived.
     State.FAILED: frozenset({State.APPLYING, State.APPLIED, State.PENDING, State.EXPIRED}),
     State.APPLIED: frozenset(),
     State.DENIED: frozenset(),
@@ -58,11 +58,11 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 
 
 OVER = tuple(state for state, ends in TRANSITIONS.items() if not ends)
-"""Final states: a request in one of them is no longer decided or applied."""
+"""The final states, from which a request can't move."""
 
 
 class Act(StrEnum):
-    """An action on a request."""
+    """An action that a person can take on a request."""
 
     APPROVE = "approve"
     DENY = "deny"
@@ -80,7 +80,7 @@ _STARTS_IN: Mapping[Act, frozenset[State]] = {
 
 
 class Reason(StrEnum):
-    """The result of a click; messages and the audit log are both derived from it."""
+    """The reason why a click was or wasn't carried out, for messages and the audit log."""
 
     ALLOWED = "allowed"
     QUORUM_OPEN = "quorum_open"
@@ -93,10 +93,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The parts of a stored request that matter for a decision. The ids are Slack ids.
+    """The parts of a request that matter for a decision. People are Slack user ids.
 
-    `starts_at` is the time to apply an approved change, None for immediately. `is_being_undone` is
-    True once somebody has undone the request or asked to undo it.
+    `starts_at` is when to apply the approved change, or None to apply it right away.
+    `is_being_undone` is True once somebody has undone the request or asked to undo it.
     """
 
     state: State
@@ -109,10 +109,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The effect of a click. `next_state` is None when the state doesn't change.
+    """The effect of a click. `next_state` is None if the state doesn't change.
 
-    `approver_ids` are the people whose approvals count after the click. With `Reason.QUORUM_OPEN`
-    they include the person who clicked, and the request stays pending.
+    `approver_ids` are the people whose approvals count after the click. With `Reason.QUORUM_OPEN`,
+    they include the person who clicked, but more approvals are needed.
     """
 
     reason: Reason
@@ -121,12 +121,12 @@ class Decision:
 
     @property
     def is_followed(self) -> bool:
-        """True if the click has an effect."""
+        """True if the click was allowed."""
         return self.reason in (Reason.ALLOWED, Reason.QUORUM_OPEN)
 
 
 def can_move(start: State, end: State) -> bool:
-    """Return True if a request may move from one state to the other."""
+    """Return True if a request can move from one state to the other."""
     return end in TRANSITIONS[start]
 
 
@@ -141,9 +141,9 @@ def decide(
 ) -> Decision:
     """Return the effect of a click at this time.
 
-    The caller has checked the person's permission with `bot.permissions`. An undo is a separate
-    request, so `Act.UNDO` is not decided here. `approvals_needed` counts distinct people;
-    `entitled_ids` are the earlier approvers who may still approve.
+    The caller has checked the person's permission with `bot.permissions`. `Act.UNDO` isn't decided
+    here, because an undo is a separate request. `approvals_needed` is a number of different people.
+    `entitled_ids` are the earlier approvers who are still allowed to approve.
     """
     if request.state not in _STARTS_IN[act]:
         return Decision(Reason.WRONG_STATE)
@@ -178,7 +178,7 @@ def _count(
     if len(counted) < needed:
         reason = Reason.APPROVED_BEFORE if has_approved else Reason.QUORUM_OPEN
         return Decision(reason, None, counted)
-    # Earlier approvals may now be enough, if fewer are needed than before.
+    # If fewer approvals are needed than before, the earlier ones may now be enough.
     is_later = request.starts_at is not None and at < request.starts_at
     return Decision(Reason.ALLOWED, State.SCHEDULED if is_later else State.APPLYING, counted)
 
@@ -189,7 +189,7 @@ OF_THIS_FLOW, OF_EVERY_FLOW = "FLOW_POLICIES (this flow)", "FLOW_POLICIES (every
 
 @dataclass(frozen=True)
 class AutomaticRule:
-    """The people whose requests are approved automatically, and the limits on these requests."""
+    """A rule that approves some people's requests automatically, within limits."""
 
     requesters: tuple[str, ...]
     longest_seconds: int
@@ -198,10 +198,10 @@ class AutomaticRule:
 
 @dataclass(frozen=True)
 class FlowPolicy:
-    """The rules for a flow's requests: one entry of `FLOW_POLICIES`, or several combined.
+    """The rules for a flow's requests, from one or more entries of `FLOW_POLICIES`.
 
-    People are user and group ids. A rule that is not set is None (`approvals_needed`: 0): without
-    `approvers`, roles decide. `sources` has the setting that each rule comes from.
+    People are user ids and group ids. Rules that aren't set are None, or 0 for `approvals_needed`.
+    Without `approvers`, roles decide who can approve. `sources` has each rule's setting.
     """
 
     approvers: tuple[str, ...] | None = None
@@ -215,7 +215,7 @@ class FlowPolicy:
     sources: dict[str, str] = field(default_factory=dict)
 
     def over(self, general: "FlowPolicy", source: str) -> "FlowPolicy":
-        """Return the more general policy, overridden by the rules that are set in this one."""
+        """Return this policy, with rules that aren't set taken from a more general policy."""
         own = {
             name: value
             for name, rule in FlowPolicy.__dataclass_fields__.items()
@@ -225,30 +225,30 @@ class FlowPolicy:
 
 
 def duration_problem(policy: FlowPolicy, duration_seconds: float | None) -> str | None:
-    """Return a sentence that explains why the duration is not allowed; None if it is allowed.
+    """Return a sentence that explains why the duration isn't allowed, or None if it is.
 
-    `duration_seconds` is None for access with no end.
+    `duration_seconds` is None for access without an end.
     """
     if policy.longest_seconds is None:
         return None
     longest = spell_duration(policy.longest_seconds)
     if duration_seconds is None:
-        return f"Access to this flow can last at most {longest}. Add an end, e.g. “for {longest}”."
+        return f"Access to this flow can last at most {longest}. Add an end, like “for {longest}”."
     if duration_seconds > policy.longest_seconds:
         return f"That's too long: access to this flow can last at most {longest}."
     return None
 
 
-# An id that no Slack user has, for counting the approvals of a rule.
+# Prefix of the id that stands for a rule, where people have a Slack user id.
 RULE_ID = "rule:"
 RULE_NAME = "an automatic rule"
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovedByRule:
-    """The rule that approved a request, and how much of the daily allowance is used.
+    """The rule that approved a request, and how much of its daily limit was used.
 
-    `source` is the setting that defines the rule; `used` includes this request.
+    `source` is the setting that contains the rule. `used` includes this request.
     """
 
     source: str
@@ -267,9 +267,9 @@ def is_automatic(
 ) -> bool:
     """Return True if the policy's rule approves a request that starts now.
 
-    `used` counts the person's requests that the rule has approved today; `requester_ids` are their
-    user id and groups. `lasts_seconds` is how long each addition lasts, None for no end;
-    `takes_away` is True if somebody is removed or loses access sooner.
+    `used` is how many of the person's requests the rule has approved today. `requester_ids` are the
+    person's user id and group ids. `lasts_seconds` is how long each addition lasts, or None for no
+    end. `takes_away` is True if somebody is removed or loses access sooner.
     """
     rule = policy.auto
     if rule is None or used >= rule.a_day or set(rule.requesters).isdisjoint(requester_ids):
@@ -281,6 +281,6 @@ def is_automatic(
 
 
 def rule_id(policy: FlowPolicy, flow_key: str) -> str:
-    """Return the id under which the approvals of a flow's rule are counted."""
+    """Return the id that stands for a flow's rule when its approvals are counted."""
     is_of_every_flow = policy.sources.get("auto") == OF_EVERY_FLOW
     return f"{RULE_ID}{EVERY_FLOW if is_of_every_flow else flow_key}"

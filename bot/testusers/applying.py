@@ -1,8 +1,9 @@
-"""Applies changes to a freshly read list, one run at a time per flow across all processes.
+"""The job that applies approved changes and expired grants to a flow's list of test users.
 
-The lease of the job `apply:<flow>` is the flow's lock. A run reads the list, settles a POST in
-doubt, collects the approved changes and expired grants, stores the new list, sends it, compares the
-response, and writes the results in one transaction.
+Only one run per flow is active at a time across all processes, because the lease of the job
+`apply:<flow>` is the flow's lock. A run reads the list, checks whether a POST in doubt arrived,
+and combines the approved changes and expired grants into a new list. It stores the new list, sends
+it, compares the response with it, and writes the results in one transaction.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -47,19 +48,19 @@ from bot.testusers.rules.requests import Grant, RecordedChange, Request
 from bot.testusers.transitions import REFUSED, review_of
 
 STALE = (
-    "The flow service showed an older list, without a change that Gatehouse has just made."
-    " I left the list alone."
+    "The flow service returned an outdated list without the change I just made,"
+    " so I didn't change anything."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The open work for a flow, as stored.
+    """A flow's open work, as stored in the database.
 
-    `requests` are the approved requests, oldest decision first; `ready` are those whose next
-    attempt is due; `post` is the POST in doubt; `due` are the expired grants, and `over` those of
-    people whom no approved or starting request names; `latest` is the last change that the bot
-    made, if it is recent.
+    `requests` are the approved requests, oldest decision first, and `ready` are those whose next
+    attempt is due. `post` is the POST in doubt. `due` are the expired grants, and `over` are those
+    for people that none of the approved requests affect. `latest` is the bot's last change to the
+    list, if it was recent.
     """
 
     at: datetime
@@ -73,7 +74,7 @@ class Waiting:
 
     @classmethod
     async def load(cls, tx: Transaction, flow_key: str) -> "Waiting":
-        """Load the flow's open work."""
+        """Load the open work of the flow with this key."""
         now, latest = await tx.now(), await store.latest_changes(tx, flow_key, 1)
         applying = await store.applying_requests(tx, flow_key)
         due = await store.due_grants(tx, flow_key)
@@ -98,10 +99,10 @@ class Waiting:
 
 @dataclass
 class Look:
-    """The check of a freshly read list, in one transaction.
+    """The evaluation of a list that was just read, in one transaction.
 
-    `looked_at` is a time before the list was read; `missing` are the people with a grant who were
-    not on the list the last time, and `gone` those who are now missing for the first time.
+    `looked_at` is a time before the list was read. `missing` are the people with a grant who were
+    already missing from the list at the previous check, and `gone` are those missing since then.
     """
 
     bot: Parts
@@ -113,7 +114,7 @@ class Look:
     gone: list[str] = field(default_factory=list)
 
     async def run(self) -> ListChangePlan | None:
-        """Record what the list shows, and store and return the next plan, if there is one."""
+        """Record the outcomes that the list confirms, then store and return the next plan."""
         waiting, post, key = self.waiting, self.waiting.post, self.waiting.flow.key
         if is_before(waiting.latest, post, self.listed):
             raise ResponseUnreadable("flow", STALE)
@@ -139,13 +140,13 @@ class Look:
         return plan if next_post else None
 
     def _over(self, changes: ChangeSet) -> list[Grant]:
-        """Return the grants to end, without grants that have just been ended or replaced."""
+        """Return the expired grants that haven't just been ended or replaced."""
         return [
             grant for grant in self.waiting.over if changes.granted.get(grant.identity) == grant
         ]
 
     async def _end_what_is_gone(self, changes: ChangeSet, left: Iterable[Request]) -> None:
-        """End the grants of people whom somebody else removed, once a second check confirms it."""
+        """End the grants of people who are missing from the list in two consecutive checks."""
         for grant in self._over(changes):
             if grant.identity not in self.listed:
                 await changes.end(Ending(grant.identity, grant.request_id, was_gone=True))
@@ -167,7 +168,7 @@ class Look:
                 self.gone.append(identity)
 
     async def _asks_again(self, changes: ChangeSet, request: Request) -> bool:
-        """Ask again if the change's effect on this list differs from its card.
+        """Ask for a new decision if the change would no longer do what its card shows.
 
         Access that ended while an approved change waited for a retry is ignored.
         """
@@ -181,7 +182,7 @@ class Look:
         return True
 
     async def _plan(self, changes: ChangeSet, left: Sequence[Request]) -> ListChangePlan:
-        """Plan all due changes, a request's last attempt alone: it may make the others fail."""
+        """Plan all due changes, but a last attempt on its own, so it can't make others fail."""
         ready, over = whose_turn(left, self.waiting.at), self._over(changes)
         if any(request.progress.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
@@ -197,12 +198,12 @@ log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, DOUBLINGS = 10.0, 600.0, 6
-# A person who is missing from the list is checked again after this time.
+# The time between the two checks for a person who is missing from the list.
 GONE_SECONDS = 60.0
-# Work without a recent decision counts one failure more than it had, so that removals, checks and
-# retries leave slots to new decisions. See `CROWDS`.
+# Scheduled runs count as retries, because at most half of a kind's jobs may be retries. Removals
+# and checks then can't keep newly approved requests waiting. See `CROWDS`.
 BY_ITSELF = 1
-# The key in a job's payload for the people who were missing from the list.
+# The key in the job's payload for the people who were missing from the list.
 GONE = "gone"
 
 
@@ -220,15 +221,15 @@ class Applying:
         if waiting.ready or waiting.post or waiting.over or job.payload.get(GONE):
             with following_again(*_deliveries(waiting)):
                 is_well = await self._apply(waiting.flow, lease, waiting.at)
-            # Requests' attempts are counted separately, and are soon used up.
+            # Each request also counts its own attempts, and has only a few.
             failed_before = max(0, job.tries - BY_ITSELF)
             failures = 0 if is_well else max(1, failed_before + (not waiting.ready))
         return await self._next(lease.job, failures)
 
     async def _apply(self, flow: Flow, lease: Lease, at: datetime) -> bool:
-        """Make one GET, and one POST if the list has to change; return False if a call failed.
+        """Read the list once and send it at most once; return False if a call failed.
 
-        `at` is a time before the list was read.
+        `at` is a time before the list is read.
         """
         plan = None
         try:
@@ -242,16 +243,16 @@ class Applying:
         return True
 
     async def _look(self, flow: Flow, lease: Lease, at: datetime) -> ListChangePlan | None:
-        """Read the list, record the results that it shows, and store the next POST, if any."""
+        """Read the list, record the outcomes that it confirms, and store the next POST, if any."""
         listed = tuple(await self._bot.flows.service().read(flow.sid))
         if not all(map(is_sendable, listed)):
             raise ResponseUnreadable(
                 "flow",
-                "The list contains an entry I can't send back unchanged, so I left it alone.",
+                "The list has an entry I can't send back unchanged, so I didn't change anything.",
             )
         async with self._bot.database.transaction() as tx:
             waiting = await Waiting.load(tx, flow.key)
-            # Others may have been approved while the list was read.
+            # More requests may have been approved while the list was being read.
             now_following(*_deliveries(waiting))
             look = Look(self._bot, tx, waiting, listed, at, lease.job.payload.get(GONE, ()))
             plan = await look.run()
@@ -263,7 +264,7 @@ class Applying:
 
     async def _send(self, flow: Flow, lease: Lease, plan: ListChangePlan) -> Sequence[str]:
         lease.check()
-        # Checked again once connected, because connecting takes up to 5 s.
+        # Connecting can take up to 5 s, so the lease is checked again once connected.
         service, may_send = self._bot.flows.service(), lambda: lease.is_fresh
         answered = await service.replace(flow.sid, plan.after, may_send)
         spellings = plan.spellings_on(answered)
@@ -271,7 +272,7 @@ class Applying:
         if not same_people(sent, answered):
             raise ResponseUnreadable(
                 "flow",
-                "The flow service stored a different list than the one sent. Please check it.",
+                "The flow service stored a different list from the one I sent. Please check it.",
             )
         return answered
 
@@ -293,7 +294,7 @@ class Applying:
         plan: ListChangePlan | None,
         error: ServiceError | NotConfigured,
     ) -> None:
-        """Record a failure for all requests and grants in the calls, and the POST's outcome."""
+        """Record the failure for all affected requests and grants, and for the POST."""
         async with self._bot.database.transaction() as tx:
             waiting = await Waiting.load(tx, flow.key)
             post = waiting.post
@@ -317,9 +318,9 @@ class Applying:
             await lease.hold(tx)
 
     async def _next(self, job: Job, failures: int) -> Again | None:
-        """Return the time of the next attempt, check or grant end.
+        """Return when to run again for the next attempt, check or expiring grant.
 
-        The pause increases with every failure.
+        Pauses grow with every failure.
         """
         async with self._bot.database.read_only() as tx:
             waiting = await Waiting.load(tx, job.subject)
@@ -345,14 +346,14 @@ class Applying:
 
 
 def _deliveries(waiting: Waiting) -> list[str]:
-    """Return the log ids of the clicks and commands that led to this run."""
+    """Return the delivery ids under which the log groups this run with its clicks and commands."""
     return [request.progress.delivery_id for request in waiting.ready]
 
 
 async def _tell(tx: Transaction, flow: Flow, error: GatehouseError | None = None) -> None:
-    """Alert once about a refused credential, and once per flow about a missing permission.
+    """Alert once about refused credentials, and once per flow about a missing permission.
 
-    Without an error, end the alerts, because the service works.
+    Without an error, the service works again, so resolve these alerts.
     """
     keys = {CredentialsRefused: f"{REFUSED}:", PermissionMissing: f"{REFUSED}:{flow.key}"}
     payload = {"sentence": error.sentence, "alias": flow.alias} if error else {}

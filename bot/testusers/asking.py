@@ -1,4 +1,4 @@
-"""Checks a requested change against the current list, stores it, and asks the approvers."""
+"""New requests: check a change against the current list, store it, and post its card."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -50,10 +50,10 @@ MOST_PENDING = 20
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The result of asking for a change: the request, or None if no change is needed.
+    """The result of asking for a change: the new request, or None if none was made.
 
-    `earlier` is an open request for the same change, in which case no new request was made; `age`
-    is its age.
+    No request is made if the list is already as requested, or if there is already an open request
+    for the same change: `earlier`, made `age` ago.
     """
 
     flow: Flow
@@ -66,7 +66,7 @@ class Asked:
 async def require_asking(
     bot: Parts, person: Person, permission: Permission = Permission.REQUEST
 ) -> None:
-    """Require that the person may ask and that the flow service is configured."""
+    """Raise an error unless the person may request changes and the flow service is configured."""
     await bot.people.require(person, permission)
     bot.flows.service()
 
@@ -74,9 +74,9 @@ async def require_asking(
 async def ask(
     bot: Parts, person: Person, requested: ChangeRequest, *, anyway: bool = True
 ) -> Asked:
-    """Make a request from a command or form, or apply it immediately if it says `now`.
+    """Make a request from a command or a form, already approved if it says `now`.
 
-    Unless `anyway`, no request is made if an open one asks for the same change.
+    Unless `anyway` is set, no request is made if an open request asks for the same change.
     """
     await require_asking(bot, person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
     flow, now = bot.flows.named(requested.flow), await bot.database.now()
@@ -120,7 +120,7 @@ async def ask(
 
 
 async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
-    """Make a request that undoes what an earlier one has changed, as far as it still stands."""
+    """Make a request that reverses whatever is still in effect of an applied request."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.read_only() as tx:
         now, undone = await tx.now(), await store.load_request(tx, request_id)
@@ -131,9 +131,9 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
     if done is None or undone.state not in {State.APPLIED, State.FAILED}:
         raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
     if undone.progress.undone_by:
-        raise Conflict("An undo of this has already been requested.")
+        raise Conflict("Someone has already asked to undo this.")
     if undone.is_over and not done.change.removals:
-        raise Conflict("This access has ended or was changed since, so there's nothing to undo.")
+        raise Conflict("There's nothing to undo: this access has already ended or been changed.")
     unchanged, grant_ends = await _read(bot, flow)
     listed = {*unchanged.seen}
     wanted, ends = inverse_of(done, listed, now)
@@ -162,7 +162,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
 
 
 def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
-    """Return the reason why the flow's policy refuses a form's request, or None."""
+    """Return the reason why the flow's policy doesn't allow the form's request, or None."""
     flow = bot.flows.named(requested.flow)
     if requested.kind == "remove":
         return None
@@ -170,7 +170,7 @@ def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | 
 
 
 def longest(bot: Parts, flow: Flow) -> str:
-    """Return the longest access that the flow's policy allows; "" for no limit."""
+    """Return the longest access that the flow's policy allows, such as `7d`; "" for no limit."""
     seconds = bot.people.policy.of_flow(flow.sid).longest_seconds
     return spell_duration(seconds) if seconds else ""
 
@@ -180,7 +180,7 @@ def _too_long(bot: Parts, flow: Flow, duration_seconds: float | None) -> str | N
 
 
 async def _identities(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
-    """Return all named people, including the current members of presets."""
+    """Return all requested identities, including those that the presets currently contain."""
     if not requested.presets:
         return requested.identities
     async with bot.database.read_only() as tx:
@@ -197,9 +197,9 @@ async def _identities(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
 
 
 async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, datetime]]:
-    """Return an empty change of the current list, and the ends of the flow's grants.
+    """Return an empty change to the current list, and when the flow's grants end.
 
-    The bot's own changes are read before the list, so that they never look like external changes.
+    The bot's own changes are read before the list, or they could look like changes by others.
     """
     async with bot.database.read_only() as tx:
         change_id = await store.latest_change_id(tx, flow.key)
@@ -243,12 +243,12 @@ async def _open(
         if requested.without_approval:
             await put_apply_job(tx, flow.key)
             return request
-        # Counted while the audit log is locked, so two simultaneous requests can't both be the
-        # last.
+        # Appending to the audit log locks it, so two simultaneous requests can't both get the
+        # last free place.
         if await store.count_pending(tx, person.slack_user_id) > MOST_PENDING:
             raise Conflict(
-                f"You already have {MOST_PENDING} requests waiting for a decision. Cancel one of"
-                " them, or wait until some are decided: /testusers requests"
+                f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"
+                " decision, or cancel one of them: /testusers requests"
             )
         await write_card(tx, request.id)
         await write_related_cards(tx, request)
@@ -263,7 +263,7 @@ async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> Non
         undone.took_effect,
     )
     if stored is None or not is_same or stored.progress.undone_by:
-        raise Conflict("Someone else just changed this. See the card.")
+        raise Conflict("Someone else just changed this request. Check its card.")
     if stored.state is State.FAILED and await is_in_doubt(tx, stored):
         raise Conflict(
             "I'm still checking whether the rest of this change went through."
@@ -276,9 +276,9 @@ async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> Non
 async def _approved_by_rule(
     bot: Parts, tx: Transaction, person: Person, request: Request
 ) -> Request | None:
-    """Return the new request as approved, if the flow's policy approves it automatically.
+    """Approve the new request and return it, if the flow's policy approves it automatically.
 
-    The caller has locked the audit log, so two simultaneous requests count each other.
+    The caller has locked the audit log, so simultaneous requests can't exceed the daily limit.
     """
     policy, requested = bot.people.policy.of_flow(request.flow.sid), request.requested
     if policy.auto is None or request.state is not State.PENDING or requested.starts_at:
@@ -328,7 +328,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
-    """Return the form's initial values: the current end and the last duration."""
+    """Fill in the current end of the access and, unless the form has one, its last duration."""
     if known.kind != "add" or not (known.flow and known.identities):
         return known
     found, _ = await _grants(bot, bot.flows.named(known.flow), known.identities)
@@ -343,7 +343,7 @@ async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
 
 
 async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeRequest) -> Prefilled:
-    """Return the form's initial values after a complete command."""
+    """Return the form's initial values for a command that was typed in full."""
     term = term_of(person.time_zone, command, await bot.database.now())
     preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
     seconds = command.duration_seconds
@@ -359,15 +359,15 @@ async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeReque
 
 
 async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
-    """Return the end this many seconds after the current end or the current time."""
+    """Return a time this many seconds after the access ends, or after now if it has ended."""
     found, now = await _grants(bot, flow, identities)
     ends = [now]
     for grant in found:
         if grant.ends_at is None:
-            endless = f"“{grant.identity[:80]}” has access with no end date."
-            raise Conflict(f"{endless} There's no need to extend it.")
+            endless = f"“{grant.identity[:80]}” already has access with no end date"
+            raise Conflict(f"{endless}, so there's nothing to extend.")
         ends.append(grant.ends_at)
-    # A whole minute, as people type it; never less than requested.
+    # Rounded up to a whole minute.
     end = max(ends) + timedelta(seconds=seconds) + MINUTE
     return end.replace(second=0, microsecond=0)
 

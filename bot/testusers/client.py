@@ -1,4 +1,4 @@
-"""The flow service: flows by alias or SID, and their whole lists of test users."""
+"""The client of the flow service, and the lookup of flows by alias or SID."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNOR
 
 
 class _FlowAnswer(BaseModel):
-    """The flow resource. Only the list is required; it may be named like the form field."""
+    """The flow in a response. Only the list is required, under any of its known names."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -43,9 +43,9 @@ class _FlowAnswer(BaseModel):
 
 
 class FlowClient:
-    """Reads and replaces lists of test users, over HTTP Basic.
+    """Reads and replaces lists of test users, using HTTP Basic authentication.
 
-    `form_field` is the name of the form field for updates, which differs between deployments.
+    `form_field` is the form field that updates use. Its name differs between deployments.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class FlowClient:
         self._urls: LRUCache[str, str] = LRUCache(URLS_KEPT)
 
     async def read(self, flow_sid: str) -> list[str]:
-        """Return the identities in the service's order. Raises a ServiceError."""
+        """Return the flow's test users in the service's order; raise a ServiceError on failure."""
         return await self._identities(flow_sid, self._call("GET", flow_sid))
 
     def url_of(self, flow_sid: str) -> str:
-        """Return the list's address from the last answer; "" if the answer had none."""
+        """Return the list's URL from the service's last response; "" if it had none."""
         return self._urls.get(flow_sid.upper(), "")
 
     async def replace(
@@ -76,13 +76,13 @@ class FlowClient:
         identities: Sequence[str],
         may_send: Callable[[], bool] = lambda: True,
     ) -> list[str]:
-        """Send the whole list once, and return the list in the response.
+        """Replace the whole list, and return the list in the response for comparison.
 
-        The caller compares the two lists. A call is never repeated: after a ServiceUnreachable or
-        ServiceTimeout, the list may have been replaced anyway. `may_send` is checked right before
-        the list is written; if it returns False, nothing is sent.
+        The call is never repeated. After ServiceUnreachable or ServiceTimeout, the list may have
+        been replaced anyway. `may_send` is called once connected, right before the list is sent;
+        if it returns False, nothing is sent.
         """
-        # A form can't express "no values", so one empty value stands for the empty list.
+        # A form can't contain a field without values, so one empty value means an empty list.
         form = [(self._form_field, identity) for identity in identities or [""]]
         call = self._call("POST", flow_sid, form)
         return await self._identities(flow_sid, call, lambda: nullcontext(Permit(may_send)))
@@ -114,7 +114,7 @@ class FlowClient:
 
 def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
     sent = model_of(call, json_of(call, answer), _FlowAnswer)
-    # A missing list must never be treated as empty, because the next update would then empty it.
+    # If a missing list were treated as empty, the next update would remove everybody.
     if sent.test_users is None:
         raise wrong_form(call, "no list of test users")
     sids = (sent.sid, *_FLOW_IN_URL.findall(sent.url or ""))
@@ -124,7 +124,7 @@ def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
 
 
 def _on_host_of(base_url: URL, sent: str) -> str:
-    """Return the address; "" if it leads to another host, because people click it."""
+    """Return the URL that the service sent; "" if it points to another host, as people click it."""
     try:
         url = URL(sent)
     except ValueError:
@@ -138,7 +138,7 @@ FLOWS_MEANT = 3
 
 
 class Flows:
-    """The flows, found by alias or SID; `client` is None if the service isn't configured."""
+    """Finds flows by alias or SID; `client` is None if the flow service isn't configured."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Flows:
         self._missing = missing
 
     def named(self, typed: str) -> Flow:
-        """Return the flow with that alias or SID."""
+        """Return the flow with this alias or SID; raise NotFound with the closest aliases."""
         if found := find_flow(typed, self.sids):
             return found
         self.service()
@@ -167,24 +167,24 @@ class Flows:
         raise error.or_rather(*(Meant(typed, alias) for alias in near))
 
     def now(self, flow: Flow) -> Flow:
-        """Return the flow with its current alias."""
+        """Return the flow with the alias from the current settings."""
         names = [name for name, sid in self.sids.items() if sid.upper() == flow.key]
         return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
 
     def service(self) -> FlowClient:
-        """Return the flow service."""
+        """Return the client; raise NotConfigured if the flow service isn't configured."""
         if self._client is None:
             raise NotConfigured("the flow service", self._missing)
         return self._client
 
     async def read(self, flow: Flow) -> Sequence[str]:
-        """Return a flow's list for a person; jobs read lists themselves."""
+        """Read a flow's list to answer a person. Jobs use `service` directly."""
         service = self.service()
         try:
             return await service.read(flow.sid)
         except ServiceRefused as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            step = "Choose another, or ask whoever runs Gatehouse to check FLOW_ALIASES."
+            step = "Choose another flow, or ask whoever runs Gatehouse to check FLOW_ALIASES."
             named = f"“{flow.name}” ({flow.sid})" if flow.alias else flow.sid
             raise NotFound(f"The flow service has no flow {named}. {step}") from error

@@ -1,4 +1,4 @@
-"""Approves, denies, cancels and retries requests; if several people click, the first wins."""
+"""Decisions on requests: approve, deny, cancel and retry. The first decision wins."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ _ACTION = {
     Act.CANCEL: "request.cancelled",
     Act.RETRY: "request.retried",
 }
-# Slack's error names for an id that no longer belongs to anybody, whose approval doesn't count.
+# Slack's errors for people who no longer exist. Their earlier approvals don't count.
 GONE_PEOPLE = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
 _MADE_BY = {
     Act.APPROVE: {State.SCHEDULED, State.APPLYING, State.APPLIED},
@@ -43,7 +43,7 @@ _MADE_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The result of a click: the current request, the reason, and the approvals `needed`."""
+    """The result of a click, with the request as it is now and the number of approvals `needed`."""
 
     act: Act
     reason: Reason
@@ -59,9 +59,10 @@ async def decide(
     denial_reason: str = "",
     clicked_at: datetime | None = None,
 ) -> Decided:
-    """Carry out a click, if the person is allowed to and nobody has decided before.
+    """Carry out a click if the person has permission and the request is still undecided.
 
-    Before anything is applied, the current effect is compared with the card.
+    If the change would no longer do what the card shows, nothing is applied and the card asks
+    again.
     """
     request = await _look(bot, person, act, request_id)
     checked = request.progress.approvals if act is Act.APPROVE else ()
@@ -113,7 +114,7 @@ async def decide(
 
 
 async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
-    """Return the request if the person may deny it now, to ask for a reason."""
+    """Return the request if the person can deny it now, before asking for a reason."""
     request = await _look(bot, person, Act.DENY, request_id)
     if request.state not in {State.PENDING, State.SCHEDULED}:
         raise Conflict(state_sentence(request, await bot.database.now()))
@@ -121,7 +122,7 @@ async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
 
 
 async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
-    """Return the request, in any state, if the person has the permission for the action."""
+    """Return the request in whatever state it is, if the person has permission for the action."""
     async with bot.database.read_only() as tx:
         request = await store.load_request(tx, request_id)
     if act is Act.CANCEL:
@@ -138,7 +139,7 @@ async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Reques
 async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool:
     people = bot.people
     try:
-        # In earlier versions, only people in this workspace could approve.
+        # Approvals don't record a workspace, so approvers are looked up in the bot's own.
         person = await people.find(slack_user_id, (people.team_id,), fresh=True)
     except UnknownPerson as error:
         cause = error.__cause__
@@ -153,10 +154,9 @@ async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool
 
 
 def _did_so_before(person: Person, act: Act, request: Request, denial_reason: str) -> bool:
-    """Return True if the person's last click like this was already carried out.
+    """Return True if the person already made this decision.
 
-    A process may have died before it answered, so that the click is carried out again, or the
-    person pressed the button again.
+    They may have clicked twice, or a process died after it carried out the click.
     """
     by = request.decided_by and request.decided_by.slack_user_id
     return (
@@ -176,7 +176,7 @@ def _moved(
         return None
     progress = replace(progress, delivery_id=delivery_id())
     if act is Act.RETRY:
-        # A retry keeps the approval and the people who gave it.
+        # A retry keeps the approvals, so nobody has to approve again.
         progress = progress.cleared()
         retries = (*progress.retries, given.at.isoformat())
         progress = replace(progress, retries=retries, retried_by=given.who)
@@ -211,7 +211,7 @@ def _entry(
 
 def _nothing_applied(request: Request, news: Iterable[str]) -> str:
     next_step = {
-        State.PENDING: "The card now shows what this would do. Check it, and decide again.",
+        State.PENDING: "The card now shows what the change would do. Check it and decide again.",
         State.EXPIRED: "The request has expired.",
         State.FAILED: "Please make a new request for the rest.",
     }[request.state]
@@ -222,11 +222,11 @@ def _refusal(reason: Reason, request: Request, now: datetime) -> Conflict | Refu
     if reason is Reason.NOT_THE_REQUESTER:
         return Refused(f"Only {request.requester.name} can cancel this request.")
     if reason is Reason.APPROVED_BEFORE:
-        return Conflict("You've already approved this. Someone else has to approve it too.")
+        return Conflict("You've already approved this. It still needs someone else's approval.")
     if reason is Reason.BEING_UNDONE:
         if request.progress.is_undone:
-            return Conflict("This has been undone. Please ask for it again.")
-        return Conflict("Someone has asked to undo this, so it can't be retried now.")
+            return Conflict("This was undone, so it can't be retried. Please make a new request.")
+        return Conflict("This can't be retried, because someone has asked to undo it.")
     if reason is Reason.TOO_LATE:
         return Conflict(f"Too late. {state_sentence(request, now)}")
     return Conflict(state_sentence(request, now))

@@ -1,7 +1,7 @@
-"""The consequences of reading or replacing a list, in one transaction.
+"""The consequences of reading or replacing a list, written in one transaction.
 
-States, grants, audit log entries and messages are collected first and written in a fixed order:
-request rows, the audit log, then jobs and messages, as in `transitions.apply_transition`.
+New states, audit log entries and messages are collected first. They are then written in the same
+order as in `transitions.apply_transition`: requests, the audit log, then jobs and messages.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -29,9 +29,9 @@ from bot.testusers.transitions import (
 
 
 class ChangeSet:
-    """Collects the changes for a flow; `write` stores them.
+    """Collects changes to a flow's requests and grants until `write` stores them.
 
-    `granted` are the flow's grants by identity, kept up to date as grants are made and dropped.
+    `granted` has the flow's current grants by identity.
     """
 
     def __init__(
@@ -51,20 +51,20 @@ class ChangeSet:
 
     @classmethod
     async def begin(cls, tx: Transaction, flow: Flow) -> "ChangeSet":
-        """Return an empty change set."""
+        """Return an empty change set for a flow, with its current grants."""
         return cls(tx, flow, await tx.now(), await store.grants_of_flow(tx, flow.key))
 
     @property
     def made(self) -> list[Change]:
-        """The changes to the list so far, oldest first."""
+        """The changes to the flow's list that were collected so far, oldest first."""
         return [change for change, *_ in self._changes]
 
     def now(self, request: Request) -> Request:
-        """Return the request with the changes collected so far."""
+        """Return the request, including the changes collected so far."""
         return self._requests.get(request.id, request)
 
     async def write(self, audit: AuditStore) -> None:
-        """Write requests, then the audit log, then messages."""
+        """Write everything that was collected: requests, the audit log, then jobs and messages."""
         tx = self._tx
         for request in self._requests.values():
             await store.save_request(tx, request)
@@ -75,7 +75,7 @@ class ChangeSet:
         for entry in self._entries:
             await audit.append(tx, entry)
         for request in self._requests.values():
-            # The card of a change without approval first appears after the decision.
+            # A change without approval only gets a card once it is applied or has failed.
             if not (request.requested.without_approval and request.state is State.APPLYING):
                 await write_card(tx, request.id)
         for request in (self._requests[request_id] for request_id in self._decided):
@@ -89,7 +89,7 @@ class ChangeSet:
         await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
-        """Record the part of a plan that a list shows; `at` is the time when it took effect."""
+        """Record the part of a plan that is visible in a list, and took effect at this time."""
         spellings = plan.spellings_on(listed)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)
@@ -127,14 +127,14 @@ class ChangeSet:
         self._entries.append(AuditEntry(BOT, "flow.changed", self._flow.sid, detail))
 
     async def ask_again(self, request_id: str, review: Review, request_hours: float) -> None:
-        """Ask for a new decision, because the request's effect differs from its card."""
+        """Ask for a new decision, because the change would no longer do what its card shows."""
         request = await self._request(request_id)
         if request is not None and request.state is State.APPLYING:
             self._requests.pop(request_id, None)
             self._asking.append((request, review, request_hours))
 
     async def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
-        """Record a failed attempt: schedule the next one, or mark the request as failed."""
+        """Record a failed attempt; `tried` returns the request as it is after the attempt."""
         stored = await self._request(request_id)
         if stored is None or stored.state is not State.APPLYING:
             return
@@ -144,7 +144,7 @@ class ChangeSet:
             self._decided[request_id] = None
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
-        """Show that a request's grants can't be ended yet; record it in the audit log once."""
+        """Show on the card that expired access couldn't be removed, and audit this once."""
         request = await self._request(request_id)
         if request is not None and not request.progress.overdue:
             self._note("grant.end_failed", request, reason=reason)
@@ -153,7 +153,7 @@ class ChangeSet:
     async def _take_effect(
         self, step: Step, at: datetime, spellings: Mapping[str, str], *, is_all: bool
     ) -> None:
-        """Start and end the grants of a step, and mark its request as applied or partly applied."""
+        """Start and end a step's grants, and mark its request as applied or partly applied."""
         request = await self._request(step.request_id)
         if request is None or not can_move(request.state, State.APPLIED):
             return
@@ -214,7 +214,7 @@ class ChangeSet:
         self._touched.add(grant.identity)
 
     async def respell(self, grant: Grant, stored_as: str) -> None:
-        """Move a grant to the spelling that the service now uses."""
+        """Change a grant's identity to the spelling that the service now uses."""
         await self._drop_grant(grant.identity)
         await self._put_grant(replace(grant, identity=stored_as))
         request = await self._request(grant.request_id)
@@ -233,7 +233,7 @@ class ChangeSet:
         )
 
     async def end(self, ending: Ending) -> None:
-        """End a grant that has expired, or whose person is no longer listed."""
+        """End a grant that has expired, or whose person is no longer on the list."""
         await self._drop_grant(ending.identity)
         detail = {
             "flow": self._flow.sid,
@@ -249,7 +249,7 @@ class ChangeSet:
             self._over.setdefault(request.id, []).append(ending.identity)
 
     async def _end_grant(self, identity: str, request_id: str) -> None:
-        """Drop a grant; its request's card shows that the grant has been replaced."""
+        """Drop a grant, and mark it as replaced on the card of an earlier request."""
         grant = self.granted.get(identity)
         if grant is None:
             return

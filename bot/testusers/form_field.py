@@ -1,12 +1,11 @@
-"""Find the form field that the flow service accepts, without changing a list.
+"""Finds out which form field the flow service accepts, without changing a list.
 
-Deployments use different fields, and a wrong field would only be noticed when the first approved
-change is refused. So `gatehouse check` sends updates that the service has to refuse, and compares
-the reasons: the current list plus an identity longer than the documented 300 bytes, once in the
-configured field and once in a field that no service uses. A service that accepts the configured
-field refuses the identity; any other service refuses both updates because of the missing field. A
-nonexistent flow is tried first: if the service checks the form before the flow, no other call is
-needed.
+Deployments use different fields, and without a check, nobody would notice a wrong field until the
+first approved change fails. So `gatehouse check` sends updates that the service must refuse: the
+current list plus an identity over the documented 300 bytes, first in a field that no service uses,
+then in each known field. The service refuses unknown fields because the right one is missing, and
+the right one because of the identity. A nonexistent flow is tried first, and is enough if the
+service checks the form before it looks up the flow.
 
 If a service accepts such an update anyway, the check restores the previous list.
 """
@@ -23,7 +22,7 @@ NO_SUCH_FIELD = "GatehouseCheck"
 NO_SUCH_FLOW = "FW" + "0" * 32
 TOO_LONG = "x" * 301
 
-# The status, and the service's error text or list.
+# The status, and either the service's error or whether the long identity was stored.
 Reply = tuple[int, object]
 
 
@@ -33,11 +32,11 @@ Through = Callable[[str], FlowClient]
 async def taken_form_field(through: Through, configured: str, flow_sid: str | None) -> str | None:
     """Return the form field that the service accepts, or None if it can't be determined.
 
-    `through` creates the client for a form field, `configured` is tried first, and `flow_sid` is an
-    existing flow, if one is known.
+    `through` creates a client for a form field. The `configured` field is tried first. `flow_sid`
+    is an existing flow, if one is known.
     """
     found = None
-    with suppress(PermissionMissing):  # for a nonexistent flow, this proves nothing
+    with suppress(PermissionMissing):  # for a nonexistent flow, a 403 says nothing about the field
         found = await _taken_by(through, configured, NO_SUCH_FLOW, [])
     if found is None and flow_sid is not None:
         identities = await through(configured).read(flow_sid)
@@ -54,7 +53,7 @@ async def _taken_by(
         if reply != without_field:
             return field
         if reply[0] == HTTPStatus.NOT_FOUND:
-            return None  # the flow is looked up before the form
+            return None  # the service looked up the flow before it checked the form
     return None
 
 

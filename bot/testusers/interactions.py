@@ -1,7 +1,7 @@
-"""Clicks, which are stored before Slack gets its acknowledgement, so that a crash doesn't lose any.
+"""Clicks on buttons, stored before they are acknowledged to Slack so a crash can't lose any.
 
-Any running process carries out a stored click, in the job `click:<id>`, and answers over the
-click's response_url. Carrying out a click twice, for example after a crash, has no further effect.
+Any running process can carry out a stored click in the job `click:<id>`. It answers through the
+click's response_url. Repeating a click, for example after a crash, has no further effect.
 """
 
 from dataclasses import dataclass, replace
@@ -33,22 +33,21 @@ from bot.testusers.transitions import CARD, card_key
 log = structlog.get_logger(__name__)
 
 INTERACTION = "testusers.interaction"
-# Clicks whose answer needs a list, and so may wait long for the flow service.
+# Undo clicks are a separate kind of job, because reading the list can take long.
 UNDO = "testusers.undo"
 READY_SECONDS = 0.5
-# The number and intervals of retries for a click while Slack neither identifies the person nor
-# accepts an answer.
+# How often, and at what interval, a click is retried while Slack is unavailable.
 WHO_TRIES, WHO_SECONDS = 6, 10.0
 WAITING_INTERACTIONS = 1_000
 
 
 @dataclass(frozen=True)
 class StoredInteraction:
-    """A click: the person, the action, the request, and the destination of the answer.
+    """A click as stored: who clicked, on which request, and where to send the answer.
 
-    `page` is the page of the request list that contained the button, if any; `channel_id` and
-    `message_ts` identify the message with the button, if the whole channel sees it; `delivery_id`
-    is the id in the log. `clicked_at` is when the click was stored.
+    `page` is the page of the request list that had the button, if any. `channel_id` and
+    `message_ts` identify the message that had the button, if the whole channel can see it.
+    `delivery_id` is the id used in logs, and `clicked_at` is the time when the click was stored.
     """
 
     act: Act
@@ -68,19 +67,19 @@ _STORED = TypeAdapter(StoredInteraction)
 
 
 class StoredInteractions:
-    """Stores clicks, and carries them out."""
+    """Stores clicks and carries them out as jobs."""
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
-        # Clicks already answered with "later": a response_url accepts only five posts.
+        # Clicks that were answered with "later". A response_url accepts only five posts.
         self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
 
     async def store(self, interaction: StoredInteraction) -> None:
-        """Store the click; this process carries it out immediately, or another one after a crash.
+        """Store the click. It is carried out right away, by another process after a crash.
 
         Raises:
-            DatabaseUnavailable: The click is not stored and will not be carried out.
-            Replayed: The click is already stored.
+            DatabaseUnavailable: The click wasn't stored, so it won't be carried out.
+            Replayed: The click was stored before.
         """
         async with self._bot.database.transaction() as tx:
             if not await take_in(tx):
@@ -97,7 +96,7 @@ class StoredInteractions:
             await jobs.put(tx, job)
 
     async def run(self, job: Job, lease: Lease) -> Outcome:  # noqa: ARG002
-        """Carry out a stored click and answer it, once Slack has identified the bot."""
+        """Carry out a stored click and answer it, but not before the bot has connected to Slack."""
         if not self._bot.people.is_ready:
             return await self._soon(READY_SECONDS)
         interaction = _STORED.validate_python(job.payload)
@@ -123,7 +122,7 @@ class StoredInteractions:
         self._bot.metrics.count_command(name, outcome)
         log.info("answered", name=name, outcome=outcome)
         if not interaction.reply_to and outcome == "ok":
-            # The click was in the Home tab, which shows the result.
+            # The click came from the Home tab, which shows the result.
             return None
         renewed = None
         if interaction.page and outcome in {"ok", "conflict"}:
@@ -132,19 +131,19 @@ class StoredInteractions:
         if await self._bot.replies.say(url, renewed or message, to=to, replace=is_renewed):
             return None
         if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
-            # Slack is unavailable: nothing was done, and nobody was informed.
+            # Slack is unavailable, so nothing was done and the person hasn't got an answer.
             return Again(await self._soon(WHO_SECONDS), job.tries + 1)
-        # Not retried only to deliver the answer: the click would be decided and recorded a second
-        # time. The card shows the result; an error goes to a direct message.
+        # A retry would decide and record the click again, so an undelivered answer isn't retried.
+        # The card shows the result, and an error is sent as a direct message.
         is_told = outcome != "ok" and url and await self._bot.replies.say("", message, to=to)
         if not is_told:
             log.warning("click.unanswered", name=name)
         return None
 
     async def _show_copy(self, interaction: StoredInteraction) -> None:
-        """Update the clicked message if it is not the known card.
+        """Keep the clicked message up to date even if it's a second copy of the card.
 
-        If the response to a post is lost, the post is repeated, and the channel has two cards.
+        If Slack's response to a post is lost, the post is repeated, and the channel has two cards.
         """
         if interaction.channel_id != self._bot.settings.approvals_channel:
             return
@@ -157,7 +156,7 @@ class StoredInteractions:
                 await outbox.put(tx, OutboxMessage(copy_key, CARD, request_id))
 
     async def _renewed(self, interaction: StoredInteraction, message: Message) -> Message | None:
-        """Return the current version of the list with the button; None if it can't be shown."""
+        """Return the request list that had the button, brought up to date; None if it fails."""
         try:
             find = self._bot.people.find
             person = await find(interaction.slack_user_id, interaction.team_ids)

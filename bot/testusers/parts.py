@@ -1,4 +1,4 @@
-"""The parts of the bot that changes to test users need."""
+"""The parts of the bot that code about test users depends on."""
 
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from bot.testusers.client import Flows
 
 
 class Parts(Protocol):
-    """`bot.app.Gatehouse`, or the parts of it that a test needs."""
+    """The dependencies of this folder: `bot.app.Gatehouse`, or a smaller object in tests."""
 
     settings: Settings
     clock: Clock
@@ -27,5 +27,5 @@ class Parts(Protocol):
     metrics: Metrics
 
     def new_id(self) -> str:
-        """Return an id for a request or a job."""
+        """Return a new unique id for a request or a job."""
         ...

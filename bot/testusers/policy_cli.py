@@ -1,6 +1,6 @@
-"""`python -m bot policy explain <flow> <user id>`: who decides on a flow's requests, and why.
+"""The command `policy explain <flow> <user id>`: who can approve a flow's requests, and why.
 
-The verdict comes from `Policy.judge`, which decides on every click.
+It asks `Policy.judge`, the same code that checks every click.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,14 @@ SLACK_SECONDS = 10
 
 
 async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str) -> int:
-    """Print who decides and why; return 0, or 1 if the flow or the person is unknown."""
+    """Print a flow's rules and whether the person can approve.
+
+    Return the exit code: 0, or 1 if the flow or the person is unknown.
+    """
     flow = find_flow(typed_flow, settings.flow_aliases)
     if flow is None:
         known = ", ".join(sorted(settings.flow_aliases)) or "none"
-        print(f"There is no flow {typed_flow}. Use a SID, or an alias of FLOW_ALIASES: {known}.")
+        print(f"There's no flow {typed_flow}. Use a SID or an alias from FLOW_ALIASES: {known}.")
         return 1
     async with open_session() as session:
         web = AsyncWebClient(
@@ -43,7 +46,7 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
             people.meet(me.team_id, me.slack_user_id)
             lines = await explain(people, flow, slack_user_id)
         except UnknownPerson:
-            print(f"Slack doesn't know anybody with the ID {slack_user_id}.")
+            print(f"Slack doesn't have a user with the ID {slack_user_id}.")
             return 1
         except SlackError as error:
             print(error.sentence)
@@ -53,7 +56,7 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
 
 
 async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
-    """Return the flow's rules as lines, and whether the person may approve its requests."""
+    """Return lines with the flow's rules and whether the person can approve its requests."""
     policy, rules = people.policy, people.policy.of_flow(flow.sid)
     person = await people.find(slack_user_id, (people.team_id,))
     decision = policy.judge(person, Permission.DECIDE, flow.sid)
@@ -85,8 +88,8 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
             "Automatic approval",
             "auto",
             auto
-            and f"{changes} asked for by {_ids(auto.requesters)}, for at most"
-            f" {spell_duration(auto.longest_seconds)}, up to {auto.a_day} per person a day",
+            and f"{changes} requested by {_ids(auto.requesters)}, for at most"
+            f" {spell_duration(auto.longest_seconds)}, up to {auto.a_day} per person per day",
         ),
     )
     lines = []

@@ -1,4 +1,4 @@
-"""Presets: named lists of people. Anyone who may ask for changes can edit them; audited."""
+"""Presets: named lists of people, which anyone who can request changes can save and delete."""
 
 from collections.abc import Collection, Sequence
 
@@ -19,7 +19,7 @@ _WHO = TypeAdapter(Who)
 
 
 async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -> dict[str, Preset]:
-    """Return the presets with these names, or all presets, by name and in order."""
+    """Return the presets with these names, or all presets, in alphabetical order."""
     query = select(presets).order_by(presets.c.name)
     if names is not None:
         query = query.where(presets.c.name.in_(names))
@@ -32,14 +32,14 @@ async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -
 
 
 async def every_preset(bot: Parts, person: Person) -> list[Preset]:
-    """Return all presets by name."""
+    """Return all presets in alphabetical order, if the person may see them."""
     await bot.people.require(person, Permission.READ)
     async with bot.database.read_only() as tx:
         return list((await saved_presets(tx)).values())
 
 
 async def names(bot: Parts) -> list[str]:
-    """Return the names of all presets."""
+    """Return the names of all presets in alphabetical order."""
     async with bot.database.read_only() as tx:
         return list(await saved_presets(tx))
 
@@ -47,7 +47,7 @@ async def names(bot: Parts) -> list[str]:
 async def save_preset(
     bot: Parts, person: Person, name: str, identities: Sequence[str]
 ) -> Preset | None:
-    """Save people under a name; return the people it had before."""
+    """Save a preset; return the earlier preset with this name, or None."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         before = (await saved_presets(tx, [name])).get(name)
@@ -65,7 +65,7 @@ async def save_preset(
 
 
 async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
-    """Delete a preset and return it; requests that used it don't change."""
+    """Delete a preset and return it. Requests that used it keep their identities."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         preset = (await saved_presets(tx, [name])).get(name)
@@ -79,10 +79,10 @@ async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
 
 
 def unknown_preset(name: str, names: Sequence[str], hint: str = "") -> NotFound:
-    """Return the error for an unknown preset, with existing presets and the closest name."""
+    """Return the error for an unknown preset, which suggests the closest of the existing names."""
     close = closest(name, names)
     guess = f" Did you mean “@{close[0]}”?" if close else ""
     more = ", …" if len(names) > NAMED else ""
     known = f" (Presets: {', '.join(names[:NAMED])}{more})" if names else ""
-    error = NotFound(f"There is no preset “@{name}”.{guess}{known}{hint}")
+    error = NotFound(f"There's no preset “@{name}”.{guess}{known}{hint}")
     return error.or_rather(*(Meant(name, preset) for preset in close))

@@ -1,6 +1,6 @@
-"""The pages of `/testusers list`, `history`, `requests` and `mine`, as a person may see them.
+"""The pages of `/testusers list`, `history`, `requests` and `mine`.
 
-Each function raises `Refused` for people who may not see its page.
+Each page shows only what the person is allowed to see. People without permission get `Refused`.
 """
 
 from dataclasses import replace
@@ -27,16 +27,16 @@ SUGGESTIONS = 100
 
 
 async def reader(bot: Parts, person: Person) -> Reader:
-    """Return what the person may see and do on a page."""
+    """Return what the person is allowed to see and do on a page."""
     await bot.people.require(person, Permission.READ)
     may = bot.people.may
     return Reader(may(person, Permission.SEE_IDENTITIES), may(person, Permission.REQUEST))
 
 
 async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return the service's current list for a flow, with the grants.
+    """Return a page of a flow's current test users, with who granted access and until when.
 
-    The text filters by the part of each identity that the person may see.
+    The search text only matches the part of each identity that the person is allowed to see.
     """
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     found = [
@@ -61,7 +61,7 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
 
 
 async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a flow's requests, newest first."""
+    """Return a page of a flow's requests, newest first, and access that recently ended."""
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     async with bot.database.read_only() as tx:
         found, total = await store.requests_of_flow(
@@ -77,7 +77,7 @@ async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
 
 
 async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return the open requests, with the person's buttons."""
+    """Return a page of the open requests, with the buttons that the person can use."""
     reads = await reader(bot, person)
     async with bot.database.read_only() as tx:
         found = await store.pending_requests(tx, limit=MOST)
@@ -89,7 +89,7 @@ async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message
 
 
 async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return the person's requests and the access they requested, the next end first."""
+    """Return a page of the person's requests and the access they requested, soonest end first."""
     reads, user = await reader(bot, person), person.slack_user_id
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
@@ -110,7 +110,7 @@ def _row(bot: Parts, person: Person, request: Request) -> OpenRow:
 
 
 def suggestions(bot: Parts, typed: str) -> list[SlackBlock]:
-    """Return options for the flows that match the text; a pasted SID is accepted too."""
+    """Return the flows that match the typed text as options; any valid SID is offered, too."""
     wanted = typed.strip().casefold()
     found = [
         (f"{alias} ({sid})", alias)

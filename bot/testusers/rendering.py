@@ -1,4 +1,4 @@
-"""Messages about requests, rendered from the stored state when the outbox sends them."""
+"""Cards and messages about requests, rendered from the stored state at the time of sending."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -20,15 +20,15 @@ from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
 from bot.testusers.transitions import card_key, write_card
 
-# States in which somebody still has to act, or may act.
+# States in which a card still has buttons, or will get them.
 OPEN_STATES = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING, State.FAILED})
 TRIES, PAUSE_SECONDS = 8, 0.05
 
 
 async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | None:
-    """Return the link to a request's card, which is posted soon after the request is made.
+    """Return a link to the request's card, which is posted shortly after the request is made.
 
-    None if no card is posted, or if Slack or the database fails: messages work without the link.
+    Return None if there's no card yet, or if Slack or the database fails.
     """
     try:
         for attempt in range(tries):
@@ -44,7 +44,7 @@ async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | No
 
 
 async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
-    """Return the answer to the requester; see `notes.asked`."""
+    """Return the answer to the requester, with a link to the card; see `notes.asked`."""
     channel, request = bot.settings.approvals_channel, asked.request
     message = notes.asked(asked.flow, asked.effect, request, channel, time_zone)
     if request is None or not request.waits:
@@ -53,14 +53,14 @@ async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
 
 
 class RequestMessages:
-    """Renders cards, reminders and messages to requesters."""
+    """Renders the cards, the messages in their threads, and the messages to requesters."""
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
 
     @property
     def renderers(self) -> dict[str, Renderer]:
-        """The functions that render outbox messages, by kind."""
+        """The function that renders each kind of outbox message."""
         return {
             transitions.CARD: self.card,
             transitions.REMINDER: self.waiting,
@@ -72,10 +72,10 @@ class RequestMessages:
         }
 
     async def plan(self, tx: Transaction) -> None:
-        """Redraw open cards with the current settings: approvers, quorum, channel."""
+        """Redraw all open cards with the current settings, such as approvers and channel."""
         for request_id in await store.request_ids_in(tx, OPEN_STATES):
             request = await store.load_request(tx, request_id)
-            # A change without approval gets a card once it is decided.
+            # A change without approval only gets a card once it is applied or has failed.
             if request and not (
                 request.state is State.APPLYING and request.requested.without_approval
             ):
@@ -115,7 +115,7 @@ class RequestMessages:
         return await self._bot.people.named(user_id for user_id in ids if user_id != asker)
 
     async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the failure in the card's thread, edited once the change is applied."""
+        """Return the message about a failure in the card's thread, or about its later success."""
         request, above = await self._request(outbox_message), card_key(outbox_message.subject)
         if request is None or request.state not in {State.FAILED, State.APPLIED}:
             return None
@@ -123,7 +123,7 @@ class RequestMessages:
         return CardNow(self._bot.settings.approvals_channel, message, under=above)
 
     async def ending(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the announcement that access ends soon, while it is true."""
+        """Return the announcement that access ends soon, unless the end has changed or passed."""
         request = await self._request(outbox_message)
         async with self._bot.database.read_only() as tx:
             now, made = await tx.now(), await store.grants_of_request(tx, outbox_message.subject)
@@ -134,14 +134,14 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.ending(request, ending, ends_at))
 
     async def waiting(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return a reminder or an escalation in the card's thread, updated after the decision."""
+        """Return the reminder or escalation in the card's thread, up to date after a decision."""
         is_escalation = outbox_message.kind == transitions.ESCALATION
         request = await self._request(outbox_message)
         if request is None:
             return None
         above, is_waiting = card_key(request.id), request.state is State.PENDING
         async with self._bot.database.read_only() as tx:
-            # The note needs a posted card; after the decision, only a note already sent is updated.
+            # A note needs a posted card. After the decision, only a note already sent is updated.
             needed = await outbox.sent_card(tx, above if is_waiting else outbox_message.key)
         if needed is None:
             return None
@@ -153,16 +153,15 @@ class RequestMessages:
         return CardNow(self._bot.settings.approvals_channel, message, under=above)
 
     async def outcome(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the message to the requester about the outcome."""
+        """Return the direct message that tells the requester the outcome."""
         request = await self._request(outbox_message)
         if request is None:
             return None
         payload = dict(outbox_message.payload)
         if payload["event"] == "ended":
-            # The message may be sent hours later, when Slack is available again.
+            # If Slack was unavailable, this may be hours after the access ended.
             async with self._bot.database.read_only() as tx:
                 granted = await store.grants_of_flow(tx, request.flow.key)
-            # People whom no later request has added again.
             out = [identity for identity in payload["identities"] if identity not in granted]
             if not out:
                 return None
@@ -171,7 +170,7 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
 
     async def refused(self, outbox_message: OutboxMessage) -> Note:
-        """Return the alert that the service refuses the credential, or that it accepts it again."""
+        """Return the alert that the service refuses the credentials, or accepts them again."""
         payload, channel = outbox_message.payload, self._bot.settings.alerts_channel
         if not payload:
             return Note(channel, notes.service_accepts())

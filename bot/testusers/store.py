@@ -1,4 +1,4 @@
-"""Stores requests, grants, POSTs in doubt, and changes to lists."""
+"""Database queries for requests, grants, POSTs in doubt, and changes to lists."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -39,9 +39,9 @@ async def add_request(tx: Transaction, request: Request) -> None:
 
 
 async def save_request(tx: Transaction, request: Request) -> bool:
-    """Write the request if it hasn't changed since it was read; return True if it was written.
+    """Write the request, unless its stored version has changed; return True if it was written.
 
-    If several writers have read the same version, only one wins.
+    If several writers have read the same version, only the first one wins.
     """
     next_version = replace(request, version=request.version + 1)
     is_unchanged = (requests.c.id == request.id) & (requests.c.version == request.version)
@@ -51,31 +51,31 @@ async def save_request(tx: Transaction, request: Request) -> bool:
 
 
 async def load_request(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
-    """Return the request; with `lock`, nobody else can change it until this transaction ends."""
+    """Return the request, or None. `lock` keeps others from changing it during the transaction."""
     query = select(requests).where(requests.c.id == request_id)
     row = (await tx.connection.execute(query.with_for_update() if lock else query)).first()
     return None if row is None else _request(row)
 
 
 async def applying_requests(tx: Transaction, flow_key: str) -> list[Request]:
-    """Return a flow's approved requests that are not applied yet, oldest decision first."""
+    """Return a flow's approved requests that aren't applied yet, oldest decision first."""
     where = (requests.c.state == State.APPLYING, requests.c.flow_key == flow_key)
     return await _requests(tx, *where, order=(requests.c.decided_at, *_OLDEST))
 
 
 async def pending_requests(tx: Transaction, *, limit: int, offset: int = 0) -> list[Request]:
-    """Return the requests that wait for a decision, oldest first."""
+    """Return the requests that are waiting for a decision, oldest first."""
     return await _requests(tx, requests.c.state == State.PENDING, limit=limit, offset=offset)
 
 
 async def waiting_requests(tx: Transaction, flow_key: str) -> list[Request]:
-    """Return a flow's requests that wait for a decision or for their start, oldest first."""
+    """Return a flow's requests that are waiting for a decision or their start, oldest first."""
     is_waiting = requests.c.state.in_((State.PENDING, State.SCHEDULED))
     return await _requests(tx, requests.c.flow_key == flow_key, is_waiting)
 
 
 async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
-    """Return a flow's other open requests about some of the same people, oldest first."""
+    """Return the flow's other open requests that affect some of the same people, oldest first."""
     people = set(request.requested.change.identities)
     return [
         other
@@ -85,7 +85,7 @@ async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
 
 
 async def scheduled_requests(tx: Transaction, flow_key: str = "") -> list[Request]:
-    """Return approved requests that start later, for one flow or all, the next start first."""
+    """Return approved requests that start later, for one flow or all flows, next start first."""
     of_flow = [requests.c.flow_key == flow_key] if flow_key else []
     found = await _requests(tx, requests.c.state == State.SCHEDULED, *of_flow)
     return sorted(found, key=lambda request: request.requested.starts_at or request.created_at)
@@ -94,7 +94,7 @@ async def scheduled_requests(tx: Transaction, flow_key: str = "") -> list[Reques
 async def requests_of(
     tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
 ) -> list[Request]:
-    """Return a person's requests that are open or were decided recently, newest first."""
+    """Return a person's requests that are open or were decided since then, newest first."""
     is_recent = requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= decided_since)
     where = (requests.c.requester_id == slack_user_id, is_recent)
     return await _requests(tx, *where, order=_NEWEST, limit=limit)
@@ -107,7 +107,7 @@ async def request_ids_in(tx: Transaction, states: Collection[State]) -> list[str
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
-    """Return how many of a person's requests a rule approved automatically, without failed ones."""
+    """Return how many of a person's requests since then a rule has approved and didn't fail."""
     query = select(func.count()).where(
         requests.c.requester_id == slack_user_id,
         requests.c.decided_by_id == rule_id,
@@ -118,7 +118,7 @@ async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since
 
 
 async def count_pending(tx: Transaction, slack_user_id: str = "") -> int:
-    """Return the number of pending requests, of one person or all."""
+    """Return the number of pending requests, made by one person or by anyone."""
     query = select(func.count()).where(requests.c.state == State.PENDING)
     if slack_user_id:
         query = query.where(requests.c.requester_id == slack_user_id)
@@ -128,7 +128,7 @@ async def count_pending(tx: Transaction, slack_user_id: str = "") -> int:
 async def requests_of_flow(
     tx: Transaction, flow_key: str, *, limit: int, offset: int = 0
 ) -> tuple[list[Request], int]:
-    """Return a page of a flow's requests, newest first, and their total number."""
+    """Return a page of a flow's requests, newest first, and how many there are in total."""
     of_flow = requests.c.flow_key == flow_key
     total = await tx.connection.scalar(select(func.count()).where(of_flow).select_from(requests))
     found = await _requests(tx, of_flow, order=_NEWEST, limit=limit, offset=offset)
@@ -136,22 +136,22 @@ async def requests_of_flow(
 
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow:
-    """Return the flow with this key, as its latest request spells it."""
+    """Return the flow with this key, with the SID and alias from its latest request."""
     found = await _requests(tx, requests.c.flow_key == flow_key, order=_NEWEST, limit=1)
     return found[0].flow if found else Flow(flow_key)
 
 
 async def forget_requests(tx: Transaction, before: datetime) -> int:
-    """Delete some closed requests that were decided before that time; return their number.
+    """Delete a batch of closed requests that were decided before then; return how many.
 
-    Requests behind a grant with an end are kept, because the grant needs the card. So are requests
-    with later news, such as a retry or the end of a grant, or with a message in the outbox.
+    A request is kept while it has a grant that will end, because its card announces the end. It's
+    also kept while a message about it is waiting in the outbox or was sent since then.
     """
     old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
     runs_on = (grants.c.request_id == requests.c.id) & grants.c.ends_at.is_not(None)
     is_told_since = outbox_messages.c.sent_at.is_(None) | (outbox_messages.c.sent_at >= before)
     is_told = (outbox_messages.c.subject == requests.c.id) & is_told_since
-    # Not with NOT IN, because PostgreSQL would scan all of them for each request.
+    # NOT EXISTS instead of NOT IN, which makes PostgreSQL scan all grants for each request.
     over = old & ~exists().where(runs_on) & ~exists().where(is_told)
     return await remove_some(tx, requests, over)
 
@@ -168,7 +168,7 @@ async def _requests(
 
 
 def _row_of(request: Request) -> dict[str, Any]:
-    """Return the row; the whole list is kept while it may still be compared with another list."""
+    """Return the row. The list that was last seen is only stored while it's still needed."""
     by, requested = request.decided_by, request.requested
     if request.state in OVER:
         requested = replace(requested, seen=())
@@ -209,13 +209,13 @@ def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
 
 
 async def put_grant(tx: Transaction, flow: Flow, grant: Grant) -> None:
-    """Store the grant, replacing the person's earlier grant."""
+    """Store the grant, and replace the person's earlier grant for this flow."""
     stored = {"flow_key": flow.key, "flow_sid": flow.sid, **_GRANT.dump_python(grant)}
     await upsert(tx, grants, stored)
 
 
 async def drop_grant(tx: Transaction, flow_key: str, identity: str) -> None:
-    """Remove a person's grant, if any."""
+    """Delete a person's grant for a flow, if there is one."""
     of_person = (grants.c.flow_key == flow_key) & (grants.c.identity == identity)
     await tx.connection.execute(delete(grants).where(of_person))
 
@@ -227,12 +227,12 @@ async def grants_of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
 
 
 async def due_grants(tx: Transaction, flow_key: str) -> list[Grant]:
-    """Return a flow's expired grants, the earliest end first."""
+    """Return a flow's expired grants, earliest end first."""
     return await _grants(tx, grants.c.flow_key == flow_key, grants.c.ends_at <= await tx.now())
 
 
 async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
-    """Return the next future end of a flow's grants."""
+    """Return the time when the flow's next grant ends, or None."""
     later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
     found: datetime | None = await tx.connection.scalar(
         select(func.min(grants.c.ends_at)).where(later)
@@ -243,7 +243,7 @@ async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
 async def grants_of(
     tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
 ) -> list[OwnGrant]:
-    """Return the grants that a person requested, the next end first, grants without an end last."""
+    """Return the grants that a person requested, soonest end first, those without an end last."""
     query = (
         select(grants, requests.c.flow_alias)
         .join(requests, requests.c.id == grants.c.request_id)
@@ -257,18 +257,18 @@ async def grants_of(
 
 
 async def grants_of_request(tx: Transaction, request_id: str) -> list[Grant]:
-    """Return a request's current grants, the next end first."""
+    """Return a request's current grants, soonest end first."""
     return await _grants(tx, grants.c.request_id == request_id)
 
 
 async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
-    """Return the ids of the requests with grants that end after a time."""
+    """Return the ids of requests with grants that end after this time."""
     query = select(grants.c.request_id).distinct().where(grants.c.ends_at > after)
     return list(await tx.connection.scalars(query))
 
 
 def timed(granted: Mapping[str, Grant]) -> dict[str, datetime]:
-    """Return the ends of grants that have an end."""
+    """Return when each person's access ends, without people whose access has no end."""
     return {
         identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at is not None
     }
@@ -287,15 +287,15 @@ def _grant(row: Any) -> Grant:  # noqa: ANN401 - a row of the table
 
 
 async def post_of(tx: Transaction, flow_key: str) -> Post | None:
-    """Return a flow's POST in doubt, if any."""
+    """Return the flow's POST whose outcome isn't known yet, or None."""
     of_flow = select(flow_posts.c.content).where(flow_posts.c.flow_key == flow_key)
-    # An earlier version kept several; the last one counts.
+    # Earlier versions could store several POSTs. Only the last one counts.
     content = await tx.connection.scalar(of_flow.order_by(flow_posts.c.sent_at.desc()).limit(1))
     return _POST.validate_python(content) if content else None
 
 
 async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
-    """Store a flow's POST while it is in doubt; delete it if `post` is None."""
+    """Store a POST until its outcome is known, or delete the stored one if `post` is None."""
     if post is None:
         await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
         return
@@ -311,7 +311,7 @@ async def record_change(
     request_ids: Sequence[str],
     ended: Sequence[str],
 ) -> None:
-    """Record a change to the list, with its requests and ended grants."""
+    """Record a change that the bot made to a list, with its requests and the grants it ended."""
     content = {
         "additions": change.additions,
         "removals": change.removals,
@@ -324,7 +324,7 @@ async def record_change(
 
 
 async def forget_changes(tx: Transaction, before: datetime) -> int:
-    """Remove some changes from before a time; return their number. The latest change is kept."""
+    """Delete a batch of changes from before then, except the latest one; return how many."""
     last = select(func.max(flow_changes.c.id)).scalar_subquery()
     return await remove_some(
         tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)
@@ -332,20 +332,20 @@ async def forget_changes(tx: Transaction, before: datetime) -> int:
 
 
 async def latest_change_id(tx: Transaction, flow_key: str) -> int:
-    """Return the id of a flow's latest change, 0 if there is none."""
+    """Return the id of the bot's latest change to a flow's list, or 0."""
     query = select(func.max(flow_changes.c.id)).where(flow_changes.c.flow_key == flow_key)
     return int(await tx.connection.scalar(query) or 0)
 
 
 async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[Change]:
-    """Return the bot's changes to a flow's list after a change, oldest first."""
+    """Return the changes that the bot made to a flow's list after this one, oldest first."""
     later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.id > change_id)
     query = select(flow_changes).where(later).order_by(flow_changes.c.id)
     return [_recorded(row).change for row in await tx.connection.execute(query)]
 
 
 async def latest_changes(tx: Transaction, flow_key: str, limit: int) -> Sequence[RecordedChange]:
-    """Return a flow's latest changes, newest first."""
+    """Return the bot's latest changes to a flow's list, newest first."""
     query = select(flow_changes).where(flow_changes.c.flow_key == flow_key)
     rows = await tx.connection.execute(query.order_by(flow_changes.c.id.desc()).limit(limit))
     return [_recorded(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Request transitions: the conditional write and all its consequences."""
+"""State changes of requests, the jobs and messages that follow from them, and the timers."""
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -36,27 +36,30 @@ def card_key(request_id: str) -> str:
 
 
 def expired_entry(expired: Request) -> AuditEntry:
-    """Return the audit log entry for a request that expired, or whose access would have ended."""
+    """Return the audit log entry for an expired request.
+
+    A request also expires if the requested access would already have ended.
+    """
     at = expired.decided_at or expired.expires_at
     is_over = not expired.left.removals and not expired.change_at(at).additions
     return AuditEntry(BOT, "request.expired", expired.id, {"is_over": is_over})
 
 
 async def is_in_doubt(tx: Transaction, request: Request) -> bool:
-    """Return True while it is unknown whether a POST for the request arrived."""
+    """Return True while it isn't known whether a POST for this request arrived."""
     post = await store.post_of(tx, request.flow.key)
     return post is not None and post.is_of(request.id)
 
 
 async def write_card(tx: Transaction, request_id: str) -> None:
-    """Redraw the card and all its copies."""
+    """Post the request's card, or redraw it and all its copies."""
     key = card_key(request_id)
     for shown in (key, *await outbox.copies(tx, key)):
         await outbox.put(tx, OutboxMessage(shown, CARD, request_id))
 
 
 async def write_related_cards(tx: Transaction, request: Request) -> None:
-    """Redraw the other open cards about the same people, which refer to each other."""
+    """Redraw the cards of other open requests for the same people, as they mention each other."""
     for other in await store.naming_the_same(tx, request):
         await write_card(tx, other.id)
 
@@ -67,15 +70,15 @@ async def write_in_thread(tx: Transaction, kind: str, request_id: str) -> None:
 
 
 async def tell_requester(tx: Transaction, request: Request, event: str, **detail: object) -> None:
-    """Send the requester a message, keeping the order of events."""
+    """Send the requester a message about an event, after all earlier ones."""
     payload = {"event": event, **detail}
     await outbox.put(tx, OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
 
 
 async def tell_thread(tx: Transaction, request: Request) -> None:
-    """Tell the approvers in the thread about a failure or its fix: editing a card notifies nobody.
+    """Post a failure in the card's thread, because an edited card notifies nobody.
 
-    Each failure has its own message, which is edited once the request is applied.
+    Each failure gets its own message, which is edited if the request is applied after all.
     """
     keys = [f"{FAILURE}:{request.id}:{n}" for n in range(len(request.progress.retries) + 1)]
     if request.state is State.FAILED:
@@ -95,10 +98,10 @@ async def review_of(
     *,
     reads_settings: bool = True,
 ) -> Review:
-    """Return the request's effect, at the current or an earlier time.
+    """Return what the request would do, now or at an earlier time.
 
-    `listed` is the flow's list, if it was just read; otherwise, the effect is based on the list
-    that the request was last compared with and the bot's own changes since.
+    `listed` is the flow's list if it was just read. Otherwise, the review is based on the list that
+    the request was last compared with, plus the bot's own changes since then.
     """
     key, requested = request.flow.key, request.requested
     granted = await store.grants_of_flow(tx, key)
@@ -113,7 +116,7 @@ async def review_of(
 
 
 async def put_apply_job(tx: Transaction, flow_key: str) -> None:
-    """Apply a flow's approved changes and expired grants now; the job keeps its payload."""
+    """Schedule the job that applies a flow's changes to run now, and keep its payload."""
     key = f"apply:{flow_key}"
     known = await jobs.payload_of(tx, key)
     await jobs.put(tx, Job(key, APPLY, flow_key, await tx.now(), known))
@@ -125,7 +128,7 @@ async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
 
 
 async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[str]) -> None:
-    """Check the timers of pending requests about these people, because their access changed."""
+    """Check the timers of waiting requests for these people now, because their access changed."""
     for request in await store.waiting_requests(tx, flow_key) if identities else ():
         if not identities.isdisjoint(request.requested.change.identities):
             await put_timer(tx, request.id, await tx.now())
@@ -138,10 +141,9 @@ async def apply_transition(
     new: Request,
     entry: AuditEntry,
 ) -> None:
-    """Write the request's next state with its audit log entry, unless it has changed since `old`.
+    """Write the request's new state and its consequences, unless it has changed since `old`.
 
-    Every transaction locks rows in the order requests, audit log, jobs, so that no two transactions
-    wait for each other.
+    To avoid deadlocks, every transaction locks requests first, then the audit log, then jobs.
     """
     if new.state is not old.state and not can_move(old.state, new.state):
         raise ValueError(f"a request cannot go from {old.state} to {new.state}")
@@ -168,7 +170,7 @@ async def ask_again(
     request_hours: float,
     actor: str = BOT,
 ) -> Request:
-    """Ask for a new decision on the current effect; the request expires if nothing is left."""
+    """Ask for a new decision on what the request does now; it expires if nothing is left to do."""
     moved = reconsidered(request, review, await tx.now(), request_hours, THE_BOT)
     detail = {"flow": request.flow.sid, "news": moved.progress.news}
     entry = AuditEntry(actor, "request.asked_again", request.id, detail)
@@ -196,7 +198,7 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await tell_requester(tx, new, new.state.value)
 
 
-# How often a message for a card's thread checks whether the card is posted.
+# How often a message for the card's thread checks whether the card has been posted.
 LOOK_FOR_CARD = timedelta(seconds=5)
 UNPOSTED_AFTER = timedelta(minutes=1)
 ANNOUNCED_BEFORE = timedelta(hours=1)
@@ -206,8 +208,8 @@ ANNOUNCED_BEFORE = timedelta(hours=1)
 class Timer:
     """A timer that fires once while the request is in one of `states`.
 
-    `of_posted` is True if the card must be in Slack, False if it must not be, None if either is
-    fine.
+    `of_posted` is True if the timer needs the card to be in Slack, False if it needs the card to be
+    missing, and None if the card doesn't matter.
     """
 
     name: str
@@ -230,7 +232,7 @@ TIMERS = (
         lambda _, request: request.shown_since and request.shown_since + UNPOSTED_AFTER,
         of_posted=False,
     ),
-    # If two timers are due, the first fires, so that nobody is reminded of an expired request.
+    # If two timers are due, the first one fires, so nobody is reminded of an expired request.
     Timer("expire", _PENDING, lambda _, request: request.expires_at),
     Timer(
         "remind",
@@ -249,16 +251,15 @@ TIMERS = (
 
 
 def first_look(bot: Parts, request: Request) -> datetime:
-    """Return the time of the first check of a new request's timers."""
+    """Return when to check a new request's timers for the first time."""
     rings = [next_ring(bot, request, is_posted=is_posted) for is_posted in (False, True)]
     return min((ring[0] for ring in rings if ring), default=request.expires_at)
 
 
 def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetime, str] | None:
-    """Return the time and name of the first timer for the request's state that has not fired.
+    """Return the time and name of the request's next timer, or None.
 
-    `is_posted` is True if the request's card is in Slack; messages in the card's thread wait for
-    the card.
+    `is_posted` is True if the request's card is in Slack.
     """
     rings = [
         (at, timer.name)
@@ -272,7 +273,7 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
 
 
 async def plan_timers(tx: Transaction) -> None:
-    """Schedule every request's timers according to the current settings."""
+    """Check the timers of all requests, because settings may have changed before the start."""
     now = await tx.now()
     waiting = await store.request_ids_in(tx, {State.PENDING, State.SCHEDULED})
     for request_id in (*waiting, *await store.granting_requests(tx, now)):
@@ -280,14 +281,14 @@ async def plan_timers(tx: Transaction) -> None:
 
 
 async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
-    """Fire the due timer; return the time of the next timer, or None if none is left."""
+    """Fire a timer that is due; return when to check again, or None if no timer is left."""
     async with bot.database.transaction() as tx:
         request = await store.load_request(tx, job.subject, lock=True)
         if request is None:
             return None
         now = await tx.now()
         if request.state in {State.PENDING, State.SCHEDULED}:
-            # Changed settings only matter once somebody acts on the card.
+            # Changed settings only matter once someone clicks a button on the card.
             review = await review_of(bot, tx, request, reads_settings=False)
             if not review.request.requested.is_shown_as(request.requested):
                 if review.news or review.is_over:
@@ -325,7 +326,7 @@ async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: d
 
 
 async def _tell(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
-    """Send a timer's message, and remember that it was sent."""
+    """Send a timer's message and record that it was sent."""
     progress, end = request.progress, request.next_end
     if name == "announce_end":
         progress = replace(progress, announced_until=end or progress.announced_until)

@@ -42,15 +42,15 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(environment, 
     verdict = "can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names."
     assert f"Ada\\x1b[2K\\nAdmins (U0APPROVER2) {verdict}" in out
     assert "They can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
-    rule = "additions asked for by S0APPROVERS, for at most 4h, up to 5 per person a day"
+    rule = "additions requested by S0APPROVERS, for at most 4h, up to 5 per person per day"
     assert f"Automatic approval: {rule} [FLOW_POLICIES (this flow)]" in out
 
 
 @pytest.mark.parametrize(
     ("flow", "user", "said"),
     [
-        ("nowhere", "U0ADMIN", "There is no flow nowhere."),
-        ("welcome", "U0NOBODY", "Slack doesn't know anybody with the ID U0NOBODY."),
+        ("nowhere", "U0ADMIN", "There's no flow nowhere."),
+        ("welcome", "U0NOBODY", "Slack doesn't have a user with the ID U0NOBODY."),
     ],
 )
 async def test_what_is_not_known_is_exit_status_1(environment, flow, user, said) -> None:

@@ -97,7 +97,7 @@ async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
     request = await applied(world, "add welcome +1")
     inverse = (await undo(world, request)).request
     for who in (ADA, OTTO):
-        with pytest.raises(Conflict, match="undo of this has already been requested"):
+        with pytest.raises(Conflict, match="Someone has already asked to undo this"):
             await undo(world, request, who)
     assert len(await pending(world)) == 1
     await world.decide(Act.DENY, inverse, ADA, "no")

@@ -116,12 +116,12 @@ async def test_part_can_be_undone_and_then_not_be_retried(world):
     request = await failed_in_part(world)
     undo = (await asking.undo(world, await world.person(OTTO), request.id)).request
     assert undo.requested.change == Change(removals=("+1", "+2"))
-    with pytest.raises(Conflict, match="Someone has asked to undo this"):
+    with pytest.raises(Conflict, match="someone has asked to undo it"):
         await world.decide(Act.RETRY, request, ADA)
     await world.decide(Act.APPROVE, undo, ADA)
     await world.work()
     assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
     stored = await world.stored(request)
     assert (stored.state, stored.progress.is_undone) == (State.FAILED, True)
-    with pytest.raises(Conflict, match="This has been undone"):
+    with pytest.raises(Conflict, match="This was undone"):
         await world.decide(Act.RETRY, request, ADA)

@@ -37,7 +37,7 @@ def with_policy(database, clock, **keys) -> World:
 async def test_nobody_is_added_for_longer_than_the_policy_lets_them(database, clock):
     world = with_policy(database, clock, longest_seconds=24 * HOUR)
     for text, said in (
-        ("add welcome +1", "can last at most 1d. Add an end, e.g. “for 1d”"),
+        ("add welcome +1", "can last at most 1d. Add an end, like “for 1d”"),
         ("add welcome +1 for 25h", "can last at most 1d"),
     ):
         with pytest.raises(UsageError, match=said):
@@ -142,7 +142,7 @@ async def is_taken(world: World, request, user: str) -> bool:
 
 
 AUTOMATIC = (
-    "Automatic approval: additions asked for by U0OTTO, for at most 2h, up to 3 per person a day"
+    "Automatic approval: additions requested by U0OTTO, for at most 2h, up to 3 per person per day"
     " [FLOW_POLICIES (this flow)]"
 )
 
