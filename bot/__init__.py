@@ -1,3 +1,3 @@
-"""Gatehouse: approvals, quotas and safe list changes for three web services, in Slack."""
+"""Gatehouse, a Slack bot for approvals, API limits and test users of three web services."""
 
 __version__ = "0.2.0"

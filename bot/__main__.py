@@ -1,4 +1,4 @@
-"""Command-line interface: `gatehouse [serve | check | …]`, or `python -m bot …`."""
+"""The command line: `gatehouse [serve | check | …]`, or `python -m bot …`."""
 
 import argparse
 import asyncio
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _is_all_written() -> bool:
-    """Flush stdout; if that fails, keep Python from trying again at exit."""
+    """Flush stdout; after a failure, keep Python from trying again at exit."""
     is_all_written = True
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         run=lambda _: parser.print_help()
     )
     commands.add_parser("serve", help="serve (the default)").set_defaults(run=_serve)
-    commands.add_parser("sandbox", help="try it in a browser, without any account")
+    commands.add_parser("sandbox", help="try Gatehouse in a browser, without any accounts")
     check = commands.add_parser("check", help="test every credential, and report each problem")
     check.add_argument("--json", action="store_true", help="for machines")
     check.set_defaults(run=_check)
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         "--answers",
         type=Path,
         metavar="FILE",
-        help="answers from a JSON file, instead of questions",
+        help="read the answers from a JSON file instead of asking",
     )
     setup.add_argument("--out", type=Path, default=Path("gatehouse.env"), metavar="FILE")
     setup.set_defaults(run=lambda options: set_up(options.answers, options.out, os.environ))
@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     manifest.add_argument(
         "--url", metavar="https://bot.example.com", help="the public address that Slack calls"
     )
-    manifest.add_argument("--socket", action="store_true", help="for Socket Mode: no address")
+    manifest.add_argument("--socket", action="store_true", help="use Socket Mode (no address)")
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
     token.set_defaults(run=lambda _: print(token_lines(new_token())))

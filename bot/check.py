@@ -1,4 +1,4 @@
-"""`gatehouse check`: tests the whole configuration, before the first start or at any later time."""
+"""`gatehouse check`, which tests the whole configuration and can be run at any time."""
 
 import re
 from collections.abc import Iterator, Mapping

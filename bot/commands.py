@@ -32,7 +32,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A slash command: `name` with its slash, and its description in Slack."""
+    """A slash command, with its slash in `name`, and its description in Slack."""
 
     name: str
     description: str
@@ -68,7 +68,7 @@ class Command:
     def misuse(
         self, sentence: str, kind: str | None = None, *, has_right_form: bool = False
     ) -> UsageError:
-        """Return an error that states the problem and, if they help, the form and an example."""
+        """Return an error with the problem and, if they help, the form and an example."""
         usage, example = self.usage(kind), self.example(kind)
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 

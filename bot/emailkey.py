@@ -99,7 +99,7 @@ class EmailTemplate:
 
 @dataclass(frozen=True, slots=True)
 class EmailTemplates:
-    """`templates` have a name or an ID; `count` is the number of all templates, None if unknown."""
+    """The `templates` that have a name or an ID, and the `count` of all templates if known."""
 
     templates: tuple[EmailTemplate, ...]
     count: int | None
@@ -132,7 +132,7 @@ def _text_of(value: object) -> str | None:
 
 
 class EmailClient:
-    """Calls the email service. Only its authentication is specified, so a request tests the key."""
+    """A client for the email service; any request tests the key."""
 
     def __init__(
         self, http: ServiceHttp, base_url: URL, api_key: SecretStr, auth: EmailAuth = "bearer"
@@ -173,19 +173,19 @@ class EmailClient:
         return {
             HTTPStatus.UNAUTHORIZED: refused + limits,
             HTTPStatus.FORBIDDEN: lacking + limits,
-            HTTPStatus.NOT_FOUND: f"There is probably no resource “{resource}”.",
+            HTTPStatus.NOT_FOUND: f"The resource “{resource}” probably doesn't exist.",
         }
 
 
 @dataclass
 class EmailKey:
-    """Tests the key; if settings are `missing`, there is no client and each test says so."""
+    """Tests the key; without a client, each test reports the `missing` settings."""
 
     client: EmailClient | None
     missing: tuple[str, ...]
 
     async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
-        """Test the key on each resource; failures are returned, not raised."""
+        """Test the key on each resource; return failures instead of raising them."""
         mode = MODES[self._configured().auth]
         checks = []
         for resource in resources:
@@ -211,7 +211,7 @@ class EmailKey:
 
 
 def verdicts(checks: Sequence[KeyCheck]) -> Message:
-    """Show the result for each resource; show each piece of advice only once."""
+    """Show the result for each resource, and each piece of advice only once."""
     if len(checks) == 1:
         check = checks[0]
         markup = check.verdict.value[0]
@@ -239,7 +239,7 @@ def verdicts(checks: Sequence[KeyCheck]) -> Message:
 
 
 def templates(found: EmailTemplates, page: int = 0) -> Message:
-    """Show a page of the templates; explain a listing in an unknown format."""
+    """Show a page of the templates, or explain that the listing has an unknown format."""
     if not found.templates:
         markup = "There are no templates."
         if found.count is None:

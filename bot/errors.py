@@ -1,4 +1,4 @@
-"""All expected errors, each with a sentence for people; for services, see `bot.services.errors`.
+"""All expected errors, each with a sentence for people; `bot.services.errors` adds the services'.
 
 The sentence is plain text: escape it for Slack markup. It never contains a credential or a response
 body. `outcome` is a short stable word for metrics and logs.
@@ -21,7 +21,7 @@ class Meant:
 
 
 class GatehouseError(Exception):
-    """The base class: catch it to answer with `sentence`, which some classes predefine.
+    """The base class of expected errors; some classes predefine their `sentence`.
 
     `is_passing` is True if nothing was done and a retry may soon work; `meant` has suggestions.
     """
@@ -36,7 +36,7 @@ class GatehouseError(Exception):
         super().__init__(self.sentence)
 
     def or_rather(self, *meant: Meant) -> Self:
-        """Return the same error with these suggestions."""
+        """Return the same error with these suggested corrections."""
         self.meant = meant
         return self
 
@@ -132,7 +132,7 @@ class TooManyCommands(GatehouseError):
 
 
 class Replayed(GatehouseError):
-    """The same Slack request was handled before; it gets no answer."""
+    """The same Slack request was handled before, so it gets no answer."""
 
     outcome = "replayed"
     sentence = "This has already been done."
@@ -203,7 +203,7 @@ class Conflict(GatehouseError):
 
 
 class QuotaError(GatehouseError):
-    """The bot itself declines to call the inventory service."""
+    """Gatehouse itself declined to call the inventory service."""
 
     outcome = "quota"
 
@@ -248,7 +248,7 @@ class SlackError(GatehouseError):
 
 
 class SlackUnreachable(SlackError):
-    """No response in time, or not from Slack; the call may have arrived."""
+    """Slack didn't answer in time, or something else answered; the call may have arrived."""
 
     outcome = "slack_unreachable"
     is_passing = True
@@ -256,7 +256,7 @@ class SlackUnreachable(SlackError):
 
 
 class SlackRateLimited(SlackError):
-    """Slack answered 429."""
+    """Slack is limiting the bot's requests (429)."""
 
     outcome = "slack_rate_limited"
 

@@ -39,7 +39,7 @@ class Refusal(StrEnum):
 
 
 class Metrics:
-    """The bot's metrics, in their own registry."""
+    """The bot's metrics, in a registry of their own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -150,7 +150,7 @@ class Metrics:
         self.commands.labels(name, outcome).inc()
 
     def count_http(self, reason: str) -> None:
-        """Count a request that isn't HTTP, or that Slack would never send in this form."""
+        """Count a request that isn't HTTP, or that Slack never sends in this form."""
         self.http_rejected.labels(reason).inc()
 
     def page(self) -> bytes:

@@ -95,7 +95,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision and its reason, and who has the permission: by `role` or by another setting."""
+    """A decision with its reason, and the permission's holders: a `role` or another setting."""
 
     reason: Reason
     permission: Permission
@@ -156,7 +156,7 @@ class Policy:
         )
 
     def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
-        """Return the user IDs, group IDs and `"*"` that have the permission, each once, in order.
+        """Return the user IDs, group IDs and `"*"` with the permission, without repeats.
 
         With a flow, `DECIDE` is the permission to decide on its requests.
         """
@@ -184,7 +184,7 @@ class Policy:
         return [policy.auto.requesters for policy in self.flow_policies.values() if policy.auto]
 
     def of_flow(self, flow_sid: str) -> FlowPolicy:
-        """Return the rules for a flow: its own, then those of every flow, then the settings."""
+        """Return a flow's rules: its own, then those of every flow, then the general settings."""
         key, rules = flow_sid.upper(), FlowPolicy()
         layers = (
             (FlowPolicy(approvals_needed=self.approvals_needed), "APPROVALS_NEEDED"),

@@ -1,4 +1,4 @@
-"""`python -m bot`: start, serve, stop."""
+"""`python -m bot`: starts, serves and stops the bot."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ FIRST_LOOK_SECONDS = 5.0
 
 
 class CannotStartError(Exception):
-    """The program exits with status 2; the message says why."""
+    """The program can't start, for the reason in the message; it exits with status 2."""
 
 
 class Service:
@@ -180,7 +180,7 @@ class Service:
                 await plan(tx)
 
     async def _connect_slack(self) -> None:
-        """Get the bot's identity from Slack while the database starts; then listen to Slack."""
+        """Get the bot's identity while the database starts, and then listen to Slack."""
         sleep = self._bot.clock.sleep
         await until_it_works("slack", self._try_slack, sleep)
         health = self._bot.health

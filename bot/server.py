@@ -1,4 +1,4 @@
-"""The HTTP server: Slack's requests, health, readiness, metrics, and limits on connections.
+"""The HTTP server for Slack's requests, health, readiness and metrics, with limited connections.
 
 aiohttp doesn't limit the number of connections or their idle time. Anyone who can reach the port
 could exhaust the process's file descriptors, or fill the disk with tracebacks for requests that
@@ -52,7 +52,7 @@ def make_server(
     metrics_token: str | None,
     besides: Callable[[], Sequence[str]] = list,
 ) -> web.Application:
-    """Return the aiohttp application; in Socket Mode, without a handler for Slack's requests.
+    """Return the aiohttp application; without a handler for Slack's requests in Socket Mode.
 
     `ready` returns a word for the part that is not ready, and `besides` returns problems that don't
     affect readiness. Without `metrics_token`, only this machine may read the metrics.
@@ -180,7 +180,7 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse received data."""
+        """Parse received data, which may complete a request."""
         super().data_received(data)
         self._forget_tracebacks()
 
@@ -236,7 +236,7 @@ class Connection(web.RequestHandler):
 
 
 class Site(web.BaseSite):
-    """Listens on an address, with limited connections."""
+    """An address to listen on, with a limited number of connections."""
 
     def __init__(
         self, runner: web.BaseRunner, host: str, port: int, connections: Connections
@@ -247,11 +247,11 @@ class Site(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """The address."""
+        """The address that aiohttp shows in its messages."""
         return f"http://{self._host}:{self._port}"
 
     async def start(self) -> None:
-        """Start listening."""
+        """Start listening; raises OSError if the address can't be used."""
         await super().start()
         server = self._runner.server
         if server is None:
@@ -265,7 +265,7 @@ class Site(web.BaseSite):
 
 
 def most_connections() -> int:
-    """Raise the limit on open files; return the number of connections that a listener may have."""
+    """Raise the limit on open files; return the connections that a listener may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:

@@ -50,7 +50,7 @@ _DASHES = re.compile("-{2,}")
 
 
 def exactly(identity: str) -> str:
-    """Return an identity in a form in which different identities never look the same.
+    """Return an identity in a form in which no two different identities look the same.
 
     ASCII stays unchanged. Characters that are invisible or could look like others, including all
     other alphabets, are replaced by their code points.
@@ -81,9 +81,9 @@ def folded(text: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """Return the text as it looks at a quick glance: folded, with lookalikes as Latin letters.
+    """Return the text as it looks at a glance: folded, with lookalikes as Latin letters.
 
-    Only for suggestions: different names may look alike.
+    Only for suggestions, because different names may look alike.
 
     >>> skeleton("B\u0435CA\u00dcSE")
     'because'
@@ -107,7 +107,7 @@ def tidy_identity(text: str) -> str:
 
 
 def closest(typed: str, known: Iterable[str], count: int = 1) -> list[str]:
-    """Return the known words closest to the typed word, in their own spelling; [] if none are."""
+    """Return the known words closest to the typed word, as they are spelled in `known`."""
     as_seen = {skeleton(word): word for word in known}
     near = get_close_matches(skeleton(typed), as_seen, count, LIKENESS)
     return [as_seen[key] for key in near]

@@ -15,13 +15,13 @@ V = TypeVar("V")
 
 
 class Tasks:
-    """Holds running tasks: the event loop keeps only weak references."""
+    """Keeps running tasks alive, because the event loop holds only weak references."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        """Run the coroutine, which must handle its own exceptions."""
+        """Run the coroutine in the background; it must handle its own exceptions."""
         task = asyncio.create_task(work, name=name)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -59,7 +59,7 @@ class SingleFlight(Generic[K, V]):
         return await asyncio.shield(self.start(key, load))
 
     def start(self, key: K, load: Callable[[K], Awaitable[V]]) -> asyncio.Task[V]:
-        """Return the lookup in progress, or begin one."""
+        """Return the lookup in progress, or start a new lookup."""
         task = self._flying.get(key)
         if task is None:
 
@@ -85,12 +85,12 @@ class SingleFlight(Generic[K, V]):
 
 
 class Watchdog:
-    """Watches this process's loops and jobs; calls `count` for each stall."""
+    """Watches this process's loops and jobs, and calls `count` for each stall."""
 
     def __init__(self, count: Callable[[], None] = lambda: None) -> None:
         self._count = count
         self.stuck: dict[object, str] = {}
-        """Names of what stands still now."""
+        """The names of the loops and jobs that have stalled."""
 
     @contextmanager
     def watch(self, name: str, longest_seconds: float) -> Iterator[Callable[[], None]]:

@@ -45,7 +45,7 @@ def as_answer(error: GatehouseError) -> web.Response:
 
 
 def word_of(error: GatehouseError) -> str:
-    """Return the error's label in metrics."""
+    """Return the request's outcome as a metrics label."""
     if isinstance(error, GatewayRefusal):
         return error.word
     if isinstance(error, QuotaExhausted):
@@ -56,7 +56,7 @@ def word_of(error: GatehouseError) -> str:
 
 
 def is_for_nothing(error: GatehouseError) -> bool:
-    """Return True if the call was never sent, so that a client could retry at once."""
+    """Return True if the call was never sent, in which case clients may retry immediately."""
     declined = isinstance(error, QuotaExhausted | OrganizationBlocked)
     return declined or (isinstance(error, ServiceUnreachable) and not error.sent)
 
@@ -76,7 +76,7 @@ def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Respons
 
 
 def message(status: int, sentence: str) -> web.Response:
-    """Return a sentence as JSON."""
+    """Return a response with a sentence as JSON."""
     return web.json_response({"message": sentence}, status=status, headers=OWN, dumps=_dumps)
 
 

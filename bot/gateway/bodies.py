@@ -23,35 +23,35 @@ SHORTEST_SECRET = 4
 
 
 class Spool:
-    """A temporary store for bytes."""
+    """A temporary store for a body's bytes; a large body moves to a file."""
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115
         self.size = 0
 
     def write(self, piece: bytes) -> None:
-        """Append a chunk."""
+        """Add bytes to the end."""
         self._file.write(piece)
         self.size += len(piece)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield all chunks from the beginning."""
+        """Yield the content in chunks, from the beginning."""
         self._file.seek(0)
         while piece := self._file.read(PIECE_BYTES):
             yield piece
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """Yield all chunks asynchronously."""
+        """Yield the content in chunks, for an asynchronous HTTP client."""
         for piece in self.pieces():
             yield piece
 
     def close(self) -> None:
-        """Delete the content."""
+        """Delete the content, and its file if there is one."""
         self._file.close()
 
 
 def too_large() -> GatewayRefusal:
-    """Return the refusal of a request body that exceeds the size limit."""
+    """Return the response that refuses a body above the size limit."""
     return GatewayRefusal(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "too_large",
@@ -93,14 +93,14 @@ class Mask:
         self._tail = b""
 
     def clean(self, piece: bytes) -> bytes:
-        """Return the data that can be sent; keep the chunk's end, where a secret may begin."""
+        """Return the data that can be sent; keep back the end, where a secret may begin."""
         text = self._hidden(self._tail + piece)
         end = max(0, len(text) - self._kept_back)
         self._tail = text[end:]
         return text[:end]
 
     def rest(self) -> bytes:
-        """Return the data that was kept."""
+        """Return the data that was kept back, once the stream has ended."""
         tail, self._tail = self._tail, b""
         return tail
 
@@ -116,7 +116,7 @@ class Mask:
 
 
 class PassedAnswer(web.StreamResponse):
-    """A response with only the service's headers; doesn't add a content type."""
+    """A response with only the service's headers; aiohttp adds no content type."""
 
     async def _prepare_headers(self) -> None:
         has_type = "Content-Type" in self.headers

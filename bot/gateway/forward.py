@@ -74,7 +74,7 @@ class GatewayCall:
 
     @property
     def service(self) -> ServiceCall:
-        """Return the called service, for sentences about failures."""
+        """Return the called service, to name in sentences about failures."""
         center = self.key.data_center
         label = f"the inventory service ({center})"
         return ServiceCall("inventory", label, "GET", self.url, data_center=center)
@@ -111,7 +111,7 @@ class Forwarder:
     ) -> web.StreamResponse:
         """Make the call and pass its answer to the client."""
         center, clock = call.key.data_center, self.turns.clock
-        # Do this before waiting for a turn, because renewing the token may need a separate call.
+        # Do this before waiting for a turn, because renewing the token may take a call of its own.
         await self.access[center].credential.sign()
         wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
         began, content = clock.monotonic(), Spool()
@@ -150,7 +150,7 @@ class Forwarder:
     async def _exchange(
         self, call: GatewayCall, body: Spool, permit: Permit, seen: Seen, content: Spool
     ) -> tuple[web.StreamResponse, ServiceError | None, Signed]:
-        """Send the call and read its whole answer into `content` within the grant's time."""
+        """Send the call and read the whole answer into `content` while the grant lasts."""
         service, clock = call.service, self.turns.clock
         began = clock.monotonic()
         try:
@@ -276,7 +276,7 @@ async def _read_body(
 
 
 def _decompressed(body: bytes, response: aiohttp.ClientResponse) -> bytes:
-    """Return the decompressed start of a body; a service may compress although asked not to."""
+    """Return the start of a body, decompressed; a service may compress although asked not to."""
     if response.headers.get("Content-Encoding", "").strip().casefold() not in _CODINGS:
         return body
     with suppress(zlib.error):

@@ -1,4 +1,4 @@
-"""Gateway clients and their requests, checked so that the service interprets them the same way.
+"""Gateway clients and their requests, checked to mean the same to the gateway and the service.
 
 Servers differ in how they interpret `..`, escapes, repeated names, and headers that override the
 method. The gateway refuses an ambiguous request before sending anything.
@@ -19,7 +19,7 @@ from bot.organizations.rules import OrganizationKey
 
 
 class GatewayRefusal(GatehouseError):
-    """A request refused without a call: the status, and a label for metrics."""
+    """A request refused before any call: the status, and a label for metrics."""
 
     def __init__(self, status: HTTPStatus, word: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -28,7 +28,7 @@ class GatewayRefusal(GatehouseError):
 
 
 def unauthorized() -> GatewayRefusal:
-    """Return the refusal of a missing or unknown token."""
+    """Return the refusal of a request with a missing or unknown token."""
     return GatewayRefusal(
         HTTPStatus.UNAUTHORIZED,
         "unauthorized",
@@ -38,7 +38,7 @@ def unauthorized() -> GatewayRefusal:
 
 
 def forbidden(sentence: str) -> GatewayRefusal:
-    """Return the refusal of a known client that lacks permission."""
+    """Return the refusal of a request that the client isn't allowed to make."""
     return GatewayRefusal(HTTPStatus.FORBIDDEN, "forbidden", sentence)
 
 
@@ -72,7 +72,7 @@ class GatewayClient:
             advice = (
                 ""
                 if key.organization_id
-                else " Set organization_id to an organization that it may use."
+                else " Set organization_id to an organization that this client may use."
             )
             target = key.organization_id or f"the data center {key.data_center} as a whole"
             raise forbidden(f"The client {self.name} may not make calls for {target}.{advice}")
@@ -162,7 +162,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     if not all(segments):
         raise malformed("The path has an empty segment (two slashes in a row).")
     if not segments:
-        raise malformed(f"The path ends after the data center: add the rest of /{data_center}/….")
+        raise malformed(f"The path ends after the data center. Add the rest of /{data_center}/….")
     _require_plain_names(query)
     kept = "&".join(part for part in query.split("&") if part.partition("=")[0] != TOKEN)
     organization_id = dict(_parts(query)).get(ORGANIZATION)
@@ -213,11 +213,11 @@ def _require_plain_names(query: str) -> None:
         if len(written) > 1:
             raise malformed(f"The query names {matters} more than once.")
         if written and (written != [matters] or matters not in plain):
-            raise malformed(f"The query has {matters} in another spelling.")
+            raise malformed(f"The query has {matters} in a different spelling.")
 
 
 def _squashed(name: str) -> str:
-    """Return a name as the most lenient server would read it: unescaped, alphanumeric only."""
+    """Return a name as the most lenient server would read it: unescaped and alphanumeric."""
     for _ in range(3):
         name = unquote_plus(name)
     before_brackets = re.sub(r"(?<=.)\[.*", "", name, flags=re.DOTALL)
@@ -253,7 +253,7 @@ def passed_headers(headers: Headers) -> list[tuple[str, str]]:
 
 
 def seconds_to_wait(preferences: Sequence[str]) -> float:
-    """Return the number of seconds to wait from `Prefer: wait=N` (RFC 7240); 0 without it."""
+    """Return the seconds in `Prefer: wait=N` (RFC 7240), or 0 if the header is missing."""
     matches = (
         _WAIT.fullmatch(preference) for value in preferences for preference in value.split(",")
     )
@@ -274,6 +274,6 @@ def token_lines(token: str) -> str:
     return (
         f"token: {token}\n"
         f"token_sha256: {token_hash(token)}\n\n"
-        "Give the token to the program, and token_sha256 to GATEWAY_CLIENTS. The token is not"
-        " stored anywhere: this is the only time that it is shown."
+        "Give the token to the program, and token_sha256 to GATEWAY_CLIENTS. The token isn't"
+        " stored, so you can't see it again."
     )

@@ -1,4 +1,4 @@
-"""The gateway's HTTP server: authenticates and answers each request."""
+"""The gateway's HTTP server, which authenticates and answers each request."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -95,7 +95,7 @@ class Gateway:
         log.info("gateway.listening", addresses=self.addresses)
 
     async def stop(self, seconds: float) -> None:
-        """Stop accepting requests, dismiss waiting requests, and let calls in progress finish."""
+        """Stop accepting requests, turn away waiting requests, and let running calls finish."""
         self._is_stopping = True
         self.forwarder.turns.stop()
         if self._runner is None:
@@ -114,7 +114,7 @@ class Gateway:
         return self.forwarder.turns.waiting.total()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request; never include a traceback or any part of a credential."""
+        """Answer a request without revealing a traceback or any part of a credential."""
         if request.raw_path.partition("?")[0] == HEALTH and request.method == "GET":
             return web.Response(text="ok", headers=answers.OWN)
         seen, began = Seen(), asyncio.get_running_loop().time()
@@ -135,7 +135,7 @@ class Gateway:
             write("gateway request", method=request.method, **asdict(seen))
 
     def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return a response by the gateway; close the connection if body data is unread."""
+        """Return a response of the gateway's own; close the connection if body data is unread."""
         is_unread = request.can_read_body and not request.content.is_eof()
         if is_unread or self._is_stopping:
             answer.force_close()

@@ -5,8 +5,8 @@ calls. A waiting call is only a future, so the line stays consistent however the
 call comes from the client with the fewest slots in the current minute; if clients are equal, the
 oldest call is next.
 
-When the ledger declines a call, this is remembered until the time that the ledger named, but for at
-most a second, because another process, a new plan, or a probe may free a slot.
+The line remembers a declined call until the time that the ledger named, but for at most a second,
+because another process, a new plan, or a probe may free a slot.
 """
 
 import asyncio
@@ -47,14 +47,14 @@ class ClientGone(GatehouseError):
 
 
 class Stopping(GatehouseError):
-    """The program is stopping, and waiting calls are dismissed."""
+    """The program is stopping, so waiting calls are turned away."""
 
     outcome = "stopping"
 
 
 @dataclass(frozen=True)
 class Wait:
-    """A call that waits for its turn for a limited number of seconds."""
+    """A call that waits a limited number of seconds for its turn."""
 
     key: OrganizationKey
     client: str
@@ -97,7 +97,7 @@ class _Line:
 
 
 class Turns:
-    """Makes the clients' calls in turn; `shares` has each client's share by name."""
+    """Gives each client its turn; `shares` has each client's share by name."""
 
     def __init__(self, guard: Guard, shares: Mapping[str, float], watchdog: Watchdog) -> None:
         self.guard = guard
@@ -127,7 +127,7 @@ class Turns:
                 self._lines[wait.key].changed.set()
 
     def stop(self) -> None:
-        """Dismiss all waiting calls."""
+        """Turn away all waiting calls."""
         self._is_stopping = True
         for line in self._lines.values():
             self._send_away(line)

@@ -1,4 +1,4 @@
-"""Reads the settings. An error names each invalid setting with an example, not the value."""
+"""Reads the settings; an error names each invalid setting and an example, but never the value."""
 
 import re
 from collections import Counter
@@ -23,14 +23,15 @@ __all__ = [
 ]
 
 AUDIT_KEY_UNUSED = (
-    "is no longer used: the audit log has no key, and the database is trusted. Remove the setting."
+    "is no longer used, because the audit log has no key and the database is trusted. Remove the"
+    " setting."
 )
 # Replaces missing or invalid required settings while other settings are checked.
 PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
 
 
 class SettingsError(Exception):
-    """Some settings are invalid; `problems` has a line for each, with name and example."""
+    """Some settings are invalid; `problems` has a line for each, with the name and an example."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -108,7 +109,7 @@ def _line(name: str, problem: str) -> str:
 
 
 def _between(given: Mapping[str, str], settings: Settings, wrong: Collection[str]) -> list[str]:
-    """Return problems between settings, of which the `wrong` ones have a line and the default."""
+    """Return a line for each problem between settings, unless its setting is `wrong` anyway."""
     found: list[tuple[str, str]] = []
     if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
         found.append(("SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"))
@@ -129,7 +130,7 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
             is_close = OSA.distance(name.upper(), known, score_cutoff=most) <= most
             if is_close and name not in EXAMPLES and value.strip():
                 problem = (
-                    f"is probably misspelled as {name}, which isn't a setting: correct the name"
+                    f"is probably misspelled as {name}, which isn't a setting. Correct the name"
                 )
                 problems.append(_line(known, problem))
                 break
@@ -137,7 +138,7 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
 
 
 def unknown(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """Return names that have Gatehouse's prefixes but aren't settings."""
+    """Return names that begin like Gatehouse's settings but aren't settings."""
     names = frozenset(known)
     return sorted(
         name

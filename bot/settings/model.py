@@ -40,7 +40,7 @@ SERVICES: dict[Service, tuple[str, ...]] = {
 
 
 def _like(pattern: str, problem: str) -> BeforeValidator:
-    """Require a form that differs from the example's, so that the problem needs its own words."""
+    """Require a pattern, with a problem to report in place of pydantic's message."""
 
     def check(value: object) -> object:
         if isinstance(value, str) and not re.fullmatch(pattern, value):
@@ -67,11 +67,11 @@ def _from_json(value: object) -> object:
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON ({error.msg} at character {error.pos + 1})") from None
     except RecursionError:
-        raise ValueError("is not JSON that can be read: it is nested too deeply") from None
+        raise ValueError("is JSON that is nested too deeply") from None
 
 
 def _safe_address(value: str) -> str:
-    """Accept https for any host, http only for this machine, because credentials are sent there."""
+    """Accept https for any host, and http only for this machine, to protect credentials."""
     try:
         url = URL(value)
     except ValueError:
@@ -79,7 +79,7 @@ def _safe_address(value: str) -> str:
     if url.scheme not in {"http", "https"} or not url.host:
         raise ValueError("must be an address that starts with https://")
     if url.scheme == "http" and not is_loopback(url.host):
-        raise ValueError("must be https:// (http:// is only allowed for localhost)")
+        raise ValueError("must start with https:// (http:// is allowed only for localhost)")
     if url.user or url.password or url.query_string or url.fragment:
         raise ValueError("must have no user, password, query or fragment")
     return value
@@ -136,7 +136,7 @@ Method = Annotated[
 # The same length limit as for listed organizations.
 OrganizationId = Annotated[
     str,
-    _like(r"[^\s\x00-\x1f\x7f-\x9f]{1,64}", 'must be an organization id such as "10234695"'),
+    _like(r"[^\s\x00-\x1f\x7f-\x9f]{1,64}", 'must be an organization ID such as "10234695"'),
 ]
 OrganizationPath = Annotated[
     str,
@@ -151,8 +151,8 @@ FlowAddress = Annotated[Address, _like(r"(?!.*/v2/*$).*", "must not end with /v2
 EmailAddress = Annotated[Address, _like(r"(?!.*/v3/*$).*", "must not end with /v3")]
 Hours = Annotated[float, AfterValidator(_hours)]
 ChannelId = Annotated[str, _like(r"[CGD][A-Za-z0-9_]+", "doesn't look like a channel ID")]
-SlackId = Annotated[str, _like(r"\*|[UWS]\w*", "is not a user id (U…, W…), a group id (S…) or *")]
-NamedId = Annotated[SlackId, _like(r"(?!\*$).*", "* is not allowed here: name people and groups")]
+SlackId = Annotated[str, _like(r"\*|[UWS]\w*", "is not a user ID (U…, W…), a group ID (S…) or *")]
+NamedId = Annotated[SlackId, _like(r"(?!\*$).*", "can't be * here: name people and groups")]
 NamedIds = Annotated[tuple[NamedId, ...], Field(min_length=1)]
 ReservePath = Literal["*"] | OrganizationPath
 Duration = Annotated[int, BeforeValidator(_seconds)]
@@ -199,7 +199,7 @@ class OAuthSettings(_Part):
 
 
 class DataCenterSettings(_Part):
-    """The settings of a data center: one of two credentials, and optionally its own address."""
+    """A data center's settings: one of two credentials and, optionally, an address of its own."""
 
     authtoken: Secret | None = None
     oauth: OAuthSettings | None = None
@@ -235,7 +235,7 @@ class FlowPolicySettings(_Part):
 
     @property
     def policy(self) -> FlowPolicy:
-        """These settings as a policy."""
+        """The policy that these settings define."""
         auto = AutomaticRule(**dict(self.auto)) if self.auto else None
         return FlowPolicy(**{**dict(self), "auto": auto})
 
@@ -351,7 +351,7 @@ class Settings(BaseModel):
 
     @property
     def named_organizations(self) -> dict[str, str]:
-        """The `organization_id` of each data center that has one configured."""
+        """The `organization_id` of each data center that has one."""
         centers = self.inventory_data_centers.items()
         return {
             str(name): center.organization_id for name, center in centers if center.organization_id
@@ -370,7 +370,7 @@ class Settings(BaseModel):
         )
 
     def sid_of(self, name: str) -> str:
-        """Return the uppercase SID of a flow that is named by its alias or SID; `*` as it is."""
+        """Return the uppercase SID for a flow's alias or SID, or `*` unchanged."""
         return name if name == EVERY_FLOW else self.flow_aliases.get(name, name).upper()
 
     def missing_for(self, service: Service) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Calls to the services made by setup: tokens, organizations, and flows."""
+"""The calls that setup makes to the services, for tokens, organizations, and flows."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -49,7 +49,7 @@ class Listed:
 
     @property
     def default(self) -> Organization | None:
-        """Return the organization to name in listings unless another is configured."""
+        """Return the organization that listings name by default."""
         rows = self.organizations
         return next((row for row in rows if row.is_default_org), rows[0] if rows else None)
 
@@ -123,8 +123,8 @@ def _token(data_center: str, tokens: _Tokens) -> str:
         problem = f"The code is for the data center {domain[1]}, not {data_center}."
     elif not tokens.refresh_token:
         problem = (
-            "no refresh token was returned for code, so access would end within an hour. Create the"
-            " code in a self client, or for offline access."
+            "no refresh token was returned for code, so access would end within an hour. Create"
+            " the code in a self client or with offline access."
         )
     else:
         return tokens.refresh_token
@@ -197,4 +197,4 @@ async def _http(*secrets: str) -> AsyncIterator[ServiceHttp]:
 
 
 def _unobserved(observed: Observed) -> None:
-    """Ignore the call, because setup doesn't collect metrics."""
+    """Ignore the call; setup doesn't collect metrics."""

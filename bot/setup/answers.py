@@ -71,7 +71,7 @@ class _ServiceAnswer(_Answer):
 
 
 class DataCenterAnswer(_Answer):
-    """The credential of a data center: a token, or a code to exchange for a token."""
+    """A data center's credential: a token, or a code to exchange for one."""
 
     authtoken: Word | None = Field(default=None, repr=False)
     client_id: Word | None = None
@@ -87,7 +87,7 @@ class DataCenterAnswer(_Answer):
 
 
 class InventoryAnswer(_ServiceAnswer):
-    """The inventory service."""
+    """The answers about the inventory service."""
 
     vendor: Literal["zoho", "other"]
     token_url: Word | None = None
@@ -102,7 +102,7 @@ class InventoryAnswer(_ServiceAnswer):
 
 
 class FlowAnswer(_ServiceAnswer):
-    """The flow service."""
+    """The answers about the flow service."""
 
     vendor: Literal["twilio", "other"]
     account_sid: Word
@@ -111,14 +111,14 @@ class FlowAnswer(_ServiceAnswer):
 
 
 class EmailAnswer(_ServiceAnswer):
-    """The email service."""
+    """The answers about the email service."""
 
     vendor: Literal["sendgrid", "other"]
     api_key: Word = Field(repr=False)
 
 
 class Answers(_Answer):
-    """Everything that `gatehouse setup` asks for."""
+    """The answers to all questions of `gatehouse setup`."""
 
     slack_bot_token: Word = Field(repr=False)
     slack_signing_secret: Word | None = Field(default=None, repr=False)
@@ -155,7 +155,7 @@ def read_answers(path: Path) -> Answers:
 
 
 def answers_of(given: object) -> Answers:
-    """Validate answers."""
+    """Validate answers, and return them with their types."""
     try:
         return Answers.model_validate(given)
     except ValidationError as error:

@@ -22,10 +22,10 @@ SLACK_API_URL = "https://slack.com/api/"
 
 @dataclass
 class Known:
-    """Results of earlier steps, kept so that no step runs twice.
+    """The results of earlier steps, which are kept to avoid running a step twice.
 
-    `tokens` has the refresh tokens by code. `listed` has the organizations, and `chosen` the
-    organization to name in listings, by data center; `listed` is None before they are listed.
+    `tokens` has the refresh tokens by code. `listed` has each data center's organizations (None
+    before listing), and `chosen` the organization to name in each data center's listings.
     """
 
     workspace: Workspace | None = None
@@ -70,7 +70,7 @@ def check_settings(environment: Mapping[str, str]) -> Settings:
 
 
 def _workspace(answers: Answers, rest: Mapping[str, str]) -> Workspace:
-    """Look up names in Slack; IDs need no permission to do so."""
+    """Look up names in Slack; skip the lookup, which needs scopes, if all answers are IDs."""
     people = [name for key in ROLES.values() for name in getattr(answers, key)]
     channels = (answers.alerts_channel, answers.approvals_channel)
     if all(name == EVERYBODY or PERSON_ID.fullmatch(name) for name in people) and all(

@@ -76,7 +76,7 @@ async def team_of(token: str, api_url: str) -> str:
 
 
 async def workspace_names(token: str, api_url: str) -> Workspace:
-    """Look up all names."""
+    """Find all people, groups and channels of the workspace."""
     async with open_session() as session:
         web = _client(token, api_url, session)
         found = Workspace()
@@ -105,7 +105,7 @@ async def _called(call: Any) -> AsyncSlackResponse:  # noqa: ANN401 - an awaitab
     except SlackApiError as error:
         raise SetupError(_refusal(error)) from None
     except (SlackClientError, aiohttp.ClientError, OSError, ValueError, AttributeError):
-        raise SetupError("Slack can't be reached; check SLACK_API_URL and the network.") from None
+        raise SetupError("Slack can't be reached. Check SLACK_API_URL and the network.") from None
     return answer
 
 

@@ -31,12 +31,14 @@ QUESTIONS = 12
 TOKENS = {"xoxb-": "slack_bot_token", "xapp-": "slack_app_token"}
 TOKENS_ADVICE = (
     "The Bot User OAuth Token is on the app's Install App page. Basic Information has the Signing"
-    " Secret and, for Socket Mode, App-Level Tokens: make one with the scope connections:write."
+    " Secret and, for Socket Mode, App-Level Tokens: create a token with the scope"
+    " connections:write."
 )
 PEOPLE = {
-    "approvers": "Who approves changes? At least two, such as @ada @abel or a user group",
-    "operators": "Who may ask for changes? People, groups, or * for everybody",
-    "admins": "Which admins may apply changes without approval? (leave empty for nobody)",
+    "approvers": "Who can approve changes? At least two people, such as @ada @abel, or a user"
+    " group",
+    "operators": "Who can request changes? People, groups, or * for everyone",
+    "admins": "Which admins can apply changes without approval? (leave empty for none)",
 }
 # Placeholders for later answers while the inventory answers are tested.
 UNASKED = {"SLACK_SIGNING_SECRET": "0" * 32, "ALERTS_CHANNEL": "C0", "APPROVALS_CHANNEL": "C0"}
@@ -67,7 +69,7 @@ class _Questions:
         self._known = Known()
 
     def ask(self) -> tuple[Answers, Known]:
-        print("At most 12 questions. Nothing is written until the last; press Ctrl-C to stop.\n")
+        print("There are at most 12 questions. The file is written after the last. Ctrl-C stops.\n")
         self._ask(
             1,
             "Public address where Slack can reach the bot, such as https://bot.example.com"
@@ -90,7 +92,7 @@ class _Questions:
         for number, (key, question) in enumerate(PEOPLE.items(), start=4):
             self._ask(number, question, partial(self._take_people, key))
         self._given.setdefault("viewers", ["*"])
-        print("Everybody else can view, with identities masked. Edit ROLES to change this.\n")
+        print("Everyone else can view, with identities masked. Edit ROLES to change this.\n")
         self._ask_inventory()
         self._ask_flow()
         self._ask_email()
@@ -124,7 +126,7 @@ class _Questions:
             self._given["url"] = text
         print(f"\n{manifest}")
         print(
-            "Make the app: https://api.slack.com/apps, Create New App, From a manifest, paste the"
+            "Create the app: https://api.slack.com/apps, Create New App, From a manifest, paste the"
         )
         print("text above. Install it, then type /invite @gatehouse in both channels.")
 

@@ -79,7 +79,7 @@ def _check(environment: Mapping[str, str], out: Path) -> int:
 
 
 def _program() -> str:
-    """Return the command that runs this program in this folder."""
+    """Return the command that starts this program from this folder."""
     program = Path(sys.argv[0])
     if program.name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m bot"
@@ -100,7 +100,7 @@ def settings_text(settings: Mapping[str, str]) -> str:
     if unseen:
         names = " and ".join(unseen)
         raise SetupError(
-            f"A line break or an invisible character is in {names}. Correct the answer."
+            f"A line break or invisible character was found in {names}. Correct the answer."
         )
     lines = (f"{name}={_quoted(value)}\n" for name, value in settings.items())
     return HEADER + "".join(lines)

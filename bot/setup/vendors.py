@@ -54,7 +54,7 @@ EMAIL = {
     "sendgrid": Vendor(
         base_url="https://api.sendgrid.com",
         advice=(
-            "Make the key in the console under Settings, API Keys, with read access to templates."
+            "Create the key in the console under Settings, API Keys, with read access to templates."
             " You need a phone to sign in: the code comes by SMS."
         ),
     ),

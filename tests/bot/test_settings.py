@@ -58,7 +58,7 @@ MISTAKES = [
     ("SLACK_BOT_TOKEN", "secret-word", "must start with xoxb-"),
     ("SLACK_APP_TOKEN", "secret-word", "must start with xapp-"),
     ("SLACK_API_URL", "slack.com/api", "must be an address that starts with https://"),
-    ("SLACK_API_URL", "http://slack.com/api/", "must be https://"),
+    ("SLACK_API_URL", "http://slack.com/api/", "must start with https://"),
     ("PORT", "a lot", "must be a whole number"),
     ("PORT", "65536", "must be less than or equal to 65535"),
     ("PORT", "-1", "must be greater than or equal to 0"),
@@ -90,10 +90,10 @@ MISTAKES = [
     (
         "INVENTORY_DATA_CENTERS",
         OAUTH_IN_THE_OPEN,
-        "eu → oauth → token_url: must be https://",
+        "eu → oauth → token_url: must start with https://",
     ),
     ("INVENTORY_DATA_CENTERS", ONE_EU, "is required unless every data center has its own base_url"),
-    ("INVENTORY_BASE_URL", "http://inventory.example.com", "must be https://"),
+    ("INVENTORY_BASE_URL", "http://inventory.example.com", "must start with https://"),
     ("INVENTORY_BASE_URL", "https://u:secret-word@x.com", "must have no user, password"),
     ("INVENTORY_AUTH", "cookie", "must be 'query' or 'header'"),
     ("INVENTORY_AUTH_HEADER", "Bearer", "must contain {token}"),
@@ -103,7 +103,7 @@ MISTAKES = [
     ("INVENTORY_CACHE_SECONDS", "inf", "must be"),
     ("INVENTORY_CACHE_SECONDS", "nan", "must be"),
     ("INVENTORY_WATCH", "perhaps", "must be on or off"),
-    ("FLOW_BASE_URL", "http://flows.example.com", "must be https://"),
+    ("FLOW_BASE_URL", "http://flows.example.com", "must start with https://"),
     ("FLOW_FORM_FIELD", "test users", "doesn't look like the example"),
     ("FLOW_ALIASES", '{"welcome": "FW12"}', "welcome: doesn't look like the example"),
     ("FLOW_ALIASES", f'{{"two words": "{SID}"}}', "two words: doesn't look like the example"),
@@ -127,7 +127,7 @@ MISTAKES = [
     ("REQUEST_HOURS", "0", "must be more than 0 hours"),
     ("REQUEST_HOURS", "nan", "must be more than 0 hours"),
     ("REMIND_HOURS", "soon", "must be a number"),
-    ("EMAIL_BASE_URL", "http://email.example.com", "must be https://"),
+    ("EMAIL_BASE_URL", "http://email.example.com", "must start with https://"),
     ("EMAIL_AUTH", "password", "account passwords ended in Q4 2020"),
     ("COMMANDS_PER_MINUTE", "-1", "must be greater than or equal to 0"),
     ("COMMANDS_PER_MINUTE", "1.5", "must be a whole number"),
@@ -179,7 +179,7 @@ def test_plain_http_is_taken_on_this_machine(host):
 
 @pytest.mark.parametrize("host", ["localhost.example.com", "127.0.0.1.example.com", "0.0.0.0"])
 def test_plain_http_is_not_taken_on_what_only_looks_like_this_machine(host):
-    assert "must be https://" in problems(SLACK_API_URL=f"http://{host}/")[0]
+    assert "must start with https://" in problems(SLACK_API_URL=f"http://{host}/")[0]
 
 
 def test_the_root_must_be_on_the_com_host_to_be_replaced():
