@@ -1,1 +1,1 @@
-"""The inventory service's limits: ledger, guard, incidents, and `/ratelimits`."""
+"""The inventory service's limits: the ledger of calls, the guard, incidents, and `/ratelimits`."""

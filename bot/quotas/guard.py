@@ -41,8 +41,8 @@ log = structlog.get_logger(__name__)
 PERSON_WAITS_SECONDS = 2.0
 # Poll, because other processes return permits without notifying this process.
 LOOK_AGAIN_SECONDS = 0.1
-# Minimum real time per second of this process's clock: a time service that corrects a clock
-# gradually can make it run up to a twelfth too fast.
+# The least time that can pass per second of this process's clock: while a time service corrects the
+# clock, it may run up to a twelfth too fast.
 SURE_SHARE = 0.9
 WRITE_AGAIN_SECONDS = 1.0
 
@@ -51,7 +51,7 @@ _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 
 
 def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
-    """Return the error for a call that was not granted; `name` is the organization's, if known."""
+    """Return the error for a declined call; `name` is the organization's name if known."""
     reason, now = not_now.reason, not_now.now
     whose = f"organization {key.organization_id} ({key.data_center})"
     if name:
@@ -158,7 +158,7 @@ class Guard:
                 await quotas.give_back(tx, unused)
 
     async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
-        """Settle a call; only a probe's database failure is raised, because its job can retry."""
+        """Settle a call; raise database failures only for a probe, whose job can retry."""
         try:
             await self._end(call, error)
         except DatabaseUnavailable as away:

@@ -1,6 +1,6 @@
 """Handles a 429: the pause, the incident and its alert, and the probe that ends them.
 
-The functions run in the transaction that settles the call.
+These functions run in the transaction that settles the call.
 """
 
 from dataclasses import dataclass
@@ -129,7 +129,7 @@ async def _learn(
 
 
 async def next_try(tx: Transaction, key: OrganizationKey, terms: Terms) -> float | None:
-    """Return the time of the call at the end of the pause; None if nothing is blocked."""
+    """Return when the probe will call the organization; None if nothing is blocked."""
     account = await accounts.load(tx, key, terms)
     longest = account.blocks.longest if account is not None else None
     return None if longest is None else longest.until
@@ -142,7 +142,7 @@ async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed:
 
 
 async def postpone(tx: Transaction, key: OrganizationKey, terms: Terms, until: datetime) -> None:
-    """Postpone the probe, and update the time of the next attempt everywhere."""
+    """Postpone the probe, and update its time in the stored block and the alerts."""
     account = await accounts.load_locked(tx, key, terms)
     seconds = max(until.timestamp() - account.now, LEAST_PUT_OFF_SECONDS)
     later = account.now + min(seconds, MOST_PUT_OFF_SECONDS)
@@ -181,13 +181,13 @@ async def _mute_job(tx: Transaction, incident_id: int, until: float) -> None:
 
 
 def card_message(incident_id: int) -> OutboxMessage:
-    """Return an outbox message that updates the incident's message."""
+    """Return an outbox message that updates the incident's alert."""
     return OutboxMessage(f"{outbox.INCIDENT_CARD}{incident_id}", CARD, str(incident_id))
 
 
 @dataclass(frozen=True)
 class Probes:
-    """Runs the `probe` jobs; any process makes the single call at the end of a pause."""
+    """Runs the `probe` jobs: a single call, from any process, at the end of a pause."""
 
     inventory: InventoryClient
     directory: OrganizationDirectory
@@ -274,7 +274,7 @@ class Alerts:
         return Note(self.channel_id, message, in_thread=True)
 
     async def after_mute(self, job: Job, _lease: Lease) -> None:
-        """Run the `alert` jobs: report incidents that began during a mute and are still open."""
+        """Report incidents that began during a mute and are still open (the jobs `alert`)."""
         incident = await self._load(int(job.subject))
         if incident is not None and incident.closed_at is None:
             async with self.database.transaction() as tx:

@@ -54,7 +54,7 @@ def _moment(at: float) -> str:
 def overview(
     uses: Sequence[OrganizationUse], failed: Sequence[DataCenterReport], at: float, page: int = 0
 ) -> Message:
-    """Show a page of the organizations, which are sorted, and the failed data centers."""
+    """Show a page of the organizations in the given order, and the failed data centers."""
     states = Counter(use.standing.state for use in uses)
     counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in State if states[state]]
     total = text.count(sum(bool(use.standing.key.organization_id) for use in uses), "organization")
@@ -231,7 +231,7 @@ def _charts(hours: Sequence[tuple[float, int]]) -> list[SlackBlock]:
 def checked(
     name: str, standing: Standing, *, seconds: float | None = None, refusal: str | None = None
 ) -> Message:
-    """Show the result of a check: the seconds of a call, its refusal, or that none was made."""
+    """Show the result of a check: how long the call took, its refusal, or that no call was made."""
     name, block = f"*{text.escape(name, 300)}*", standing.blocks.longest
     until = "" if block is None else f" Gatehouse will try again {_moment(block.until)}."
     if seconds is not None:
@@ -248,7 +248,7 @@ def checked(
 
 
 def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
-    """Confirm a plan, with its limits; `is_lifted` if it lifted one that a 429 had lowered."""
+    """Confirm a plan and its limits; `is_lifted` if the change restored a lowered limit."""
     limits, name = limits_of(now), f"*{text.escape(name, 300)}*"
     allowed = (
         f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"

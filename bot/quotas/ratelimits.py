@@ -40,7 +40,7 @@ IDLE_SHOWN = 500
 
 @dataclass(frozen=True)
 class RateLimits:
-    """Answers `/ratelimits`; makes no call if the answer is already known."""
+    """Answers `/ratelimits`, and avoids calls whose answer is already known."""
 
     database: Database
     audit: AuditStore
@@ -51,7 +51,7 @@ class RateLimits:
     clock: Clock
 
     async def overview(self, person: Person, page: int = 0) -> Message:
-        """Show a page of all organizations; only data centers never listed are called."""
+        """Show a page of all organizations; call only data centers that were never listed."""
         cause = CallCause(LIST, person.slack_user_id)
         directory = await self.directory.directory(cause, only_unlisted=True)
         called, idle, now = await self._standings(directory)
@@ -62,14 +62,14 @@ class RateLimits:
         return ui.overview(uses, directory.failures, now, page)
 
     async def standings(self) -> list[Standing]:
-        """Return called organizations, worst first, then some never called; make no call."""
+        """Return the called organizations, worst first, and then some others, without any call."""
         called, idle, _ = await self._standings(await self.directory.known())
         return [*called, *idle[:IDLE_SHOWN]]
 
     async def _standings(
         self, directory: Directory
     ) -> tuple[list[Standing], list[Standing], float]:
-        """Return the called organizations (worst first), the other listed ones, and the time."""
+        """Return the called organizations, worst first, the other listed ones, and the time."""
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
             now = (await tx.now()).timestamp()
@@ -140,7 +140,7 @@ class RateLimits:
         return directory.name_of(key), account or self._idle(key)
 
     async def set_plan(self, person: Person, typed: str, plan: Plan) -> Message:
-        """Set the plan of the organization with the given ID or full name, on record."""
+        """Set the plan of the organization with the given ID or full name, and audit the change."""
         place = await self._find(person, typed, in_part=False)
         async with self.database.transaction() as tx:
             before = await accounts.load_locked(tx, place.key, self.terms)
@@ -174,7 +174,7 @@ class RateLimits:
         return free_at
 
     async def _others_used(self, tx: Transaction, account: Standing) -> int | None:
-        """Estimate other clients' calls in the reported day; its start is estimated too."""
+        """Estimate other clients' calls in the reported day, whose start is also an estimate."""
         reported = account.reported
         if reported is None or account.now >= reported.resets_at:
             return None

@@ -1,4 +1,4 @@
-"""Tidies the ledger: deletes old calls, and adjusts stored times when the clock is set.
+"""Maintenance of the ledger: deletes old calls, and adjusts stored times when the clock is set.
 
 Held calls expire at a fixed time. If the clock is set forward, they expire too soon; if it is set
 back, they expire too late, and no calls are granted, possibly for a day.
@@ -29,7 +29,7 @@ TIDY_JOB = "quota_tidy"
 EVERY = timedelta(hours=1)
 # Calls are kept until their hour is older than this: a day of 25 hours plus a hold.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
-# Ignore differences due to microseconds and to reading a clock twice.
+# Ignore differences that come from rounding or from reading a clock twice.
 LEAST_STEP_SECONDS = 0.01
 # An organization's times that are adjusted with the clock, unless they are 0 or null.
 MOVED = (
@@ -55,7 +55,7 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete old calls, but keep each last number; return the time of the next run."""
+        """Delete old calls, but keep the newest number; return the time of the next run."""
         async with self.database.read_only() as tx:
             now = await tx.now()
             oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS

@@ -29,11 +29,11 @@ from bot.store.jobs import Job
 log = structlog.get_logger(__name__)
 
 WATCH_KIND = "watch"
-# Delay before looking again while there are no organizations to watch.
+# The delay before looking again while there are no organizations to watch.
 IDLE = timedelta(minutes=10)
 # Delay the first check, so that it doesn't compete with the first requests after a start.
 FIRST_AFTER = timedelta(minutes=1)
-# Errors that would affect calls for all other organizations of the data center too.
+# Errors that affect the calls for all organizations of a data center.
 OUTAGES = (ServiceFailed, ServiceTimeout, ServiceUnreachable)
 _DAY_SECONDS = 86_400.0
 _SHARE_OF_THE_DAY = 0.01
@@ -70,7 +70,7 @@ def seconds_between_checks(day_limit: int, bytes_a_round: int, data_centers: int
 
 
 def next_check(watched: Collection[Watched], now: float) -> Watched | None:
-    """Return the organization that has been due for longest, if any is due."""
+    """Return the organization that has been due for the longest time, if any is due."""
     due = (each for each in watched if now >= each.due_at)
     return min(due, key=lambda each: (each.due_at, each.key), default=None)
 

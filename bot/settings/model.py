@@ -152,7 +152,7 @@ EmailAddress = Annotated[Address, _like(r"(?!.*/v3/*$).*", "must not end with /v
 Hours = Annotated[float, AfterValidator(_hours)]
 ChannelId = Annotated[str, _like(r"[CGD][A-Za-z0-9_]+", "doesn't look like a channel ID")]
 SlackId = Annotated[str, _like(r"\*|[UWS]\w*", "is not a user ID (U…, W…), a group ID (S…) or *")]
-NamedId = Annotated[SlackId, _like(r"(?!\*$).*", "can't be * here: name people and groups")]
+NamedId = Annotated[SlackId, _like(r"(?!\*$).*", "* is not allowed here: name people and groups")]
 NamedIds = Annotated[tuple[NamedId, ...], Field(min_length=1)]
 ReservePath = Literal["*"] | OrganizationPath
 Duration = Annotated[int, BeforeValidator(_seconds)]

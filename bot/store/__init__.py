@@ -1,1 +1,1 @@
-"""The database: engine, tables, migrations, and a module per aggregate."""
+"""The database: its engine, tables and migrations, and a module for each kind of stored data."""

@@ -1,8 +1,8 @@
 """The audit log: append-only; each entry's hash covers its content and the previous hash.
 
 An entry is written in the same transaction as the change it records. Earlier versions could key the
-hashes (`AUDIT_KEY`). Such a chain continues with the entry `CHAIN_BEGAN`, which has the old head
-and a digest that verifies all earlier entries.
+hashes (`AUDIT_KEY`). After such a chain comes the entry `CHAIN_BEGAN`, which has the old head and a
+digest that verifies all earlier entries.
 """
 
 import hashlib
@@ -102,7 +102,7 @@ class AuditStore:
         return row.position, row.hash
 
     async def verify(self, tx: Transaction, noted_head: str | None = None) -> Verdict:
-        """Check every entry against the previous entry; the noted head's entry must still exist.
+        """Check every entry against the previous one, and that the noted head still exists.
 
         The transaction must be read-only, because the check needs a snapshot of the database.
         """
@@ -130,7 +130,7 @@ class AuditStore:
         return Verdict(position, head, None, "" if has_met_noted else _cut(position, began_at))
 
     async def all(self, tx: Transaction) -> AsyncIterator[Row[Any]]:
-        """Yield the entries, with unparsed times, because an edited time may be invalid.
+        """Yield the entries without parsing their times, because an edited time may be invalid.
 
         Raise UnicodeError before an entry with invalid text.
         """

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 BOT = "gatehouse"
-# A refused attempt; the subject is the missing permission.
+# A refused attempt, with the missing permission as its subject.
 REFUSED = "permission.refused"
 REFUSALS = frozenset({REFUSED, "request.refused"})
 

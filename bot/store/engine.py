@@ -1,4 +1,4 @@
-"""The database: engine, transactions, clock, and a single error type for failures."""
+"""The database engine, with transactions, a clock, and one error type for all failures."""
 
 import asyncio
 import math
@@ -33,7 +33,7 @@ CLOSE_SECONDS = 2.0
 CAUSE_EVERY_SECONDS = 60.0
 # Failures in the database or in the connection to it.
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
-# As in SQLite. By default, each PostgreSQL statement sees the latest commits.
+# A snapshot per transaction, as in SQLite; by default, each statement sees the latest commits.
 SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
 ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
@@ -74,7 +74,7 @@ class Transaction:
         return self._now
 
     def note_job(self, due_at: datetime) -> None:
-        """Note a stored job; if it is due, it runs as soon as this transaction commits."""
+        """Note a stored job, which runs when this transaction commits if it is already due."""
         now = self._now if self._clock is None else self._clock.now()
         self.has_due_jobs |= now is None or due_at <= now
 
@@ -126,7 +126,7 @@ class Database:
 
     @property
     def is_absent(self) -> bool:
-        """True for a SQLite file that doesn't exist: connecting would create it."""
+        """True for a SQLite file that doesn't exist and that connecting would create."""
         return self.file is not None and not self.file.exists()
 
     @property
@@ -186,10 +186,10 @@ class Database:
         except ERRORS as error:
             cause, now = cause_of(error), time.monotonic()
             if isinstance(error, ProgrammingError) and cause is UNREACHABLE:
-                # The statement itself is wrong.
+                # The statement itself is at fault.
                 raise
             if now - self._cause_told_at >= CAUSE_EVERY_SECONDS:
-                # People only see that nothing was done.
+                # People learn only that nothing was done.
                 self._cause_told_at = now
                 log.warning("database.failed", cause=cause.code, error=technical_cause(error))
             raise DatabaseUnavailable from error
@@ -258,7 +258,7 @@ class Database:
             await postgres.engine.dispose()
 
     async def close(self) -> None:
-        """Close every connection; abandon connections to a server that doesn't answer."""
+        """Close all connections, without waiting for a server that doesn't answer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self.engine.dispose()
@@ -272,7 +272,7 @@ async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:
 
 
 async def remove_some(tx: Transaction, table: Table, where: ColumnElement[bool]) -> int:
-    """Remove up to `BATCH` matching rows; return how many.
+    """Delete up to `BATCH` matching rows; return the number deleted.
 
     A single statement for all rows might exceed the statement timeout.
     """

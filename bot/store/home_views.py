@@ -85,7 +85,7 @@ async def mark_changed(tx: Transaction, subject: str) -> None:
 
 
 async def mark_all(tx: Transaction) -> list[datetime]:
-    """Schedule an update of every open Home tab, with a job for each; return the due times."""
+    """Schedule a job to update each open Home tab; return the due times."""
     open_since = await tx.now() - OPEN_FOR
     query = select(home_views.c.slack_user_id, home_views.c.published_at)
     query = query.where(home_views.c.opened_at > open_since).order_by(home_views.c.slack_user_id)
@@ -101,5 +101,5 @@ async def _put_job(tx: Transaction, slack_user_id: str, published_at: datetime |
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Remove a batch of Home tabs last opened before a time; return the number removed."""
+    """Delete a batch of Home tabs last opened before a time; return the number deleted."""
     return await remove_some(tx, home_views, home_views.c.opened_at < before)

@@ -131,11 +131,11 @@ class JobLoop:
         database.on_due_jobs(self.wake)
 
     def wake(self) -> None:
-        """Look for due jobs now instead of within a second, because a job was committed."""
+        """Look for due jobs now, because a job was committed, instead of within a second."""
         self._awake.set()
 
     async def run(self) -> None:
-        """Run due jobs until `stop`."""
+        """Run due jobs until `stop` is called."""
         self._has_ended.clear()
         renewing = asyncio.create_task(self._renew_for_ever(), name="jobs-renew")
         try:

@@ -193,7 +193,7 @@ async def release_all(tx: Transaction) -> None:
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:
-    """Count the jobs that are waiting, due, or late (a minute overdue, or failing that long)."""
+    """Count the jobs that are waiting, due, or late (overdue or failing for a minute)."""
     now = await tx.now()
     late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
     query = select(

@@ -1,4 +1,4 @@
-"""The outbox: messages that must arrive, stored in the transaction of the change they report."""
+"""The outbox of messages that must arrive, stored with the changes that they report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -103,7 +103,7 @@ async def of_kind(tx: Transaction, key: str, kind: str) -> list[OutboxMessage]:
 
 
 async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
-    """Return which of the keys have messages, sent or not."""
+    """Return those of the keys that have messages, sent or not."""
     query = select(outbox_messages.c.key).where(outbox_messages.c.key.in_(keys)).distinct()
     return list((await tx.connection.execute(query)).scalars())
 
@@ -130,7 +130,7 @@ async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> BegunPos
 
 
 async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Undo `begin_post`, because Slack certainly hasn't accepted the card."""
+    """Undo `begin_post` after Slack has definitely not accepted the card."""
     await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id, "more": -1})
 
 
@@ -153,7 +153,7 @@ async def count_undelivered(tx: Transaction) -> int:
 
 
 async def prune(tx: Transaction, before: datetime) -> int:
-    """Remove a batch of messages sent before a time; return the number removed.
+    """Delete a batch of messages sent before a time; return the number deleted.
 
     When none are left, remove a batch of cards that get no more updates. A card's location is kept
     as long as its object exists: otherwise the next change would post a second card, and the first
@@ -215,7 +215,7 @@ async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -
 
 
 async def doubt_card(tx: Transaction, message: OutboxMessage) -> None:
-    """Redraw a card that two processes may have written in either order."""
+    """Redraw a card that two processes may have edited in an unknown order."""
     is_card = cards.c.key == message.key
     await tx.connection.execute(update(cards).where(is_card).values(fingerprint=WHATEVER))
     await mark_sent(tx, [message.id])

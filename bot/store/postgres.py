@@ -56,7 +56,7 @@ Result = TypeVar("Result")
 
 
 class AddressError(Exception):
-    """A problem with an address, to follow the setting's name; never quotes the address."""
+    """A problem with an address, worded to follow the setting's name; never quotes the address."""
 
 
 def connection_parameters(url: str) -> dict[str, str]:
@@ -82,7 +82,7 @@ def connection_parameters(url: str) -> dict[str, str]:
 
 
 def _check(parameters: dict[str, str]) -> None:
-    """Detect problems that libpq would only report when connecting."""
+    """Detect problems that libpq wouldn't report before connecting."""
     hosts, ports = parameters.get("host", "").split(","), parameters.get("port", "5432").split(",")
     if not all(re.fullmatch(r"|0*[1-9][0-9]{0,4}", port) for port in ports) or any(
         int(port or 1) > HIGHEST_PORT for port in ports

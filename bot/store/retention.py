@@ -1,4 +1,4 @@
-"""The daily job, in the process that runs it first: deletes old data, then posts what is due."""
+"""The daily job, which deletes old data and then does the bot's other daily work."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Daily = Callable[[Transaction], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Retention:
-    """Runs the job `retain`: each prune removes a batch of old rows and returns their number."""
+    """Runs the job `retain`; each prune deletes a batch of old rows and returns their number."""
 
     database: Database
     days: float

@@ -37,7 +37,7 @@ def sqlite_url(url: str) -> URL:
 
 
 def sqlite_engine(url: URL) -> AsyncEngine:
-    """Return an engine that allows one writer at a time."""
+    """Return an engine for a SQLite file, which allows one writer at a time."""
     engine = create_async_engine(
         url,
         json_serializer=json_text,
@@ -134,7 +134,7 @@ class ProcessLock:
             raise DatabaseInUse(str(self._path)) from error
 
     def release(self) -> None:
-        """Release the lock."""
+        """Release the lock, which lets another process use the file."""
         if self._file is not None:
             with suppress(OSError):
                 os.close(self._file)

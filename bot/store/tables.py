@@ -1,4 +1,4 @@
-"""All tables, for migrations and queries."""
+"""The tables of the database, for queries and migrations."""
 
 from sqlalchemy import (
     JSON,
@@ -174,7 +174,7 @@ presets = Table(
     Column("saved_at", UtcDateTime, nullable=False),
 )
 
-# Lists that are about to be sent, or were sent with an unknown outcome.
+# Lists that are about to be sent to the service, or were sent with an unknown outcome.
 flow_posts = Table(
     "flow_posts",
     metadata,

@@ -11,7 +11,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_microseconds(value: datetime) -> int:
-    """Return whole microseconds since 1970."""
+    """Return a time as whole microseconds since 1970."""
     return (value - EPOCH) // timedelta(microseconds=1)
 
 

@@ -64,11 +64,11 @@ MISTAKES = [
     ("PORT", "-1", "must be greater than or equal to 0"),
     ("DATABASE_URL", "mysql://u:secret-word@h/d", "must start with postgresql://"),
     ("ROLES", "{", "is not JSON"),
-    ("ROLES", "[" * 100_000, "is not JSON"),
+    ("ROLES", "[" * 100_000, "nested too deeply"),
     ("ROLES", "[]", "must be a JSON object"),
     ("ROLES", '{"viewer": "U0ADA"}', "viewer: must be a list"),
     ("ROLES", '{"boss": ["U0ADA"]}', "boss: must be 'viewer', 'operator', 'approver' or 'admin'"),
-    ("ROLES", '{"viewer": ["secret-word"]}', "viewer → 0: is not a user id"),
+    ("ROLES", '{"viewer": ["secret-word"]}', "viewer → 0: is not a user ID"),
     ("ROLES", '{"viewer": [7]}', "viewer → 0: must be a string"),
     ("ROLES", '{"viewer": ["U1"], "viewer": ["U2"]}', "contains “viewer” twice"),
     ("ALERTS_CHANNEL", "#alerts", "doesn't look like a channel ID"),
@@ -85,7 +85,7 @@ MISTAKES = [
     (
         "INVENTORY_DATA_CENTERS",
         f'{{"eu": {{"authtoken": "t", "organization_id": "{"1" * 300}"}}}}',
-        "eu → organization_id: must be an organization id",
+        "eu → organization_id: must be an organization ID",
     ),
     (
         "INVENTORY_DATA_CENTERS",

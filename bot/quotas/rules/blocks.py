@@ -24,7 +24,7 @@ class BlockCode(IntEnum):
 
     @classmethod
     def known(cls, code: int | None) -> "BlockCode":
-        """Return the code to handle; an undocumented or missing code counts as 44."""
+        """Return the code to act on; an undocumented or missing code counts as 44."""
         return cls(code) if code in {known.value for known in cls} else cls.MINUTE
 
     @property
@@ -46,7 +46,7 @@ LONGEST_TOLD_SECONDS = 3600.0
 def pause_seconds(code: BlockCode, failed_tries: int) -> float:
     """Return the seconds to pause after this many failed attempts."""
     first, longest = _PAUSES[code]
-    # Limited, because a float can't hold every power of two.
+    # Limited, because large powers of two don't fit in a float.
     return min(longest, first * 2.0 ** min(failed_tries, 16))
 
 
@@ -76,11 +76,11 @@ class Blocks:
         return max(self.blocks, key=lambda block: block.until, default=None)
 
     def of(self, code: BlockCode) -> Block | None:
-        """Return the block with a code."""
+        """Return the block with this code, or None."""
         return next((block for block in self.blocks if block.code is code), None)
 
     def in_the_way_of(self, call_class: CallClass, now: float) -> Block | None:
-        """Return the block that forbids a call; after the pause, only one probe may be made."""
+        """Return the block that forbids a call; after the pause, only a probe is allowed."""
         block = self.longest
         if block is None:
             return None

@@ -3,8 +3,8 @@
 The numbers come from the specification, area B, "Limits". Times are seconds since the epoch by the
 database's clock.
 
-Concurrency: the ten calls of a paid plan are a soft limit. The service may allow fewer, which only
-a 1070 reveals. A 1070 with few calls in flight is caused by another client.
+Concurrency: a paid plan's ten concurrent calls are a soft limit. The service may allow fewer, which
+only a 1070 reveals. A 1070 with few calls in flight is caused by another client.
 
 Minute: a 44 below the bot's own limit means that another client used the rest. For a while,
 background calls use less than the bot had used by then, so that both fit.
@@ -22,7 +22,7 @@ from bot.services.calls import MOST_DIGITS, ReportedLimits
 
 
 class Plan(StrEnum):
-    """Plan names, as written in settings and commands."""
+    """The plans, by their names in settings and commands."""
 
     FREE = "free"
     STANDARD = "standard"
@@ -40,7 +40,7 @@ class CallClass(StrEnum):
 
 
 class LimitKind(StrEnum):
-    """The three limits."""
+    """The kinds of limits: calls per minute, calls per day, and concurrent calls."""
 
     MINUTE = "minute"
     DAY = "day"
@@ -48,7 +48,7 @@ class LimitKind(StrEnum):
 
     @property
     def in_words(self) -> str:
-        """Return a label: `minute`, `day`, `at once`."""
+        """Return the limit's label: `minute`, `day` or `at once`."""
         return "at once" if self is LimitKind.CONCURRENT else self.value
 
     @property
@@ -77,7 +77,7 @@ class Limits:
         """Return the limits for a class; background calls leave a fifth of each limit to people."""
         if call_class is not CallClass.BACKGROUND:
             return self
-        # Rounded down, so that even of five calls, one is left to people.
+        # Rounded down, to leave people one call even out of five.
         minute, day, concurrent = self.minute * 4 // 5, self.day * 4 // 5, self.concurrent * 4 // 5
         if self.background_minute is not None:
             minute = min(minute, self.background_minute)
@@ -148,9 +148,9 @@ DAY_SECONDS = 25 * 3600.0
 REPORTED_DAY_SECONDS = 24 * 3600.0
 # The service reports the reset in whole seconds.
 _ROUNDING_SECONDS = 1.0
-# Numbers up to this can't be a daily limit: it equals the largest minute limit.
+# The largest minute limit; a daily limit is always higher.
 SMALLEST_DAY = 100
-_LONGEST_RESET_SECONDS = 90_000  # the 25 hours of the longest day
+_LONGEST_RESET_SECONDS = 90_000  # The longest day has 25 hours.
 
 
 class DaySource(StrEnum):
@@ -216,7 +216,7 @@ def day_began_at(reported: ReportedDay | None, now: float) -> float:
 
 
 def leaves_day_at(reserved_at: float, hold_seconds: float) -> float:
-    """Return when a call stops counting against the day, if the service reported no reset."""
+    """Return when a call leaves the sliding day, which applies if the service reported no reset."""
     return reserved_at + hold_seconds + DAY_SECONDS
 
 

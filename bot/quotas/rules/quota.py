@@ -1,4 +1,4 @@
-"""Decides whether a call may be made within the minute, day, and concurrency limits, without I/O.
+"""The decision whether a call may be made within the minute, day, and concurrency limits.
 
 The service counts a call at an unknown moment between request and response. A slot of the minute is
 therefore free again 60 s after the *response headers*, and an unanswered call counts as answered
@@ -27,7 +27,7 @@ GRACE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The settings by which calls are granted.
+    """The settings that decide whether a call is granted.
 
     `plan_of` is the configured plan; `timeout_seconds` is the client's timeout; `reserve_of`
     returns the calls of a minute and of a day that are left to programs outside Gatehouse.
@@ -39,7 +39,7 @@ class Terms:
 
     @property
     def hold_seconds(self) -> float:
-        """Return how long the service may be processing an unanswered call."""
+        """Return how long the service may still be processing an unanswered call."""
         return self.timeout_seconds + GRACE_SECONDS
 
 
@@ -58,7 +58,7 @@ class InUse:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The call may be made. The numbers are the use without this call."""
+    """Permission for a call. The numbers are the use without this call."""
 
     minute: int
     day: int

@@ -61,7 +61,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An organization's limits, use and blocks at one time, known without a call.
+    """An organization's limits, use and blocks at one point in time, known without a call.
 
     `id` identifies it in other tables; it is 0 if the organization was never called. `made` is the
     number of its newest call; `made_before` is the number of the newest call before its day.
@@ -145,7 +145,7 @@ class Standing:
 
 HOUR_SECONDS = 3600
 HOURS_SHOWN = 24
-# Number of callers shown by name, most calls first; the rest are counted together.
+# The callers shown by name, most calls first; all others are counted together.
 PEOPLE_SHOWN = 10
 _ROUNDING = 1e-6
 
@@ -201,7 +201,7 @@ def forecast(
 def _end_of_any_day(
     day: DayUse, pace: int, now: float, hours: Sequence[HourOfCalls]
 ) -> float | None:
-    """Simulate minute by minute, as if an hour's calls were spread evenly over the hour."""
+    """Simulate minute by minute, spreading each hour's calls evenly."""
     left = float(day.limit - day.used)
     for minute in range(int(DAY_SECONDS // 60) - 1):
         begins_at = now + minute * 60
@@ -241,7 +241,7 @@ class Detail:
         return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
 
     def by_kind(self) -> list[tuple[str, int]]:
-        """Return the calls of each kind, most first."""
+        """Return the number of calls of each kind, highest first."""
         made: Counter[str] = Counter()
         for hour in self.hours:
             made[hour.kind] += hour.calls
@@ -249,7 +249,7 @@ class Detail:
 
 
 def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str | None, int]]:
-    """Return the calls of each caller (None: the bot itself), most first."""
+    """Return each caller's number of calls (None: the bot itself), highest first."""
     made: Counter[str | None] = Counter()
     for hour in hours:
         made[hour.slack_user_id] += hour.calls

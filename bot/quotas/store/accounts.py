@@ -66,7 +66,7 @@ def _now(tx: Transaction, terms: Terms) -> dict[str, float]:
 async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     """Return the organization, with its row locked until the transaction ends.
 
-    A statement that waits for a lock sees other rows as they were before, so another one reads.
+    A statement that waits for a lock sees other rows as they were before, so a second one reads.
     """
     await lock(tx, key)
     account = await load(tx, key, terms)
@@ -207,7 +207,7 @@ def _reported(row: Row[Any]) -> ReportedDay | None:
 
 
 def named(key: OrganizationKey) -> ColumnElement[bool]:
-    """Return the condition for an organization's row."""
+    """Return the SQL condition for an organization's row."""
     return (organizations.c.data_center == key.data_center) & (
         organizations.c.organization_id == key.organization_id
     )
@@ -253,7 +253,7 @@ async def own_day(tx: Transaction, account: Standing, up_to: int, at: float) -> 
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
-    """Return each client's calls in the minute and the day at a given time, by name; most first."""
+    """Return each client's calls in the minute and the day at a time, busiest client first."""
     began_at = day_began_at(account.reported, at)
     then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
     minute = await _count_by_client(tx, then & (calls.c.slot_free_at > at))

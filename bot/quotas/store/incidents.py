@@ -38,8 +38,8 @@ async def count_one(
 ) -> tuple[int, bool]:
     """Count a refusal; return the incident's ID, and True if the incident is new.
 
-    A refusal within ten minutes after the last incident's end reopens it, and so does one of a call
-    sent before its end. The organization's row must be locked.
+    The last incident is reopened if it ended less than ten minutes ago, or after the refused call
+    was sent. The organization's row must be locked.
     """
     its = (incidents.c.organization == organization) & (incidents.c.code == code)
     ended_since = datetime.fromtimestamp(min(sent_at, at - REOPEN_SECONDS), UTC)
@@ -65,7 +65,7 @@ async def count_one(
 
 
 async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
-    """Add `IncidentDetail` fields to the details of incidents."""
+    """Add these `IncidentDetail` fields to the incidents."""
     query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
     for row in (await tx.connection.execute(query)).all():
         noted = update(incidents).where(incidents.c.id == row.id)
@@ -94,7 +94,7 @@ def _open_of(organization: int) -> Any:  # noqa: ANN401 - a condition
 
 
 async def load(tx: Transaction, incident_id: int) -> Incident | None:
-    """Return the incident, or None."""
+    """Return the incident with this ID, or None."""
     row = (await tx.connection.execute(_INCIDENTS.where(incidents.c.id == incident_id))).first()
     return None if row is None else _incident(row, (await tx.now()).timestamp())
 

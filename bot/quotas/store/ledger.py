@@ -1,8 +1,8 @@
 """The inventory call ledger: calls made, slots held, and blocks.
 
 There is one row per organization and one row per call. Calls are numbered, so the number of calls
-in a day is the difference of two numbers. Each number can be taken only once: if another process
-takes the next number first, the caller has to count again.
+in a day is the difference of two numbers. If another process takes the next number first, the
+caller counts again.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -123,7 +123,7 @@ async def _decide(tx: Transaction, request: CallRequest) -> tuple[Standing, Deci
 
 
 async def _share_used_up(tx: Transaction, account: Standing, request: CallRequest) -> Full | None:
-    """Return the client's own limit if it is used up although the organization has room."""
+    """Return the client's limit if its share is used up while the organization has room."""
     if request.share == 1:
         return None
     share, in_use = account.allowed.share(request.share), account.in_use
@@ -224,7 +224,7 @@ async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) ->
 
 
 async def give_back(tx: Transaction, unused: Reservation) -> None:
-    """Record that a call was never sent, so that it holds no slot and counts against no day."""
+    """Record that a call was never sent, which frees its slot and uncounts it from the day."""
     its = (calls.c.organization == unused.organization) & (calls.c.number == unused.number)
     taken_back = update(calls).where(its, calls.c.reserved_at == unused.at)
     await tx.connection.execute(taken_back.values(slot_free_at=UNSENT, permit_until=UNSENT))

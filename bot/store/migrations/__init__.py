@@ -1,4 +1,4 @@
-"""Creates and upgrades the schema once, in the process that starts first."""
+"""Creates or upgrades the schema, in the process that starts first."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ VERSIONS = "alembic_version"
 
 
 async def migrate(database: Database) -> bool:
-    """Create or upgrade the schema under a database lock; return True if it wasn't current."""
+    """Create or upgrade the schema under a database lock; return True if anything changed."""
     async with database.migrating() as tx:
         if tx.is_postgres:
             lock = text("SELECT pg_advisory_xact_lock(:number)")
