@@ -116,27 +116,6 @@ FORMS = [
 ]
 
 
-async def test_forged_target_makes_no_call(gateway):
-    for target in FORMS:
-        answer = await raw(gateway, request_of(target))
-        assert status_of(answer) in {400, 403, 404}
-        assert gateway.upstream.got == []
-
-
-async def test_smuggled_header_makes_no_call(gateway):
-    for headers, status in (
-        ([("X-HTTP-Method-Override", "DELETE")], 403),
-        ([("X-com-zoho-inventory-organizationid", "2")], 400),
-        ([("X-Original-URL", "/admin")], 400),
-        ([("Transfer-Encoding", "chunked")], 400),
-        ([("Authorization", "Bearer other")], 401),
-        ([("X-Bad", "a\x01b")], 400),
-    ):
-        answer = await raw(gateway, request_of(ITEMS, "POST", headers=headers, body=b"x"))
-        assert status_of(answer) == status
-        assert gateway.upstream.got == []
-
-
 async def test_host_of_the_client_goes_nowhere(gateway):
     assert status_of(await raw(gateway, request_of(ITEMS, host="evil.example"))) == 200
     assert gateway.upstream.got[0].header("Host") == [gateway.upstream.url.removeprefix("http://")]

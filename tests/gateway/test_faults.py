@@ -130,17 +130,6 @@ async def test_call_that_waits_is_not_hung_up_on_for_more_connections(sqlite_url
         assert await asyncio.gather(*calls) == [200] * 18
 
 
-async def test_service_that_hangs_up_is_a_bad_gateway(gateway):
-    async def answer(request, _body):
-        request.transport.abort()
-        return web.Response()
-
-    gateway.upstream.answer = answer
-    assert await gateway.status(ITEMS) == 502
-    assert len(gateway.upstream.got) == 1
-    assert await in_use(gateway) == (1, 1)
-
-
 async def test_outage_uses_up_nothing_and_is_not_hammered(sqlite_url):
     centers = '{"eu": {"authtoken": "xyz-secret", "base_url": "http://127.0.0.1:9/v1"}}'
     async with running_gateway(sqlite_url, inventory_data_centers=centers) as gateway:
