@@ -11,7 +11,6 @@ from bot.testusers.rules.applying import (
     Ending,
     ListChangePlan,
     inverse_of,
-    is_true,
     make_plan,
     whose_turn,
 )
@@ -87,19 +86,6 @@ def test_a_step_is_what_is_not_true_yet() -> None:
     assert (step.wanted, step.over) == (wanted, ())
 
 
-def test_a_later_step_finds_what_an_earlier_one_leaves() -> None:
-    plan = plan_of("x", asked(Change(("a",), ("x",)), "1"), asked(Change(("a", "b")), "2"))
-    assert plan.after == ("a", "b")
-    assert [step.change for step in plan.steps] == [Change(("a",), ("x",)), Change(("b",))]
-    assert [(step.size_before, step.size_after) for step in plan.steps] == [(1, 1), (1, 2)]
-
-
-def test_edits_of_others_are_told_without_those_of_the_bot() -> None:
-    own = {"r": (Change(("o",)),)}
-    step = plan_of("on", asked(Change(("a",)), seen=("g",)), own=own).steps[0]
-    assert step.outside == Change(("n",), ("g",))
-
-
 def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
     ends = {"a": NOW, "b": LATER}
     plan = plan_of("a", asked(Change(("a", "b")), ends=ends, undo_of="0"))
@@ -168,14 +154,6 @@ def test_what_is_done_has_the_ends_that_begin_and_those_that_were() -> None:
     assert done.previous_ends == {"a": LATER, "x": None}
     forever = plan_of("", asked(Change(("a",)))).steps[0].done(NOW, asked(Change(("a",))), {})
     assert (forever.ends_at, forever.previous_ends) == ({}, {})
-
-
-def test_a_change_is_true_where_all_are_there_and_none_who_goes() -> None:
-    change = Change(("a", "b"), ("x", "y"))
-    assert is_true(change, "abc")
-    assert not is_true(change, "a")
-    assert not is_true(change, "abx")
-    assert is_true(NO_CHANGE, "")
 
 
 def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:

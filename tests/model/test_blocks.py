@@ -26,15 +26,6 @@ def test_a_code_that_is_not_documented_is_acted_on_as_44(code):
     assert BlockCode.known(code) is BlockCode.MINUTE
 
 
-def test_each_failed_probe_doubles_the_pause():
-    blocks, now, pauses = Blocks(), NOW, []
-    for number in range(6):
-        blocks = blocks.refused(BlockCode.MINUTE, now, probe=number > 0)
-        pauses.append(blocks.longest.until - now)
-        now = blocks.longest.until
-    assert pauses == [60, 120, 240, 480, 900, 900]
-
-
 def test_calls_that_were_in_flight_do_not_lengthen_the_pause():
     blocks = Blocks()
     for later in range(5):

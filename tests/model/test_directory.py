@@ -29,25 +29,6 @@ def names_of(places) -> list[str]:
     return [place.organization.name for place in places]
 
 
-@pytest.mark.parametrize(
-    ("default", "active", "named"),
-    [
-        ((False, True), (True, True), "2"),
-        ((False, False), (False, True), "2"),
-        ((False, False), (True, True), "1"),
-        ((False, False), (False, False), ""),
-    ],
-)
-def test_next_listing_names_the_default_or_first_active(default, active, named):
-    organizations = tuple(
-        Organization(
-            organization_id=f"{at}", name="", is_default_org=first, is_org_active=is_active
-        )
-        for at, first, is_active in zip((1, 2), default, active, strict=True)
-    )
-    assert Listing("com", organizations, LISTING.fetched_at).representative() == named
-
-
 def a_directory(*named: str, center: str = "com") -> Directory:
     """All in one data center."""
     return Directory((DataCenterReport(center, a_listing(*named, center=center)),))

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from bot.organizations.rules import (
     UNNAMED,
     Organization,
-    OrganizationKey,
 )
 
 SENT = {
@@ -61,27 +60,11 @@ def test_a_wrong_type_is_an_error(field: str, wrong: object) -> None:
         Organization.model_validate({**SENT, field: wrong})
 
 
-@pytest.mark.parametrize("missing", ["organization_id", "name"])
-def test_an_organization_has_an_id_and_a_name(missing: str) -> None:
-    sent = {field: value for field, value in SENT.items() if field != missing}
-    with pytest.raises(ValidationError):
-        Organization.model_validate(sent)
-
-
 @pytest.mark.parametrize("wrong", ["", "1\0", "1 2", "1\n", "\u202e1", "7" * 65])
 def test_an_id_can_be_a_key(wrong: str) -> None:
     with pytest.raises(ValidationError):
         Organization.model_validate({**SENT, "organization_id": wrong})
     assert Organization.model_validate({**SENT, "organization_id": "7" * 64})
-
-
-@pytest.mark.parametrize(
-    ("key", "path"),
-    [(OrganizationKey("com.au", "7"), "com.au/7"), (OrganizationKey("eu"), "eu/")],
-)
-def test_a_key_is_read_back_from_its_path(key: OrganizationKey, path: str) -> None:
-    assert key.path == path
-    assert OrganizationKey.of_path(path) == key
 
 
 @pytest.mark.parametrize("name", ["", "  "])

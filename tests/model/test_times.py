@@ -90,29 +90,6 @@ def test_the_last_day_of_that_year_is_another_one_far_in_the_east() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "start", "end"),
-    [
-        # A Monday, 12:00 in Berlin.
-        ("friday", "2026-03-06 00:00", "2026-03-06 23:59"),
-        ("monday", "2026-03-09 00:00", "2026-03-02 23:59"),
-        ("today", None, "2026-03-02 23:59"),
-        ("tomorrow", "2026-03-03 00:00", "2026-03-03 23:59"),
-        ("2026-03-29", "2026-03-29 00:00", "2026-03-29 23:59"),
-        ("2026-03-01", None, None),
-        ("2027-12-01", None, "2027-12-01 23:59"),
-        ("2036-12-01", None, None),
-    ],
-)
-def test_a_day_without_an_hour_is_its_start_or_its_end(typed, start, end) -> None:
-    when, _ = parse_when([typed])
-    now = datetime(2026, 3, 2, 12, tzinfo=BERLIN)
-    for ends, expected in ((False, start), (True, end)):
-        moment = moment_of(when, now, BERLIN, ends=ends)
-        shown = moment and f"{moment.astimezone(BERLIN):%Y-%m-%d %H:%M}"
-        assert shown == expected
-
-
-@pytest.mark.parametrize(
     ("typed", "end"),
     [("18:00", "2026-03-06 18:00"), ("friday 18:00", "2026-03-06 18:00"), ("today 18:00", None)],
 )
