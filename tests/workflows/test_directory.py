@@ -5,12 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import DatabaseUnavailable, NotFound, QuotaExhausted
+from bot.errors import DatabaseUnavailable, QuotaExhausted
 from bot.organizations import directory as directory_module
 from bot.organizations.directory import REFRESH, OrganizationDirectory
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import CallCause
-from bot.services.errors import ServiceFailed
 from tests.conftest import BOTH
 
 CAUSE, ANEW = CallCause("list", "U0ADA"), CallCause(REFRESH, "U0ADA")
@@ -131,26 +130,6 @@ async def test_a_database_that_is_away_costs_no_listing(make, inventory, databas
 
 def _away(_database):
     raise DatabaseUnavailable
-
-
-async def test_only_data_centers_never_listed_are_called(make, inventory, clock):
-    first = make()
-    await first.report("com", CAUSE)
-    clock.advance(4000)
-    inventory.errors["com"] = ServiceFailed("inventory", "It is on fire.", status=500)
-    for _ in range(2):
-        found = await make().directory(CAUSE, only_unlisted=True)
-        assert names(found) == ["Alpha", "alpha", "Beta", "Gamma GmbH"]
-        assert found.failures == []
-    assert [center for center, _ in inventory.calls] == ["com", "eu"]
-
-
-@pytest.mark.parametrize("value", ["com/9", "uk/1", ""])
-async def test_a_place_that_is_gone_is_told(make, value):
-    directory = make()
-    assert (await directory.at("eu/4", CAUSE))[0].organization.name == "Gamma GmbH"
-    with pytest.raises(NotFound, match="no longer listed"):
-        await directory.at(value, CAUSE)
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)

@@ -24,7 +24,6 @@ from bot.tasks import Tasks
 from tests.support.clock import JumpingClock
 
 KEY = OrganizationKey("eu", "10")
-OTHER = OrganizationKey("com", "11")
 PERSON = CallCause("list", "U1")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
 
@@ -47,11 +46,6 @@ def guard(database, clock, tasks) -> Guard:
 async def make(guard, cause=PERSON, key=KEY, *, told=None) -> None:
     async with guard.call(key, cause) as grant:
         await grant.responded(told)
-
-
-async def use_up(guard, count, **wanted) -> None:
-    for _ in range(count):
-        await make(guard, **wanted)
 
 
 async def go_wrong(
@@ -107,33 +101,6 @@ async def test_a_person_waits_two_seconds_for_a_line_and_not_longer(guard, clock
             await make(guard)
         assert clock.monotonic() - began == pytest.approx(2.0)
         assert caught.value.limit_kind == "concurrent"
-
-
-async def test_a_person_gets_the_line_that_is_free_meanwhile(guard, clock):
-    async with in_flight(guard, 4), AsyncExitStack() as ending:
-        grant = await ending.enter_async_context(guard.call(KEY, PERSON))
-        await grant.responded()
-
-        async def end(_seconds):
-            await ending.aclose()
-
-        clock.on_sleep = end
-        await make(guard)
-        assert len(clock.slept) == 1
-
-
-async def test_a_full_organization_does_not_delay_another(guard, clock):
-    await use_up(guard, 100)
-    async with in_flight_of(guard, OTHER):
-        await make(guard, key=OTHER)
-    assert clock.slept == []
-
-
-@asynccontextmanager
-async def in_flight_of(guard, key):
-    async with guard.call(key, PERSON) as grant:
-        yield
-        await grant.responded()
 
 
 @pytest.mark.parametrize(
@@ -196,20 +163,6 @@ async def test_fast_clock_frees_no_slot_early(database, clock, tasks):
         clock.advance(50)
     clock.advance(9.9)
     assert (await standing(database)).in_use.minute == 1
-
-
-async def test_without_a_database_nothing_is_granted(guard, database, monkeypatch):
-    break_down(database, monkeypatch)
-    with pytest.raises(DatabaseUnavailable):
-        await make(guard)
-
-
-async def test_a_call_passes_though_the_database_is_gone_at_its_end(guard, database, monkeypatch):
-    async with guard.call(KEY, PERSON) as grant:
-        await grant.responded()
-        break_down(database, monkeypatch)
-    monkeypatch.undo()
-    assert (await standing(database)).in_use.concurrent == 1
 
 
 async def test_a_probe_is_planned_again_where_its_job_is_missing(guard, clock, database):

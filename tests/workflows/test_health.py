@@ -7,7 +7,7 @@ import pytest
 from bot.checks.findings import Finding, well
 from bot.checks.health import HEALTH_JOB, Health
 from bot.checks.rules import Part
-from bot.checks.slack import channels, slack_token
+from bot.checks.slack import slack_token
 from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable
 from bot.metrics import Metrics
 from bot.slack.manifest import SCOPES
@@ -76,34 +76,6 @@ async def test_what_slack_answers_is_told_apart(shared, health, error, broken, m
     shared.slack.error = None
     await health.look(slack_token)
     assert parts(health) == []
-
-
-async def test_channels_that_cannot_be_posted_to_leave_the_bot_ready(shared, health):
-    del shared.slack.channels[APPROVALS]
-    shared.slack.channels[ALERTS] = {"is_archived": True}
-    await health.look(channels)
-    assert health.besides() == ["approvals_channel", "alerts_channel"]
-    assert health.missing() is None
-    assert "/invite" in health.troubles()[0].sentence
-    assert 'part="alerts_channel"} 0.0' in shared.metrics.page().decode()
-    shared.slack.channels = FakeSlack().channels
-    await health.look(channels)
-    assert parts(health) == []
-
-
-@pytest.mark.parametrize("scope", ["chat:write", "im:history"])
-async def test_scope_that_is_missing_is_named_and_leaves_the_bot_ready(
-    shared, health, database, clock, scope
-):
-    shared.slack.scopes -= {scope}
-    await health.look(slack_token)
-    assert (parts(health), health.missing()) == ([Part.SLACK_SCOPES], None)
-    assert f"lacks {scope} (" in health.troubles()[0].sentence
-    assert 'part="slack_scopes"} 0.0' in shared.metrics.page().decode()
-    clock.advance(60)
-    await health.tell()
-    (message,) = await cards(database)
-    assert f"lacks {scope} (" in (await health.card(message)).message.text
 
 
 def test_socket_is_deaf_after_a_minute_without_a_connection(health, clock):

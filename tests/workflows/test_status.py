@@ -9,7 +9,7 @@ from bot.checks.health import Health
 from bot.checks.rules import Counted
 from bot.errors import DatabaseUnavailable
 from bot.metrics import Metrics
-from bot.services.calls import ServiceLog, ServiceSeen
+from bot.services.calls import ServiceLog
 from bot.store import jobs
 from bot.store.jobs import Job
 
@@ -69,13 +69,6 @@ async def test_what_one_person_asked_for_says_nothing_against_a_service(
         services.note(name, failure)
     [seen] = services.seen()
     assert seen.is_failing is is_failing
-
-
-@pytest.mark.parametrize("failure", ["service_refused", "cancelled"])
-async def test_what_a_person_mistyped_is_no_failure(clock, failure):
-    services = ServiceLog(clock.now, ["email"])
-    services.note("email", failure)
-    assert services.seen() == [ServiceSeen("email")]
 
 
 async def test_the_status_counts_jobs_and_what_else_there_is(report, database, clock):

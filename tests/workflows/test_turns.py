@@ -6,14 +6,13 @@ from contextlib import AsyncExitStack
 import pytest
 
 from bot.errors import QuotaExhausted
-from bot.gateway.turns import ClientGone, Stopping, Turns, Wait
+from bot.gateway.turns import Turns, Wait
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
-from bot.quotas.store import accounts
 from bot.services.calls import CallCause
-from bot.services.errors import RateLimited, ServiceTimeout
+from bot.services.errors import ServiceTimeout
 from bot.tasks import Tasks, Watchdog
 from tests.support.virtual import CountedDatabase, virtual_time
 
@@ -119,51 +118,6 @@ async def test_client_that_has_used_less_goes_first(processes, clock):
             await asyncio.sleep(0)
     assert sorted(log[:2]) == ["new", "new"]
     assert sorted(log[2:4]) == ["modest", "modest"]
-
-
-async def refused(process) -> None:
-    async with process.call("a") as grant:
-        await grant.responded()
-        error = RateLimited("inventory", "Declined.", code=44, message="too many")
-        await grant.refused(error)
-        raise error
-
-
-async def test_client_that_goes_away_leaves_the_line(processes, database):
-    await use_up(processes[0])
-    with pytest.raises(ClientGone):
-        await processes[1].make("b", 60.0, is_gone=lambda: True)
-    assert not processes[1].turns.waiting
-
-
-async def test_stop_sends_away_whoever_waits(database, clock):
-    process = Process(database, clock)
-    await use_up(process)
-    waiter = asyncio.create_task(process.make("b", 60.0))
-    while not process.turns.waiting:
-        await asyncio.wait({waiter}, timeout=0)
-    process.turns.stop()
-    with pytest.raises(Stopping):
-        await waiter
-    await process.tasks.drain(PATIENCE)
-
-
-async def test_what_was_granted_to_a_call_that_left_is_given_back(processes, database, monkeypatch):
-    process = processes[0]
-    reserve = process.guard.reserve
-
-    async def leave(*asked):
-        granted = await reserve(*asked)
-        asyncio.get_running_loop().call_soon(leaving.cancel)
-        return granted
-
-    monkeypatch.setattr(process.guard, "reserve", leave)
-    leaving = asyncio.create_task(process.make("a"))
-    await asyncio.wait([leaving])
-    await process.tasks.drain(PATIENCE)
-    async with database.read_only() as tx:
-        account = await accounts.load(tx, KEY, TERMS)
-    assert (account.made, account.in_use.minute, account.day.used) == (1, 0, 0)
 
 
 async def test_full_organization_declines_from_memory(processes, monkeypatch):

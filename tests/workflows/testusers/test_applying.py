@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.approvals.rules import Act, State
-from bot.services.errors import ServiceFailed, ServiceTimeout
+from bot.services.errors import ServiceTimeout
 from bot.store import jobs
 from bot.store.job_loop import Lease, LeaseLost
 from bot.testusers import store
@@ -13,10 +13,6 @@ from bot.testusers.applying import Applying
 from bot.testusers.rules.changes import Change
 from tests.conftest import BOTH
 from tests.support.testusers import ADA, WELCOME, World
-
-
-def failed(status: int = 500) -> ServiceFailed:
-    return ServiceFailed("flow", "The flow service is having problems.", status=status)
 
 
 def timed_out() -> ServiceTimeout:
@@ -74,18 +70,6 @@ async def test_a_lost_answer_is_not_sent_again(world):
     assert world.service.posts == [("+1",)]
     assert stored.progress.done.change == Change(("+1",))
     assert stored.progress.done.outside == Change()
-
-
-async def test_change_absent_after_three_tries_has_failed(world):
-    request = await approved(world, "add welcome +1")
-    world.service.post_faults = [failed(), failed(), timed_out()]
-    for _ in range(15):
-        await world.pass_time(6)
-    stored = await world.stored(request)
-    assert stored.state is State.FAILED
-    assert "no answer in time" in stored.progress.failure
-    assert not stored.progress.is_unsure
-    assert world.service.posts == []
 
 
 async def test_an_edit_after_a_lost_answer_is_kept(world):

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.approvals.rules import Act
-from bot.errors import Conflict, Refused
+from bot.errors import Conflict
 from bot.testusers import asking, store
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.changes import Change
@@ -14,7 +14,6 @@ from tests.support.testusers import (
     OTTO,
     WELCOME,
     World,
-    default_policy,
 )
 
 
@@ -32,16 +31,6 @@ async def test_when_all_is_true_already_no_request_is_made(world):
     assert (await asked(world, "add welcome +1")).request is None
     assert (await asked(world, "remove welcome +2")).request is None
     assert await pending(world) == []
-
-
-async def test_the_approvers_of_a_flow_are_those_of_its_sid_in_any_case(database, clock):
-    sid = "FW" + "ab" * 16
-    world = World(database, clock, policy=default_policy(flow_approvers={sid.upper(): (ABEL,)}))
-    world.service.lists |= {sid: [], sid.upper(): []}
-    for spelled in (sid, sid.upper()):
-        request = await world.ask(f"add {spelled} +1")
-        with pytest.raises(Refused, match="for this flow"):
-            await world.decide(Act.APPROVE, request, ADA)
 
 
 async def undo(world: World, request, by: str = OTTO):

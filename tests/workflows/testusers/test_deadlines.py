@@ -18,32 +18,6 @@ async def applied(world: World, text: str):
     return request
 
 
-def reminders(world: World) -> int:
-    return [message.kind for message in world.messages].count("testusers.reminder")
-
-
-async def test_requester_is_told_once_of_a_missing_card(world):
-    world.is_channel_well = False
-    await world.ask("add welcome +1")
-    await world.pass_time(59)
-    assert world.reported() == []
-    await world.pass_time(1)
-    assert world.reported() == ["unposted"]
-    await world.pass_time(600)
-    assert world.reported() == ["unposted"]
-
-
-async def test_reminder_waits_for_the_card(world):
-    world.is_channel_well = False
-    await world.ask("add welcome +1")
-    await world.pass_time(5 * HOUR)
-    assert reminders(world) == 0
-    world.is_channel_well = True
-    await world.pass_time(20)
-    await world.pass_time(5)
-    assert reminders(world) == 1
-
-
 async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):
     request = await world.ask("add welcome +1")
     world.clock.advance(24 * HOUR)
@@ -83,15 +57,6 @@ async def test_a_removed_person_ends_nothing_later(world):
     await world.pass_time(3 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
     assert (await world.stored(request)).progress.superseded == ("+1",)
-
-
-async def test_an_end_of_somebody_who_is_gone_sends_nothing(world):
-    request = await applied(world, "add welcome +1 for 2h")
-    world.service.lists[WELCOME] = ["new"]
-    posts = len(world.service.posts)
-    await world.pass_time(2 * HOUR)
-    assert len(world.service.posts) == posts
-    assert [item.was_gone for item in (await world.stored(request)).progress.ended] == [True]
 
 
 async def test_an_end_waits_for_the_service_and_the_card_says_so(world):

@@ -5,8 +5,6 @@ import asyncio
 import pytest
 
 from bot.approvals.rules import Act, Reason, State
-from bot.errors import NotFound
-from bot.testusers import deciding
 from tests.conftest import BOTH
 from tests.support.testusers import (
     ABEL,
@@ -38,21 +36,6 @@ async def test_of_an_approval_and_a_denial_at_once_one_wins(world):
         approved = (await world.stored(request)).state is State.APPLIED
         assert world.service.lists[WELCOME] == (["+1"] if approved else [])
         world.service.lists[WELCOME] = []
-
-
-async def test_one_may_approve_ones_own_request_where_that_is_set(database, clock):
-    policy = default_policy(allow_self_approval=True)
-    world = World(database, clock, policy=policy)
-    request = await world.ask("add welcome +1", ADA)
-    await world.decide(Act.APPROVE, request, ADA)
-    await world.work()
-    assert world.service.posts == [("+1",)]
-
-
-async def test_a_forged_button_finds_nothing(world):
-    request = await world.ask("add welcome +1")
-    with pytest.raises(NotFound):
-        await deciding.decide(world, await world.person(ADA), Act.APPROVE, request.id[:-1] + "x")
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)

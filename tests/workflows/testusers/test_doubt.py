@@ -39,20 +39,6 @@ async def is_in_doubt(world: World) -> bool:
         return await store.post_of(tx, WELCOME) is not None
 
 
-async def test_flow_waits_for_a_post_and_plans_again_after_a_minute(world):
-    world.service.late = 1
-    first = await approved(world, "add welcome +1")
-    await world.work()
-    second = await approved(world, "add welcome +2")
-    await look(world, 55)
-    assert world.service.posts == []
-    world.service.in_the_air.clear()
-    await look(world, 10)
-    assert [sorted(sent) for sent in world.service.posts] == [["+1", "+2"]]
-    assert [await state(world, item) for item in (first, second)] == [State.APPLIED] * 2
-    assert not await is_in_doubt(world)
-
-
 async def test_failed_request_that_arrives_is_applied_and_ends(world):
     world.service.late = 1
     request = await approved(world, "add welcome +1 for 2h")

@@ -3,7 +3,7 @@
 from bot.approvals.rules import Act
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import ENDING
-from tests.support.testusers import OTTO, World
+from tests.support.testusers import World
 
 HOUR = 3600
 
@@ -17,22 +17,6 @@ async def applied(world: World, text: str):
 
 def announced(world: World) -> list[str]:
     return [message.subject for message in world.messages if message.kind == ENDING]
-
-
-async def test_grant_is_announced_an_hour_before_its_end(world):
-    request = await applied(world, "add welcome +1 +2 for 4h")
-    await world.pass_time(3 * HOUR - 1)
-    assert announced(world) == []
-    await world.pass_time(1)
-    assert announced(world) == [request.id]
-    (message,) = [item for item in world.messages if item.kind == ENDING]
-    note = await RequestMessages(world).ending(message)
-    assert note.channel_id == OTTO
-    assert "`+1`, `+2`" in note.message.text
-    buttons = note.message.slack_blocks[-1]["elements"]
-    assert [item["text"]["text"] for item in buttons] == ["Extend", "+2 h", "+1 day"]
-    await world.pass_time(2 * HOUR)
-    assert announced(world) == [request.id]
 
 
 async def test_short_grant_is_not_announced(world):

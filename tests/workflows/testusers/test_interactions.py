@@ -46,16 +46,6 @@ async def kept(world: World, request) -> jobs.Job:
     return job
 
 
-async def test_another_process_follows_and_answers_a_click(world):
-    request = await world.ask("add welcome +1")
-    job = await kept(world, request)
-    other, replies = World(world.database, world.clock, world.service), FakeReplies()
-    clicks = clicks_of(other, replies)
-    assert await clicks.run(job, Lease(world.database, "one", job)) is None
-    assert (await world.stored(request)).state is State.APPLYING
-    assert replies.said[0].startswith("You approved")
-
-
 async def test_click_whose_answer_slack_refuses_is_decided_once(database, clock):
     world = World(database, clock, policy=default_policy(approvals_needed=2))
     request = await world.ask("add welcome +1")

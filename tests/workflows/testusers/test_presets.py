@@ -8,23 +8,6 @@ from bot.testusers.messages import notes, phrases
 from tests.support.testusers import ADA, OTTO, VERA
 
 
-async def test_a_preset_stands_for_its_people_when_it_is_asked_for(world):
-    otto = await world.person(OTTO)
-    assert await presets.save_preset(world, otto, "demo", ("+1", "+2")) is None
-    request = await world.ask("add welcome @Demo +2 +3")
-    assert request.requested.change.additions == ("+2", "+3", "+1")
-    before = await presets.save_preset(world, otto, "demo", ("+9",))
-    assert before.identities == ("+1", "+2")
-    assert (await world.stored(request)).requested.change.additions == ("+2", "+3", "+1")
-
-
-async def test_a_preset_is_removed_by_its_name(world):
-    world.service.lists["FW00000000000000000000000000000001"] = ["+1", "+2", "+3"]
-    await presets.save_preset(world, await world.person(OTTO), "demo", ("+1", "+2"))
-    request = await world.ask("remove welcome @demo")
-    assert request.requested.change.removals == ("+1", "+2")
-
-
 async def test_saving_and_deleting_are_audited_with_what_was(world):
     otto = await world.person(OTTO)
     await presets.save_preset(world, otto, "demo", ("+1",))

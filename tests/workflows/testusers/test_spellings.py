@@ -3,12 +3,11 @@
 import pytest
 
 from bot.approvals.rules import Act, State
-from bot.testusers import asking, store
+from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.changes import Change
 from tests.support.testusers import ADA, OTTO, WELCOME, World
 
-HOUR = 3600
 MARKED, OTHER = "\u202a+15550100\u202c", "\u200e+15550100"
 COMPOSED, DECOMPOSED = "caf\u00e9@b.c", "cafe\u0301@b.c"
 
@@ -47,16 +46,3 @@ async def test_who_is_listed_in_another_spelling_is_not_added_again(world):
     assert result.effect.dropped == Change((MARKED,))
     assert result.request.requested.change == Change(("+2",))
     assert (await asked(world, "add welcome +15550100")).request is None
-
-
-async def test_who_is_listed_in_another_spelling_gets_an_end(world):
-    world.service.lists[WELCOME] = [MARKED]
-    request = await applied(world, "add welcome +15550100 for 2h")
-    assert request.requested.end_changes == (MARKED,)
-    assert world.service.posts == []
-    await world.pass_time(HOUR)
-    await applied(world, "add welcome +15550100 for 5h")
-    async with world.database.read_only() as tx:
-        assert list(await store.grants_of_flow(tx, WELCOME)) == [MARKED]
-    await world.pass_time(5 * HOUR)
-    assert world.service.lists[WELCOME] == []

@@ -4,8 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 from bot.approvals.rules import Act, State
 from bot.testusers import store
-from bot.testusers.messages import notes
-from bot.testusers.messages.card import card
 from tests.support.testusers import (
     ADA,
     OTTO,
@@ -47,19 +45,3 @@ async def test_a_scheduled_change_outlives_its_expiry(world):
     assert (await world.stored(request)).state is State.SCHEDULED
     await world.decide(Act.CANCEL, request, OTTO)
     assert (await world.stored(request)).state is State.CANCELLED
-
-
-async def test_the_card_says_when_it_starts(world):
-    request = await world.ask("add welcome +1 for 2h from tomorrow 9:00")
-    shown = str(card(request, (ADA,), 1).slack_blocks)
-    assert "to *welcome* from <!date^1772524800^" in shown
-    assert "> for 2 h" in shown
-    await world.decide(Act.APPROVE, request)
-    approved = card(await world.stored(request), (ADA,), 1)
-    said = approved.slack_blocks[0]["text"]["text"]
-    assert said.startswith(":calendar: *Starts later*, approved by Ada Approver.\n*Otto")
-    assert "from <!date^1772524800^" in said
-    buttons = [block["text"]["text"] for block in approved.slack_blocks[-1]["elements"]]
-    assert buttons == ["Deny", "Cancel"]
-    told = notes.outcome(await world.stored(request), {"event": "scheduled"}).text
-    assert told.startswith(":calendar: *Starts later*, approved by Ada Approver: your")
