@@ -113,19 +113,6 @@ async def test_lease_grows_old_while_the_machine_sleeps(database, clock, monkeyp
             lease.check()
 
 
-async def test_a_job_may_say_when_to_run_again(database, clock):
-    work = Work(clock.now() + timedelta(seconds=60), None)
-    await put(database)
-    async with running(database, clock, work) as loop:
-        await work.seen(1)
-        await until(loop, lambda found: found[0].owner is None)
-        assert len(work.runs) == 1
-        clock.advance(60)
-        loop.wake()
-        await work.seen(2)
-        await until(loop, lambda found: found == [])
-
-
 @pytest.mark.parametrize("error", [NotFound("gone"), KeyError("x")])
 async def test_a_job_that_fails_is_tried_again_with_growing_pauses(database, clock, error):
     work = Work(*[error] * 7)
@@ -186,22 +173,6 @@ async def work_of_either(*works):
             await asyncio.sleep(0.005)
 
 
-async def test_work_of_a_dead_process_is_taken_over_within_thirty_seconds(database, clock):
-    await put(database)
-    async with database.transaction() as tx:
-        assert await jobs.claim(tx, "dead", 1)
-    work = Work()
-    async with running(database, clock, work) as loop:
-        clock.advance(LEASE_SECONDS - 1)
-        loop.wake()
-        await until_asleep(clock)
-        assert work.runs == []
-        clock.advance(2)
-        loop.wake()
-        await work.seen(1)
-    assert LEASE_SECONDS + 1 <= 30
-
-
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_who_lost_the_lease_changes_nothing(database, clock):
     work = Work()
@@ -216,23 +187,6 @@ async def test_who_lost_the_lease_changes_nothing(database, clock):
         work.go_on.set()
     (row,) = await rows(database)
     assert row.owner == "another"
-
-
-async def test_stopping_finishes_what_runs_and_claims_nothing_more(database, clock):
-    work = Work()
-    work.go_on.clear()
-    await put(database)
-    loop = JobLoop(database, clock, "me", {"work": work})
-    task = asyncio.create_task(loop.run())
-    await work.seen(1)
-    stopping = asyncio.create_task(loop.stop(PATIENCE))
-    await asyncio.sleep(0)
-    await put(database, "later")
-    work.go_on.set()
-    await stopping
-    await task
-    assert [job.key for job in work.runs] == ["a"]
-    assert [row.key for row in await rows(database)] == ["later"]
 
 
 async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock, monkeypatch):

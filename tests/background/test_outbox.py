@@ -18,7 +18,7 @@ from bot.store.engine import Database
 from bot.store.job_loop import Lease, LeaseLost
 from bot.store.outbox import OutboxMessage
 from sandbox.slack.server import RunningSlack, running_slack
-from tests.support.clock import START, FakeClock
+from tests.support.clock import FakeClock
 
 CHANNEL = "C0ALERTS"
 KEY = "incident:1"
@@ -132,24 +132,6 @@ async def in_thread(rig, words: str) -> list[str]:
     return [item.text for item in rig.slack.workspace.thread(CHANNEL, card.ts)]
 
 
-async def test_card_under_another_stands_in_its_thread_and_is_edited_there(rig):
-    await rig.change("open")
-    await rig.work()
-    assert await in_thread(rig, "still open") == ["still open"]
-    assert await in_thread(rig, "closed by now") == ["closed by now"]
-    assert (len(rig.posts()), rig.edits()) == (2, 1)
-
-
-async def test_card_under_another_that_somebody_deleted_stays_away(rig):
-    await rig.change("open")
-    await rig.work()
-    await in_thread(rig, "still open")
-    card = rig.slack.workspace.messages(CHANNEL)[0]
-    rig.slack.workspace.delete(rig.slack.workspace.thread(CHANNEL, card.ts)[-1])
-    assert await in_thread(rig, "closed by now") == []
-    assert await rig.due_in() is None
-
-
 async def test_a_card_that_says_the_same_is_not_edited(rig):
     await rig.change("open")
     await rig.work()
@@ -197,13 +179,6 @@ async def test_edits_keep_their_distance(rig):
     await rig.work()
     assert rig.texts() == ["3"]
     assert rig.edits() == 1
-
-
-async def test_a_card_that_is_gone_meanwhile_needs_no_sending(rig):
-    await rig.put(OutboxMessage(KEY, "some_card", "nothing"))
-    await rig.work()
-    assert rig.texts() == []
-    assert await rig.due_in() is None
 
 
 FAULTS = {
@@ -277,18 +252,6 @@ async def test_a_person_who_cannot_be_written_to_holds_nothing_up(rig):
     assert await rig.work() == []
     assert rig.texts() == ["for all"]
     assert await rig.due_in() is None
-
-
-async def test_a_direct_message_that_slack_refuses_is_given_up_after_a_day(rig):
-    rig.slack.workspace.faults.error("chat.postMessage", "restricted_action", times=None)
-    await rig.say("for nobody", to="U0VIEWER")
-    tries = 0
-    while (seconds := await rig.due_in()) is not None:
-        rig.clock.advance(max(seconds, 0))
-        await rig.work()
-        tries += 1
-        assert tries < 60
-    assert rig.clock.now() - START >= timedelta(days=1)
 
 
 async def test_nothing_is_sent_without_the_lease(rig):
@@ -384,13 +347,3 @@ async def test_late_edit_is_corrected_by_the_next_one(rig):
     await rig.work()
     assert rig.texts() == ["new"]
     assert await rig.due_in() is None
-
-
-async def test_post_that_slack_declined_is_no_post_and_edit(rig):
-    rig.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=1)
-    await rig.change("open")
-    await rig.work()
-    rig.clock.advance(2)
-    await rig.work()
-    assert rig.texts() == ["open"]
-    assert rig.edits() == 0

@@ -9,7 +9,6 @@ from bot.app import PRUNES
 from bot.approvals.rules import Act, State
 from bot.quotas.rules.blocks import IncidentDetail
 from bot.quotas.store import incidents
-from bot.services.errors import ServiceFailed
 from bot.store import outbox, tables
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
@@ -19,7 +18,7 @@ from bot.store.types import EpochSeconds, UtcDateTime
 from bot.testusers import store
 from bot.testusers.transitions import card_key
 from tests.conftest import BOTH
-from tests.support.testusers import FakeFlowService, World, default_settings
+from tests.support.testusers import World
 
 DAY = 86_400
 
@@ -44,15 +43,6 @@ async def cards(database, *keys):
         return [key for key in keys if await outbox.sent_card(tx, key)]
 
 
-async def test_old_messages_go_and_newer_ones_stay(database, clock):
-    await send(database, "old")
-    clock.advance(3 * DAY)
-    await send(database, "new")
-    clock.advance(3 * DAY)
-    await forget(database, days=4)
-    assert await cards(database, "old", "new") == ["new"]
-
-
 async def test_an_unsent_letter_stays_whatever_its_age(database, clock):
     async with database.transaction() as tx:
         await outbox.put(tx, OutboxMessage("card", "note", "1"))
@@ -74,18 +64,6 @@ async def is_stored(world, request):
         return await store.load_request(tx, request.id) is not None
 
 
-async def test_a_decided_request_goes_with_its_card(database, clock):
-    world = World(database, clock)
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.DENY, request, reason="no")
-    await world.work()
-    await remember_card(world, request)
-    await world.pass_time(5 * DAY)
-    await forget(database, days=4)
-    assert not await is_stored(world, request)
-    assert await cards(database, card_key(request.id)) == []
-
-
 async def test_request_is_kept_until_its_last_grant_has_ended(database, clock):
     world = World(database, clock)
     request = await world.ask("add welcome +1 for 3d")
@@ -102,24 +80,6 @@ async def test_request_is_kept_until_its_last_grant_has_ended(database, clock):
     assert (await world.stored(request)).progress.ended
     await world.pass_time(2 * DAY)
     await forget(database, days=1)
-    assert not await is_stored(world, request)
-
-
-async def test_a_request_that_is_retried_late_is_kept_for_as_long_from_then(database, clock):
-    trouble = ServiceFailed("flow", "The flow service is having problems.", status=500)
-    world = World(database, clock, FakeFlowService(post_faults=[trouble] * 3))
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.APPROVE, request)
-    for _ in range(5):
-        await world.pass_time(30)
-    assert (await world.stored(request)).state is State.FAILED
-    clock.advance(5 * DAY)
-    await world.decide(Act.RETRY, request)
-    await world.work()
-    await forget(database, days=4)
-    assert (await world.stored(request)).state is State.APPLIED
-    await world.pass_time(5 * DAY)
-    await forget(database, days=4)
     assert not await is_stored(world, request)
 
 
@@ -145,17 +105,6 @@ async def test_the_card_of_an_open_incident_stays_and_goes_with_it(database, clo
     clock.advance(5 * DAY)
     await forget(database, days=4)
     assert await cards(database, key) == []
-
-
-async def test_the_card_of_a_request_that_waits_stays_however_long_that_is(database, clock):
-    settings = default_settings(request_hours=24 * 10, remind_hours=24 * 9)
-    world = World(database, clock, settings=settings)
-    request = await world.ask("add welcome +1")
-    await world.work()
-    await remember_card(world, request)
-    await world.pass_time(5 * DAY)
-    await forget(database, days=4)
-    assert await cards(database, card_key(request.id)) == [card_key(request.id)]
 
 
 @pytest.fixture
