@@ -3,10 +3,8 @@
 import base64
 import json
 
-from bot.configured import inventory_access, redactor_of
-from bot.services.credentials import OAuthCredential
+from bot.configured import redactor_of
 from bot.settings import Settings, read_settings
-from tests.support.http import Bench
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",
@@ -25,28 +23,6 @@ OAUTH = {
 def settings(**more: object) -> Settings:
     texts = {name: one if isinstance(one, str) else json.dumps(one) for name, one in more.items()}
     return read_settings({**LEAST, **texts})
-
-
-async def test_each_data_center_has_its_address_and_credential(bench: Bench) -> None:
-    access = inventory_access(
-        settings(
-            INVENTORY_BASE_URL="https://inventory.example.com/inventory/v1",
-            INVENTORY_DATA_CENTERS={
-                "com.au": {"authtoken": "a"},
-                "jp": {"oauth": OAUTH},
-                "ca": {"authtoken": "c", "base_url": "https://elsewhere.example/v1"},
-            },
-        ),
-        bench.http,
-        bench.clock,
-    )
-    assert {name: str(one.root) for name, one in access.items()} == {
-        "com.au": "https://inventory.example.com.au/inventory/v1",
-        "jp": "https://inventory.example.jp/inventory/v1",
-        "ca": "https://elsewhere.example/v1",
-    }
-    assert not isinstance(access["com.au"].credential, OAuthCredential)
-    assert isinstance(access["jp"].credential, OAuthCredential)
 
 
 def test_every_secret_is_known_to_the_redactor() -> None:

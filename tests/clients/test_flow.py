@@ -13,11 +13,10 @@ from bot.services.errors import (
     CredentialsRefused,
     ResponseUnreadable,
     ServiceRefused,
-    ServiceUnreachable,
 )
 from bot.testusers.client import FlowClient
 from tests.support.aioresponses_compat import FakeServices
-from tests.support.http import Bench, RawServer, web_server
+from tests.support.http import Bench, web_server
 
 SID = "FW00000000000000000000000000000001"
 ADDRESS = f"https://flows.example.com/v2/Flows/{SID}/TestUsers"
@@ -137,20 +136,6 @@ async def test_the_answer_is_returned_whatever_was_sent(
 ) -> None:
     services.post(ADDRESS, payload={"sid": SID, "test_users": stored}, status=201)
     assert await a_client(bench).replace(SID, PEOPLE) == stored
-
-
-async def test_an_update_that_may_not_be_sent_any_more_is_not_written(bench: Bench) -> None:
-    async with open_form_server() as (url, forms):
-        with pytest.raises(ServiceUnreachable, match="took too long to start") as caught:
-            await a_client(bench, url).replace(SID, PEOPLE, lambda: False)
-    assert (caught.value.sent, forms) == (False, [])
-
-
-async def test_an_update_that_breaks_is_not_sent_again(bench: Bench) -> None:
-    async with RawServer(None).running() as server:
-        with pytest.raises(ServiceUnreachable):
-            await a_client(bench, server.url).replace(SID, PEOPLE)
-    assert len(server.requests) == 1
 
 
 async def test_refusals_say_what_to_look_at(bench: Bench, services: FakeServices) -> None:

@@ -359,16 +359,6 @@ async def test_each_call_is_one_log_line_with_the_request_id_and_no_address(benc
     assert "127.0.0.1" not in str(lines)
 
 
-def test_a_call_prints_no_credential() -> None:
-    call = a_call(
-        "https://x.example",
-        params={"authtoken": "s3cret"},
-        headers={"Authorization": "s3cret"},
-        form=[("client_secret", "s3cret")],
-    )
-    assert "s3cret" not in repr(call)
-
-
 async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
     class NoSuchHost(AbstractResolver):
         async def resolve(self, host: str, port: int = 0, family: int = 0) -> list:

@@ -5,17 +5,15 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from bot.errors import NotConfigured, QuotaError
+from bot.errors import NotConfigured
 from bot.organizations.client import DataCenterAccess, InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
-from bot.services.calls import PROBE, CallCause, ReportedLimits
+from bot.services.calls import PROBE, CallCause
 from bot.services.credentials import Credential, Signed, authorization
 from bot.services.errors import (
     CredentialsRefused,
     NotJson,
-    RateLimited,
     ServiceError,
-    ServiceFailed,
     ServiceRefused,
     WrongForm,
 )
@@ -90,24 +88,6 @@ async def test_the_header_form_keeps_the_token_out_of_the_address(
     assert sent.kwargs["headers"]["Authorization"] == "Neutral-oauthtoken t0ken"
 
 
-async def test_without_a_grant_nothing_is_sent(
-    bench: Bench, services: FakeServices, guard: FakeGuard
-) -> None:
-    guard.refusal = QuotaError("No slot.")
-    with pytest.raises(QuotaError):
-        await a_client(bench, guard).organizations(EU, CAUSE)
-    assert services.requests == {}
-
-
-async def test_each_retry_is_a_grant_of_its_own(
-    bench: Bench, services: FakeServices, guard: FakeGuard
-) -> None:
-    services.get(address(organization_id="7", authtoken="t0ken"), status=502, repeat=True)
-    with pytest.raises(ServiceFailed):
-        await a_client(bench, guard).organizations(EU, CAUSE)
-    assert guard.events == [EU, "responded"] * 3
-
-
 @pytest.mark.parametrize("cause", [CallCause("watch", background=True), CallCause(PROBE)])
 @pytest.mark.parametrize("status", [502, 401])
 async def test_what_no_person_waits_for_is_one_grant(
@@ -119,30 +99,6 @@ async def test_what_no_person_waits_for_is_one_grant(
         await a_client(bench, guard, credential).organizations(EU, cause)
     assert guard.events == [EU, "responded"]
     assert credential.renewals == (1 if status == 401 else 0)
-
-
-async def test_told_limits_reach_the_grant(
-    bench: Bench, services: FakeServices, guard: FakeGuard
-) -> None:
-    headers = {
-        "X-Rate-Limit-Limit": "1000",
-        "X-Rate-Limit-Remaining": "12",
-        "X-Rate-Limit-Reset": "3600",
-    }
-    services.get(address(organization_id="7", authtoken="t0ken"), payload=LISTING, headers=headers)
-    await a_client(bench, guard).organizations(EU, CAUSE)
-    assert guard.events == [EU, "responded", ReportedLimits(1000, 12, 3600), "passed"]
-
-
-async def test_a_429_reaches_the_grant_with_its_code(
-    bench: Bench, services: FakeServices, guard: FakeGuard
-) -> None:
-    body = {"code": 44, "message": "This organization has been blocked."}
-    services.get(address(organization_id="7", authtoken="t0ken"), status=429, payload=body)
-    with pytest.raises(RateLimited) as caught:
-        await a_client(bench, guard).organizations(EU, CAUSE)
-    assert guard.events == [EU, "responded", 44]
-    assert caught.value.message == "This organization has been blocked."
 
 
 @pytest.mark.parametrize(

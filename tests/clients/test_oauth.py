@@ -259,13 +259,3 @@ async def test_a_token_that_is_given_out_again_stays_hidden(
         await credential.sign()
         bench.clock.elapsed += 100
     assert bench.redactor.clean("token-1") == "[secret]"
-
-
-async def test_an_access_token_is_a_secret_from_its_first_moment(
-    bench: Bench, services: FakeServices
-) -> None:
-    answers(services, "fresh-token")
-    credential = a_credential(bench)
-    signed = await credential.sign()
-    assert bench.redactor.clean("it is fresh-token") == "it is [secret]"
-    assert "fresh-token" not in f"{credential!r} {signed!r}"

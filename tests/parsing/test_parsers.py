@@ -79,10 +79,3 @@ def test_every_example_is_read_as_its_form(command) -> None:
             read = PARSERS[command.name](form.example).form
             # A search is a list with words.
             assert read == ("list" if form.kind == "search" else form.kind)
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_form_that_is_read_requires_a_permission(command) -> None:
-    with pytest.raises(KeyError):
-        command.permission("no such form")
-    assert all(command.permission(form.kind) is form.permission for form in command.forms)

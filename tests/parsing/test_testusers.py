@@ -249,25 +249,6 @@ def test_a_command_to_type_again_asks_for_just_that_or_is_none(kind, flow, some,
 
 
 @pytest.mark.parametrize(
-    ("identity", "shown"),
-    [
-        ("+1", "+1"),
-        ("-now", '"-now"'),
-        ("\u2014because", '"\u2014because"'),
-        ("a:;", '"a:;"'),
-        ("a:b,c", '"a:b,c"'),
-        ("a,b", '"a,b"'),
-        ("\u2014", '"\u2014"'),
-        ("“open", "'“open'"),
-        ('say "hi" there', "'say \"hi\" there'"),
-    ],
-)
-def test_a_word_to_type_again_is_quoted_where_it_needs_to_be(identity: str, shown: str) -> None:
-    parsed = ChangeRequest("add", "welcome", (identity,))
-    assert as_command(parsed) == f"/testusers add welcome {shown}"
-
-
-@pytest.mark.parametrize(
     ("typed", "meant"),
     [
         (

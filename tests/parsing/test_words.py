@@ -8,7 +8,6 @@ from bot.slack.parse import (
     escaped,
     read_words,
     recover,
-    rest_of_line,
 )
 
 
@@ -69,34 +68,6 @@ def test_markup_is_turned_back_into_what_was_typed(sent: str, typed: str) -> Non
 )
 def test_words_are_split_as_typed(sent: str, words: list[str]) -> None:
     assert texts(sent) == words
-
-
-@pytest.mark.parametrize(
-    ("sent", "keyword"),
-    [("Help", "help"), ("\u2014help", "help"), ("--HELP", "help"), ('"help"', ""), ("-", "-")],
-)
-def test_a_keyword_is_any_case_and_never_quoted(sent: str, keyword: str) -> None:
-    assert read_words(sent)[0].keyword == keyword
-
-
-def test_a_long_dash_alone_is_punctuation() -> None:
-    assert [word.is_dash for word in read_words('a \u2014 - "\u2014"')] == [
-        False,
-        True,
-        False,
-        False,
-    ]
-
-
-def test_an_unclosed_quotation_is_told() -> None:
-    words = read_words('"a b\u201d c \u201cd')
-    assert [word.opens_quote for word in words] == [False, False, True]
-
-
-def test_the_rest_of_the_line_is_as_typed() -> None:
-    text = "x because it\u2019s &lt;b&gt;\n <@U1|ada>\u00a0asked"
-    because = read_words(text)[1]
-    assert rest_of_line(text, because.end) == "it\u2019s <b> @ada asked"
 
 
 @given(st.text(max_size=300))

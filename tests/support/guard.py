@@ -15,12 +15,9 @@ class FakeGuard(Permit):
     def __init__(self) -> None:
         self.events: list[object] = []
         self.causes: list[CallCause] = []
-        self.refusal: Exception | None = None
 
     @asynccontextmanager
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Permit]:
-        if self.refusal is not None:
-            raise self.refusal
         self.events.append(key)
         self.causes.append(cause)
         yield self

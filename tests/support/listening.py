@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -12,7 +12,6 @@ from pydantic import SecretStr
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.commands import Command, Form
-from bot.errors import Refused, UnknownPerson
 from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.permissions import Permission, Person
@@ -50,22 +49,16 @@ MODAL = {
 }
 
 
-@dataclass
 class FakePeople:
-    """Finds everybody, except who is lost; admits all but strangers."""
+    """Finds and admits everybody."""
 
-    lost: set[str] = field(default_factory=set)
-    strangers: set[str] = field(default_factory=set)
-    bot_user_id: str = "U0BOT"
+    bot_user_id = "U0BOT"
 
     async def find(self, slack_user_id: str, team_ids: Iterable[str | None] = ()) -> Person:
-        if slack_user_id in self.lost:
-            raise UnknownPerson("Nobody knows who you are.")
         return Person(slack_user_id, slack_user_id)
 
     async def require(self, person: Person, permission: Permission) -> None:
-        if person.slack_user_id in self.strangers:
-            raise Refused(f"You may not {permission}.")
+        pass
 
 
 @dataclass
@@ -95,7 +88,6 @@ class SmallBot:
     parts: SimpleNamespace
     app: GatehouseApp
     slack: RunningSlack
-    people: FakePeople
     waits: InstantClock
     deliveries: FakeDeliveries
 
@@ -129,15 +121,10 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
     """Listen until the block ends; a test adds its listeners inside it."""
     listened = dict(LISTENERS)
     async with running_slack() as slack, open_session() as session:
-        clock, waits, people, deliveries = (
-            SystemClock(),
-            InstantClock(),
-            FakePeople(),
-            FakeDeliveries(),
-        )
+        clock, waits, deliveries = SystemClock(), InstantClock(), FakeDeliveries()
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
         parts = SimpleNamespace(
-            people=people,
+            people=FakePeople(),
             received=deliveries,
             clock=clock,
             metrics=Metrics(),
@@ -155,7 +142,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         await Site(runner, "127.0.0.1", 0, connections).start()
         slack.bot_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
-            yield SmallBot(parts, app, slack, people, waits, deliveries)
+            yield SmallBot(parts, app, slack, waits, deliveries)
         finally:
             await parts.tasks.drain(5)
             await runner.cleanup()

@@ -99,11 +99,3 @@ def shown_in_full(identities, message) -> list[str]:
     return [
         identity for identity in identities if len(identity) > 4 and in_full(identity) in everything
     ]
-
-
-def approved_by(number: int) -> Request:
-    """A request with so many approvals."""
-    people = (Who("U0AMY", "Amy"), Who("U0ABEL", "Abel"))[:number]
-    progress = Progress(approvals=tuple(Approval(person, NOW) for person in people))
-    requested = RequestedChange(Change(("+1",)), (), 0)
-    return Request("1", FLOW, OTTO, requested, NOW, NOW, progress=progress)

@@ -101,15 +101,9 @@ class FakeFlowService:
 
     def store_without(self, lost: str) -> None:
         """Let each update of a list drop an identity, and the answer say so."""
-        self._store_as(lambda identities: [identity for identity in identities if identity != lost])
 
-    def store_with(self, kept: str) -> None:
-        """Let each update of a list keep an identity, and the answer say so."""
-        self._store_as(lambda identities: list(dict.fromkeys((*identities, kept))))
-
-    def _store_as(self, stored: Callable[[list[str]], list[str]]) -> None:
         def answer(identities: list[str]) -> list[str]:
-            identities[:] = stored(identities)
+            identities[:] = [identity for identity in identities if identity != lost]
             return list(identities)
 
         self.answers = answer

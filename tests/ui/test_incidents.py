@@ -1,6 +1,6 @@
 """The message of an incident, open and over."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -30,11 +30,6 @@ def an_incident(code=BlockCode.MINUTE, **changed) -> Incident:
     return Incident(**{**values, **changed})
 
 
-def labels(message) -> list[str]:
-    rows = [block for block in message.slack_blocks if block["type"] == "actions"]
-    return [element["text"]["text"] for row in rows for element in row["elements"]]
-
-
 def check_valid(message) -> None:
     payload = message.payload()
     check_message(payload["text"], payload.get("blocks"), most_text=UPDATE_TEXT)
@@ -50,14 +45,6 @@ def test_one_at_the_bots_own_limit_says_so():
 @pytest.mark.parametrize(("sent", "shown"), [(57, "(sent as 57)"), (None, "(sent as none)")])
 def test_a_code_that_is_not_documented_is_shown_as_sent(sent, shown):
     assert shown in messages.incident_card(an_incident(detail={"sent_code": sent}), "Acme").text
-
-
-def test_a_muted_one_says_until_when_and_by_whom_and_can_be_unmuted():
-    muted = an_incident(muted_until=AT + timedelta(hours=1), muted_by="Otto & Co")
-    message = messages.incident_card(muted, "Acme")
-    assert "muted until <!date" in message.text
-    assert "by Otto &amp; Co" in message.text
-    assert labels(message) == ["Check now", "Unmute"]
 
 
 @pytest.mark.parametrize("code", list(BlockCode))

@@ -4,7 +4,7 @@ import pytest
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import messages as ratelimits
-from bot.quotas.rules.blocks import BlockCode, Blocks
+from bot.quotas.rules.blocks import Blocks
 from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Plan
 from bot.quotas.rules.quota import InUse
 from bot.quotas.rules.use import (
@@ -59,16 +59,6 @@ def test_organization_fits_whatever_its_name():
     assert "others 190" in message.text
 
 
-def test_the_text_says_what_the_charts_say():
-    first = first_hour(NOW)
-    hours = [HourOfCalls(first, "list", "U1", 3), HourOfCalls(first + 23 * 3600, "check", None, 4)]
-    message = ratelimits.detail(a_detail(standing(), hours=hours))
-    assert message.text.endswith(" 4")
-    assert "3, " in message.text.partition("Calls by hour (UTC): ")[2][:9]
-    assert "By person: Gatehouse 4, Ada &lt;x&gt; 3" in message.text
-    assert "By type: check 4, list 3" in message.text
-
-
 def test_a_full_minute_says_when_a_slot_is_free():
     free_at = {LimitKind.MINUTE: NOW + 12.0}
     message = ratelimits.detail(a_detail(standing(minute=100), free_at=free_at))
@@ -88,16 +78,3 @@ def test_a_full_minute_says_when_a_slot_is_free():
 )
 def test_the_forecast_in_words(pace, words):
     assert words in ratelimits.detail(a_detail(standing(), pace=pace)).text
-
-
-def test_a_check_says_what_happened():
-    blocks = Blocks().refused(BlockCode.DAY, NOW, probe=False)
-    passed = ratelimits.checked("Acme", standing(minute=1), seconds=0.214)
-    assert "Test call to *Acme* succeeded (0.21 s)." in passed.text
-    assert "minute 1/100 · day 0/1,000 · at once 0/5" in passed.text
-    refused = ratelimits.checked("Acme", standing(blocks=blocks), refusal="<no>")
-    assert "Test call to *Acme* was blocked: “&lt;no&gt;” Gatehouse will try again" in refused.text
-    silent = ratelimits.checked("Acme", standing(blocks=blocks))
-    assert "is still blocked, so no call was made. Gatehouse will try again <!date^" in silent.text
-    for message in (passed, refused, silent):
-        check_valid(message)

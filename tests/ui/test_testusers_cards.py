@@ -5,11 +5,9 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 
-from bot.approvals.rules import Act, Reason, State
+from bot.approvals.rules import State
 from bot.slack.messages.block_kit import Message
-from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import GIVEN_UP, card
-from bot.testusers.messages.pages import OpenRow, Page, Reader
 from bot.testusers.messages.phrases import in_full
 from bot.testusers.rules.changes import Change, identities_problem
 from bot.testusers.rules.requests import (
@@ -21,9 +19,7 @@ from bot.testusers.rules.requests import (
     RequestedChange,
     Who,
 )
-from tests.support.requests import ADA, FLOW, NOW, OTTO, approved_by, hold, requests, texts_of
-
-EVERYBODY = "<@U0AMY> <@U0ABEL> <@U0ANN>"
+from tests.support.requests import ADA, FLOW, NOW, OTTO, hold, requests, texts_of
 
 
 @settings(max_examples=60, deadline=None)
@@ -130,64 +126,6 @@ def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
     assert "Approvers: <@U0ADA> and any full member except the requester" in named
     all_of_them = "\n".join(texts_of(card(request, ("U0OTTO", "*"), 1, allows_self=True)))
     assert "Approvers: <@U0OTTO> and any full member\n" in f"{all_of_them}\n"
-
-
-@pytest.mark.parametrize(
-    ("given", "needed", "count", "asked"),
-    [
-        (1, 3, "*1 of 3 approvals* (Amy). 2 more needed.", "<@U0ABEL> <@U0ANN>"),
-        (2, 3, "*2 of 3 approvals* (Amy, Abel). One more needed.", "<@U0ANN>"),
-        (1, 1, "*Enough approvals now* (Amy). Any approver can press Approve", EVERYBODY),
-        (2, 2, "*Enough approvals now* (Amy, Abel). Any approver can press Approve", EVERYBODY),
-    ],
-)
-def test_card_with_enough_approvals_says_what_completes_it(given, needed, count, asked) -> None:
-    request = approved_by(given)
-    shown = "\n".join(texts_of(card(request, ("U0AMY", "U0ABEL", "U0ANN"), needed)))
-    assert count in shown
-    assert f"Approvers: {asked}\n" in f"{shown}\n"
-    page = Page([OpenRow(request, True, False, needed)], 1)
-    (row,) = pages.open_requests(page, (), "C", Reader(True)).text.split("\n")[1:]
-    assert ("enough approvals: press Approve to complete it" in row) is (given >= needed)
-    told = notes.decided(Act.APPROVE, Reason.QUORUM_OPEN, request, needed).text
-    assert ("Any approver can press Approve" in told) is (given >= needed)
-    for text_ in (shown, row, told):
-        assert (f"{given} of {needed}" in text_) is (given < needed)
-
-
-@pytest.mark.parametrize(
-    ("state", "buttons"),
-    [
-        (State.PENDING, ["Approve", "Deny", "Cancel"]),
-        (State.APPLYING, []),
-        (State.APPLIED, ["Undo"]),
-        (State.FAILED, ["Retry"]),
-        (State.DENIED, []),
-        (State.CANCELLED, []),
-        (State.EXPIRED, []),
-    ],
-)
-def test_buttons_go_with_the_first_transition(state, buttons) -> None:
-    done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1) if state is State.APPLIED else None
-    requested = RequestedChange(Change(("+1",)), (), 0)
-    request = Request(
-        "1",
-        FLOW,
-        OTTO,
-        requested,
-        NOW,
-        NOW,
-        state,
-        Progress(done=done),
-        decided_by=ADA,
-        decided_at=NOW,
-    )
-    blocks = card(request, ("U0ADA",), 1).slack_blocks
-    shown = [item for block in blocks if block["type"] == "actions" for item in block["elements"]]
-    assert [item["text"]["text"] for item in shown] == buttons
-    assert all(item["value"] == "1" for item in shown)
-    asks = [item["text"]["text"] for item in shown if "confirm" in item]
-    assert asks == [button for button in buttons if button in {"Cancel", "Undo", "Retry"}]
 
 
 def test_who_decides_reads_all_that_is_asked() -> None:

@@ -11,8 +11,6 @@ from bot.testusers.messages import notes, pages
 from bot.testusers.messages.pages import OpenRow, Page, Reader
 from bot.testusers.rules.changes import Change
 from bot.testusers.rules.requests import (
-    Done,
-    Ended,
     Grant,
     Progress,
     Request,
@@ -117,29 +115,6 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     assert shown[1].count("…0100 is a bad …") == 2
     assert "not for …0100" in shown[1]
     assert "5550" not in shown[1]
-
-
-@pytest.mark.parametrize("asks", [True, False])
-def test_history_offers_to_undo_what_can_be_undone(asks) -> None:
-    requested = RequestedChange(Change(("+1",)), (), 0)
-    done = Done(NOW, Change(("+1",)), Change(), Change(), 0, 1)
-    progress = {
-        "applied": (State.APPLIED, Progress(done=done)),
-        "partly failed": (State.FAILED, Progress(part=done)),
-        "failed": (State.FAILED, Progress()),
-        "pending": (State.PENDING, Progress()),
-        "undone": (State.APPLIED, Progress(done=done, undone_by="9")),
-        "over": (State.APPLIED, Progress(done=done, ended=(Ended("+1", NOW, was_gone=False),))),
-    }
-    some = tuple(
-        Request(name, FLOW, OTTO, requested, NOW, NOW, state, progress, ADA, NOW)
-        for name, (state, progress) in progress.items()
-    )
-    message = pages.history(FLOW, Page(some, len(some)), (), Reader(True, asks))
-    hold(message)
-    shown = [block["accessory"] for block in message.slack_blocks if "accessory" in block]
-    assert [item["value"] for item in shown] == (["applied", "partly failed"] if asks else [])
-    assert {(item["text"]["text"], "confirm" in item) for item in shown} <= {("Undo", True)}
 
 
 def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:

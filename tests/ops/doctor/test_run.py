@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.check import examine, examine_environment
-from bot.checks.findings import Finding, as_json, as_table
+from bot.checks.findings import Finding, as_table
 from bot.settings import read_settings
 from sandbox.services.faults import Fault as ServiceFault
 from sandbox.services.faults import FaultKind
@@ -395,24 +395,6 @@ async def test_slack_troubles_in_between_are_findings_and_not_tracebacks(site: S
         site.slack.workspace.faults.add(method, SlackFault(status=500, body="<html>", times=None))
     codes = await site.codes()
     assert set(codes) == {"ALERTS_CHANNEL", "APPROVALS_CHANNEL", "roles"}
-
-
-def test_the_table_and_the_json_say_the_same() -> None:
-    findings = [Finding("slack token", "ok", "is taken."), Finding("email", "x_wrong", "No.")]
-    table = as_table(findings).splitlines()
-    assert table[0] == "ok     slack token  is taken."
-    assert table[1] == "WRONG  email        No. [x_wrong]"
-    assert table[-1] == "1 problem to fix."
-    skipped = [Finding("flow", "not_configured", "No."), Finding("roles", "not_tried", "Later.")]
-    assert [line[:4] for line in as_table(skipped).splitlines()[:2]] == ["SKIP", "SKIP"]
-    assert as_table(skipped).splitlines()[-1] == "All is well."
-    assert json.loads(as_json(findings)) == {
-        "ok": False,
-        "checks": [
-            {"subject": "slack token", "code": "ok", "sentence": "is taken.", "ok": True},
-            {"subject": "email", "code": "x_wrong", "sentence": "No.", "ok": False},
-        ],
-    }
 
 
 def test_words_of_others_stay_on_their_line_of_the_table() -> None:
