@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.umask(0o077)
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["sandbox"]:
-        # Imported only here: nothing else needs the sandbox.
+        # Imported here because nothing else needs the sandbox.
         from sandbox.__main__ import main as run_sandbox
 
         return run_sandbox(given[1:])

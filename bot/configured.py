@@ -86,7 +86,7 @@ def gateway_clients(settings: Settings) -> list[GatewayClient]:
 
 
 def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:
-    """Return None while settings are missing (`Settings.missing_for` names them)."""
+    """Return the flow service's client; None while settings are missing (see `missing_for`)."""
     url, account, token = (
         settings.flow_base_url,
         settings.flow_account_sid,
@@ -98,7 +98,7 @@ def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:
 
 
 def email_client(settings: Settings, http: ServiceHttp) -> EmailClient | None:
-    """Return None while settings are missing (`Settings.missing_for` names them)."""
+    """Return the email service's client; None while settings are missing (see `missing_for`)."""
     if settings.email_base_url is None or settings.email_api_key is None:
         return None
     url = URL(settings.email_base_url)

@@ -122,7 +122,7 @@ class Connections:
         self.unreadable: Callable[[int], web.Response] = lambda status: web.Response(
             status=status, text="malformed request"
         )
-        """Creates the response with a status to a request that isn't valid HTTP."""
+        """Creates the response, with the given status, to a request that isn't valid HTTP."""
 
     def opened(self, connection: "Connection") -> None:
         """Add a connection, closing an old one if there are too many."""

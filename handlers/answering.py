@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 # timeout click again, although the first click may still count.
 STORE_SECONDS = 1.5
 SUGGEST_SECONDS = 2.0
-# An event is acknowledged after this time even if it isn't stored: many arrive at once.
+# An event is acknowledged after this time even if it isn't stored, because many may arrive at once.
 EVENT_SECONDS = 0.05
 PATIENCE_SECONDS = 0.5
 # A shutdown waits for this too.

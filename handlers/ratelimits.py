@@ -49,7 +49,7 @@ async def turn(context: Context) -> Message:
 @listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
 @listens("action", ids.RATELIMITS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
-    """Handle the menu `Show one …`, and an organization's `Refresh`."""
+    """Answer the menu `Open an organization …`, and an organization's `Refresh`."""
     key = OrganizationKey.of_path(context.value)
     return await context.bot.ratelimits.detail(key)
 
@@ -70,7 +70,7 @@ async def check_blocked(context: Context) -> Message:
 
 @listens("action", ids.INCIDENT_MUTE, Permission.REFRESH)
 async def mute(context: Context) -> Message:
-    """Handle a click on `Mute 1 h`."""
+    """Answer `Mute 1 h`."""
     return ui.muted(*await context.bot.alerts.mute(context.person, _incident_id(context)))
 
 

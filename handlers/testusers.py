@@ -38,7 +38,7 @@ ACTS = {
     Act.RETRY: Permission.DECIDE,
     Act.UNDO: Permission.REQUEST,
 }
-# The inputs of the form by the fields of `Prefilled`.
+# The form's inputs, by the fields of `Prefilled`.
 INPUTS = {
     "flow": ids.TESTUSERS_FLOW,
     "kind": ids.TESTUSERS_CHANGE,

@@ -57,8 +57,8 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
         for entry in entries
     ]
     footer = (
-        f"Latest hash: {text.code(head)}. Keep it: `gatehouse audit verify --head` then"
-        " detects deleted entries."
+        f"Latest hash: {text.code(head)}. Save it to detect deleted entries later with"
+        " `gatehouse audit verify --head`."
     )
     chunks = block_kit.paragraphs(lines)[:MOST_CHUNKS]
     shown = sum(chunk.count("\n") + 1 for chunk in chunks)
@@ -75,8 +75,8 @@ def head_message(position: int, head: str) -> Message:
     entries = text.count(position, "entry", "entries")
     command = text.code(f"gatehouse audit verify --head {head}")
     line = (
-        f"Audit: {entries}, head {text.code(head)}. To check later that nothing up to here was"
-        f" changed: {command}"
+        f"The audit log has {entries}; its head is {text.code(head)}. To verify later that none"
+        f" of them has changed, run {command}"
     )
     return Message(line, (block_kit.section(line),))
 
@@ -141,7 +141,7 @@ def _request_change(verb: str, detail: Mapping[str, Any], actor: str, names: Nam
     if verb in {"applied", "applied_in_part"}:
         approvers = [names.person(approver) for approver in detail["approvers"]]
         by = f"approved by {', '.join(approvers)}" if approvers else "without approval"
-        change = _change(detail, flow, ("added", "removed")) or f"had nothing to change on {flow}"
+        change = _change(detail, flow, ("added", "removed")) or f"made no changes to {flow}"
         rest = "" if verb == "applied" else "; the rest of the change failed"
         return f"Gatehouse {change}, {by}{rest}"
     if verb in {"created", "created_without_approval"}:

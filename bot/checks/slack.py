@@ -206,8 +206,9 @@ def _deciders(policy: Policy, people: Mapping[str, Collection[str]]) -> Iterator
         elif asking and others < general and not policy.allow_self_approval:
             owner = f"{min(asking)}'s" if len(asking) == 1 else "Approvers'"
             problem = (
-                f"{owner} own requests for {target} can never be approved, because only {others}"
-                f" other people can approve them and APPROVALS_NEEDED is {general}"
+                f"{owner} own requests for {target} can never be approved, because"
+                f" APPROVALS_NEEDED is {general} and {others or 'no'} other"
+                f" {'person' if others == 1 else 'people'} can approve them"
             )
             yield _mistake(ROLES, "lonely_approver", problem, advice)
 

@@ -109,7 +109,7 @@ class Turns:
         self._declines: dict[tuple[OrganizationKey, str | None], _Decline] = {}
         self._is_stopping = False
         # Lines ask in parallel, so that organizations don't wait for each other, but use at most
-        # half of the database connections, so that some remain for people.
+        # half of the database connections, to leave the rest for people.
         self._asking = asyncio.Semaphore(max(1, guard.database.pool_size // 2))
 
     @asynccontextmanager

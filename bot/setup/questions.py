@@ -69,7 +69,7 @@ class _Questions:
         self._known = Known()
 
     def ask(self) -> tuple[Answers, Known]:
-        print("There are at most 12 questions. The file is written after the last. Ctrl-C stops.\n")
+        print("There are at most 12 questions. Nothing is written until the end. Ctrl-C stops.\n")
         self._ask(
             1,
             "Public address where Slack can reach the bot, such as https://bot.example.com"

@@ -16,15 +16,15 @@ EVENTS_PATH = "/slack/events"
 PLACEHOLDER_URL = "https://bot.example.com"
 
 
-# The minimum scopes, each with its purpose.
+# The minimum scopes and what each is used for.
 SCOPES = {
-    "commands": "the slash commands",
-    "chat:write": "alerts, approval cards and direct messages about one's own requests",
-    "users:read": "identify people: workspace members who aren't guests",
-    "usergroups:read": "the members of the groups in ROLES and FLOW_APPROVERS",
-    "channels:read": "`check`: the alerts channel exists and the bot is in it",
-    "groups:read": "the same for a private approvals channel",
-    "im:history": "answer direct messages to the bot",
+    "commands": "receiving slash commands",
+    "chat:write": "posting alerts, approval cards and direct messages",
+    "users:read": "checking that a person is a full member of this workspace",
+    "usergroups:read": "listing the members of the groups in the settings",
+    "channels:read": "checking that a public channel exists and that the bot is in it",
+    "groups:read": "checking the same for a private channel",
+    "im:history": "answering direct messages to the bot",
 }
 EVENTS = ("app_home_opened", "message.im")
 
@@ -126,7 +126,7 @@ def _endpoint(url: str | None) -> str:
 
 
 def missing_scopes(granted: frozenset[str]) -> str:
-    """Return the scopes that a token lacks, with their purposes; "" if none or unknown."""
+    """Return a sentence about the scopes that a token lacks; "" if none or unknown."""
     missing = [scope for scope in SCOPES if granted and scope not in granted]
     if not missing:
         return ""

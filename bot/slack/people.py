@@ -131,7 +131,7 @@ class People:
             seconds = getattr(error, "retry_after_seconds", 0)
             again = f"try again in {math.ceil(seconds)} s" if seconds else "try again"
             raise UnknownPerson(
-                f"I couldn't verify who you are with Slack, so I did nothing. Please {again}."
+                f"I couldn't verify who you are, so I did nothing. Please {again}."
             ) from error
         stranger = self._stranger(user, team_ids)
         if stranger is not None:
@@ -225,7 +225,7 @@ class People:
 
     def _why(self, person: Person, decision: Decision) -> str:
         if decision.reason is Reason.UNKNOWN:
-            return f"{person.doubt} Until then you can't {decision.permission}."
+            return f"{person.doubt} Until then, you can't {decision.permission}."
         if decision.reason is Reason.OWN_REQUEST:
             return "You can't approve, deny or retry your own request."
         if decision.reason is Reason.NOT_AN_APPROVER_OF_THIS_FLOW:

@@ -96,7 +96,7 @@ class Transaction:
 class Database:
     """The entry point to the store; its methods raise DatabaseUnavailable.
 
-    `clock` is the clock for SQLite, and in tests (not `own_clock`) for PostgreSQL too.
+    `clock` is SQLite's clock, and also PostgreSQL's in tests that pass `own_clock=False`.
     """
 
     def __init__(

@@ -210,7 +210,7 @@ def test_the_audit_says_how_much_of_it_is_shown(texts):
         )
         assert f"Last {shown} audit entr" in message.text
         assert ("the most that fits" in message.text) is (shown < len(texts))
-        assert message.text.endswith("then detects deleted entries.")
+        assert message.text.endswith("with `gatehouse audit verify --head`.")
 
 
 @given(anything)

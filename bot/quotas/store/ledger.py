@@ -145,7 +145,7 @@ async def _share_used_up(tx: Transaction, account: Standing, request: CallReques
 
 
 async def _take_number(tx: Transaction, account: Standing, request: CallRequest) -> bool:
-    # Until its answer arrives, a call may reach the service at any time of its hold.
+    # Until its answer arrives, a call may reach the service at any time during its hold.
     over_at = account.now + request.terms.hold_seconds
     values = {
         "organization": account.id,

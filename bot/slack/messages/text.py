@@ -130,8 +130,7 @@ def _escaped(value: str) -> str:
 
 
 def _isolated(value: str) -> str:
-    # Skip the slow check for ASCII texts, which are most of the hundreds on a page of
-    # organizations.
+    # Skip the slow check for ASCII, because most of the hundreds of texts on a page are ASCII.
     if not value.isascii() and any(
         character >= FIRST_RIGHT_TO_LEFT and unicodedata.bidirectional(character) in RIGHT_TO_LEFT
         for character in value
