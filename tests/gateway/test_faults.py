@@ -239,27 +239,6 @@ async def test_client_that_goes_while_it_waits_takes_no_slot(gateway):
     assert (await gateway.used()).made == 4
 
 
-async def test_client_that_goes_during_its_call_is_counted_once(gateway):
-    go_on = asyncio.Event()
-
-    async def answer(_request, _body):
-        await go_on.wait()
-        return web.Response(body=b"x" * 1_000_000)
-
-    gateway.upstream.answer = answer
-    async with connected(gateway) as (_, writer):
-        writer.write(request_of(ITEMS))
-        await gateway.upstream.arrived.wait()
-    go_on.set()
-
-    async def is_over() -> bool:
-        return await in_use(gateway) == (1, 0)
-
-    # The answer was read to its end, so the place among the calls that run is free at once.
-    await until(is_over)
-    assert len(gateway.upstream.got) == 1
-
-
 class Leaver:
     """A client that sends a request and hangs up at the step of that number, counted from 1.
 
@@ -368,29 +347,6 @@ async def test_slow_reader_gets_all_of_its_answer(gateway):
         await reader.readuntil(b"\r\n\r\n")
         await until(is_over)
         assert len(await reader.readexactly(4 << 20)) == 4 << 20
-
-
-async def test_refused_access_token_is_renewed_for_the_next_call(gateway, monkeypatch):
-    renewed = []
-
-    class Credential:
-        async def sign(self):
-            return signed
-
-        async def renewed(self, refused):
-            renewed.append(refused)
-
-    access = gateway.world.bot.gateway.forwarder.access["eu"]
-    signed = await access.credential.sign()
-    monkeypatch.setattr(type(access), "credential", Credential(), raising=False)
-
-    async def answer(_request, _body):
-        return web.json_response({"code": 57, "message": "no"}, status=401)
-
-    gateway.upstream.answer = answer
-    assert [await gateway.status(ITEMS) for _ in range(3)] == [401] * 3
-    assert renewed == [signed]
-    assert len(gateway.upstream.got) == 3
 
 
 async def test_token_that_is_revoked_again_within_a_minute_is_renewed_again(sqlite_url):
