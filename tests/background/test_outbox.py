@@ -124,14 +124,6 @@ async def rig(database, clock):
         yield rig
 
 
-async def in_thread(rig, words: str) -> list[str]:
-    """Have what stands under the card shown; return the thread."""
-    await rig.change(words, "reminder:1", under=KEY)
-    assert await rig.work() == []
-    card = rig.slack.workspace.messages(CHANNEL)[0]
-    return [item.text for item in rig.slack.workspace.thread(CHANNEL, card.ts)]
-
-
 async def test_a_card_that_says_the_same_is_not_edited(rig):
     await rig.change("open")
     await rig.work()
@@ -150,18 +142,6 @@ async def test_only_what_shows_a_card_is_sent_once_for_several(rig):
     await rig.say("it ended", "somebody")
     await rig.work()
     assert rig.texts() == ["closed", "it began", "it ended"]
-
-
-async def test_messages_of_a_card_are_sent_in_order(rig):
-    await rig.change("open")
-    await rig.say("it began", in_thread=True)
-    await rig.change("closed")
-    await rig.say("it ended", in_thread=True)
-    await rig.work()
-    (card,) = rig.slack.workspace.messages(CHANNEL)
-    assert card.text == "closed"
-    thread = rig.slack.workspace.thread(CHANNEL, card.ts)
-    assert [message.text for message in thread] == ["it began", "it ended"]
 
 
 async def test_edits_keep_their_distance(rig):

@@ -75,33 +75,19 @@ async def test_the_request_is_the_refresh_token_grant(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("expires_in", "good_until"),
-    [(3600, 3540), ("3600", 3540), (60, 30), (0, 600), (3_600_000, 3540)],
+    [(3600, 3540), ("3600", 3540), (60, 30), (0, 600), (None, 600), (3_600_000, 3540)],
 )
 async def test_a_token_is_renewed_before_it_expires(
     bench: Bench, services: FakeServices, expires_in: object, good_until: float
 ) -> None:
-    answers(services, "one", "two", expires_in=expires_in)
+    lifetime = {} if expires_in is None else {"expires_in": expires_in}
+    answers(services, "one", "two", **lifetime)
     credential = a_credential(bench)
     assert await header(credential) == "Bearer one"
     bench.clock.elapsed = good_until - 0.1
     assert await header(credential) == "Bearer one"
     bench.clock.elapsed = good_until
     assert await header(credential) == "Bearer two"
-
-
-async def test_token_without_a_lifetime_is_used_for_ten_minutes(
-    bench: Bench, services: FakeServices
-) -> None:
-    answers(services, "one", "two", "three")
-    credential = a_credential(bench)
-    signed = await credential.sign()
-    bench.clock.elapsed += 599
-    assert await credential.sign() is signed
-    second = await credential.renewed(signed)
-    assert second.headers["Authorization"] == "Bearer two"
-    # Who calls seldom would else meet a token that has ended, every time.
-    bench.clock.elapsed += 601
-    assert (await credential.sign()).headers["Authorization"] == "Bearer three"
 
 
 async def test_many_who_ask_at_once_cost_one_renewal(bench: Bench, services: FakeServices) -> None:

@@ -10,10 +10,12 @@ from handlers.listeners import Place, listens
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
 
 
+async def done(_ask):
+    return Message("done")
+
+
 async def test_slack_asking_to_wait_is_obeyed(bot):
-    work = Held(Message("done"))
-    work.release.set()
-    bot.command("/x", work)
+    bot.command("/x", done)
     bot.slack.workspace.faults.ratelimit("response_url", retry_after=7)
     await bot.slack.command(USER, CHANNEL, "/x")
     await bot.slack.until(lambda: seen(bot) == ["done"])
@@ -21,9 +23,7 @@ async def test_slack_asking_to_wait_is_obeyed(bot):
 
 
 async def test_long_wait_that_slack_asks_for_is_not_waited_for(bot):
-    work = Held(Message("done"))
-    work.release.set()
-    bot.command("/x", work)
+    bot.command("/x", done)
     bot.slack.workspace.faults.ratelimit("response_url", retry_after=3600, times=None)
     await bot.slack.command(USER, CHANNEL, "/x")
     await bot.parts.tasks.drain(5)
@@ -33,9 +33,7 @@ async def test_long_wait_that_slack_asks_for_is_not_waited_for(bot):
 
 @pytest.mark.parametrize("status", [500, 503])
 async def test_an_answer_that_slack_drops_is_sent_again(bot, status):
-    work = Held(Message("done"))
-    work.release.set()
-    bot.command("/x", work)
+    bot.command("/x", done)
     bot.slack.workspace.faults.status("response_url", status, times=2)
     await bot.slack.command(USER, CHANNEL, "/x")
     await bot.slack.until(lambda: seen(bot) == ["done"])
@@ -43,9 +41,7 @@ async def test_an_answer_that_slack_drops_is_sent_again(bot, status):
 
 
 async def test_an_address_that_is_used_up_makes_it_a_direct_message(bot):
-    work = Held(Message("done"))
-    work.release.set()
-    bot.command("/x", work)
+    bot.command("/x", done)
     bot.slack.workspace.faults.status("response_url", 404, body="used_url", times=None)
     await bot.slack.command(USER, CHANNEL, "/x")
     await bot.parts.tasks.drain(5)
@@ -56,20 +52,8 @@ async def test_an_address_that_is_used_up_makes_it_a_direct_message(bot):
 
 @pytest.mark.parametrize("trouble", ["cut", "drop"])
 async def test_an_answer_that_may_have_arrived_is_not_said_again_elsewhere(bot, trouble):
-    work = Held(Message("done"))
-    work.release.set()
-    bot.command("/x", work)
+    bot.command("/x", done)
     getattr(bot.slack.workspace.faults, trouble)("response_url", times=None)
-    await bot.slack.command(USER, CHANNEL, "/x")
-    await bot.parts.tasks.drain(5)
-    assert bot.slack.workspace.dm(USER) == []
-
-
-async def test_what_slack_takes_is_taken_whatever_it_says_to_it(bot):
-    work = Held(Message("done"))
-    work.release.set()
-    bot.command("/x", work)
-    bot.slack.workspace.faults.status("response_url", 200, body="received")
     await bot.slack.command(USER, CHANNEL, "/x")
     await bot.parts.tasks.drain(5)
     assert bot.slack.workspace.dm(USER) == []
@@ -125,21 +109,8 @@ async def test_chart_and_table_that_slack_refuses_leave_their_buttons(bot):
     assert [block["type"] for block in message.blocks] == ["section", "actions"]
 
 
-async def test_message_whose_other_blocks_are_refused_is_said_in_plain_text(bot):
-    async def answer(ask):
-        return TABLED
-
-    bot.command("/x", answer)
-    bot.slack.workspace.faults.status("response_url", 400, body="invalid_blocks", times=2)
-    await bot.slack.command(USER, CHANNEL, "/x")
-    await bot.slack.until(lambda: seen(bot) == ["two organizations"])
-    assert bot.slack.workspace.ephemerals(USER)[0].blocks == []
-
-
 async def test_nothing_is_said_where_slack_takes_it_nowhere(bot):
-    work = Held(Message("done"))
-    work.release.set()
-    bot.command("/x", work)
+    bot.command("/x", done)
     for method in ("response_url", "chat.postMessage"):
         bot.slack.workspace.faults.status(method, 500, times=None)
     await bot.slack.command(USER, CHANNEL, "/x")

@@ -189,37 +189,20 @@ async def test_a_person_of_another_workspace_is_refused_whatever_their_role(tmp_
         assert world.services.state.calls == []
 
 
-async def test_the_workspace_that_users_info_tells_decides_too(tmp_path) -> None:
+@pytest.mark.parametrize("told_by", ["payload", "users.info"])
+async def test_each_workspace_that_slack_tells_decides(tmp_path, told_by) -> None:
     async with await one_world(tmp_path, {"admin": ["U0ADMIN"]}) as world:
+        workspace = world.slack.workspace
+        key = workspace.new_response_url("C0GENERAL", "U0ADMIN")
         fields = {
-            "team_id": world.slack.workspace.team_id,
+            "team_id": OTHER_TEAM_ID if told_by == "payload" else workspace.team_id,
             "user_id": "U0ADMIN",
             "command": "/orgs",
-            "text": "",
-            "channel_id": "C0GENERAL",
+            "response_url": f"{world.slack.address}/response/{key}",
         }
-        world.slack.workspace.people["U0ADMIN"].team_id = OTHER_TEAM_ID
-        key = world.slack.workspace.new_response_url("C0GENERAL", "U0ADMIN")
-        fields["response_url"] = f"{world.slack.address}/response/{key}"
-        delivery = await world.slack._deliverer.command(fields)
-        assert delivery.status == 200
-        answer = await world.answer("U0ADMIN")
-        assert "another workspace" in answer.all_text
-        assert world.services.state.calls == []
-
-
-async def test_the_workspace_of_the_payload_decides_too(tmp_path) -> None:
-    async with await one_world(tmp_path, {"admin": ["U0ADMIN"]}) as world:
-        key = world.slack.workspace.new_response_url("C0GENERAL", "U0ADMIN")
-        delivery = await world.slack._deliverer.command(
-            {
-                "team_id": OTHER_TEAM_ID,
-                "user_id": "U0ADMIN",
-                "command": "/orgs",
-                "response_url": f"{world.slack.address}/response/{key}",
-            }
-        )
-        assert delivery.status == 200
+        if told_by == "users.info":
+            workspace.people["U0ADMIN"].team_id = OTHER_TEAM_ID
+        assert (await world.slack._deliverer.command(fields)).status == 200
         assert "another workspace" in (await world.answer("U0ADMIN")).all_text
         assert world.services.state.calls == []
 

@@ -19,7 +19,6 @@ from bot.testusers.rules.changes import (
     mask,
     mask_in,
     outside_edits,
-    same_people,
 )
 
 SID = "FW00000000000000000000000000000001"
@@ -115,12 +114,6 @@ def test_adding_somebody_again_replaces_the_end_of_a_grant() -> None:
     assert made_permanent.dropped == Change(("b",))
     given_an_end = effect_of(Change(("b",)), ["b"], {}, timed=["b"])
     assert given_an_end.end_changes == ("b",)
-
-
-def test_the_answer_may_be_in_another_order_but_not_other_people() -> None:
-    assert same_people(["a", "b"], ["b", "a"])
-    assert not same_people(["a", "b"], ["a"])
-    assert not same_people(["a"], ["a", "a"])
 
 
 @given(lists, changes())

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 
 from bot.approvals.rules import State
-from bot.slack.messages.block_kit import Message
 from bot.testusers.messages.card import GIVEN_UP, card
 from bot.testusers.messages.phrases import in_full
 from bot.testusers.rules.changes import Change, identities_problem
@@ -112,36 +111,3 @@ def test_who_decides_reads_the_end_beside_the_names(change, ends, duration, word
     requested = RequestedChange(Change(*change), (), 0, ("+2",), duration, until)
     request = Request("1", FLOW, OTTO, requested, NOW, NOW)
     assert words in "\n".join(texts_of(card(request, (), 1)))
-
-
-def test_a_card_says_how_many_grants_ended_and_who_can_approve() -> None:
-    ended = tuple(Ended(f"+{number}", NOW, was_gone=False) for number in range(12))
-    requested = RequestedChange(Change(("+1",)), (), 0, duration_seconds=7200)
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW, progress=Progress(ended=ended))
-    everything = "\n".join(texts_of(card(request, ("*",), 1)))
-    assert "*Access ended (12), most recent 5:*\n*Access ended:* `+7`" in everything
-    assert "Approvers: any full member except the requester" in everything
-    assert "to *welcome* for 2 h" in everything
-    named = "\n".join(texts_of(card(request, ("U0ADA", "*"), 1)))
-    assert "Approvers: <@U0ADA> and any full member except the requester" in named
-    all_of_them = "\n".join(texts_of(card(request, ("U0OTTO", "*"), 1, allows_self=True)))
-    assert "Approvers: <@U0OTTO> and any full member\n" in f"{all_of_them}\n"
-
-
-def test_who_decides_reads_all_that_is_asked() -> None:
-    change = Change(("+1", "+2", "+4"), ("+3",))
-    requested = RequestedChange(
-        change, ("old", "+3", "+4"), 0, ("+4",), duration_seconds=7200, reason="a demo"
-    )
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW + timedelta(hours=24))
-    shown = "\n".join(texts_of(Message("x", card(request, ("U0ADA",), 1).slack_blocks)))
-    for words in (
-        ":hourglass: *Otto &lt;!here&gt;* wants to add *2 test users* to *welcome* for 2 h; ",
-        "*Add for 2 h (2):*\n`+1`  `+2`",
-        "*Remove (1):*\n`+3`",
-        "*Keep only until 2 h after approval (currently no end date) (1):*\n`+4`",
-        "3 → 4 test users · this request expires <!date^",
-        f"`{FLOW.sid}` · requester U0OTTO",
-        "> a demo",
-    ):
-        assert words in shown

@@ -69,33 +69,6 @@ def test_every_list_fits(identities) -> None:
             assert sees or not shown_in_full(identities, message)
 
 
-def menus_of(message) -> dict[str, list[str]]:
-    """The options that stand beside the rows, by the first identity of each row."""
-    rows = [block for block in message.slack_blocks if block["type"] == "section"]
-    return {
-        row["text"]["text"].split("`")[1]: [option["text"]["text"] for option in options]
-        for row in rows
-        if (options := row.get("accessory", {}).get("options"))
-    }
-
-
-def test_every_row_of_a_list_has_a_menu_where_it_fits() -> None:
-    long = "x" * 200
-    identities = ("+1", long, "+2", "+3")
-    grants = {
-        "+1": Grant("+1", "1", OTTO, (ADA,), NOW, NOW + timedelta(hours=1)),
-        long: Grant(long, "1", OTTO, (ADA,), NOW, None),
-        "+2": Grant("+2", "1", OTTO, (ADA,), NOW, None),
-    }
-    page = Page(identities, 4)
-    assert menus_of(pages.listing(FLOW, page, grants, Reader(True, True), outside=1)) == {
-        "+1": ["Extend", "+2 h", "+1 day", "Remove"],
-        "+2": ["Set an end date", "Remove"],
-        "+3": ["Set an end date", "Remove"],
-    }
-    assert menus_of(pages.listing(FLOW, page, grants, Reader(True))) == {}
-
-
 def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     requested = RequestedChange(
         Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada"

@@ -140,11 +140,6 @@ async def next_try(database) -> float | None:
         return await next_try_in(tx, KEY, TERMS)
 
 
-async def messages(database) -> int:
-    async with database.read_only() as tx:
-        return len(await outbox.waiting(tx, "incident:1"))
-
-
 async def count_open(database) -> int:
     async with database.read_only() as tx:
         return await incidents.count_open(tx)

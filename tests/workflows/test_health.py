@@ -7,10 +7,7 @@ import pytest
 from bot.checks.findings import Finding, well
 from bot.checks.health import HEALTH_JOB, Health
 from bot.checks.rules import Part
-from bot.checks.slack import slack_token
-from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable
 from bot.metrics import Metrics
-from bot.slack.manifest import SCOPES
 from bot.store import jobs, outbox
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
@@ -18,33 +15,10 @@ from bot.store.jobs import Job
 APPROVALS, ALERTS = "C0APPROVALS", "C0ALERTS"
 
 
-class FakeSlack:
-    """Slack, as it is now."""
-
-    def __init__(self) -> None:
-        self.error = None
-        self.scopes = frozenset(SCOPES)
-        self.channels = {
-            name: {"is_member": True, "is_private": True} for name in (APPROVALS, ALERTS)
-        }
-
-    async def who_am_i(self) -> SimpleNamespace:
-        if self.error:
-            raise self.error
-        return SimpleNamespace(team_id="T1", team_name="T", answered_at="", scopes=self.scopes)
-
-    async def channel(self, channel_id: str):
-        if channel_id not in self.channels:
-            raise SlackRefused("channel_not_found")
-        return self.channels[channel_id]
-
-
 @pytest.fixture
 def shared(database, clock):
     settings = SimpleNamespace(approvals_channel=APPROVALS, alerts_channel=ALERTS)
-    return SimpleNamespace(
-        settings=settings, database=database, clock=clock, slack=FakeSlack(), metrics=Metrics()
-    )
+    return SimpleNamespace(settings=settings, database=database, clock=clock, metrics=Metrics())
 
 
 @pytest.fixture
@@ -58,24 +32,6 @@ def parts(health) -> list[Part]:
 
 def lost(setting: str) -> list[Finding]:
     return [Finding(setting, "channel_archived", "C1 is archived. Choose another channel.")]
-
-
-@pytest.mark.parametrize(
-    ("error", "broken", "missing"),
-    [
-        (SlackRefused("token_revoked"), [Part.SLACK_TOKEN], "slack"),
-        (SlackRefused("internal_error"), [], None),
-        (SlackUnreachable(), [Part.SLACK_API], None),
-        (SlackRateLimited(3), [], None),
-    ],
-)
-async def test_what_slack_answers_is_told_apart(shared, health, error, broken, missing):
-    shared.slack.error = error
-    await health.look(slack_token)
-    assert (parts(health), health.missing()) == (broken, missing)
-    shared.slack.error = None
-    await health.look(slack_token)
-    assert parts(health) == []
 
 
 def test_socket_is_deaf_after_a_minute_without_a_connection(health, clock):
@@ -149,11 +105,3 @@ async def test_trouble_that_comes_back_is_a_message_of_its_own(health, database,
         (job,) = await due(database)
         await health.end(job, Lease(database, "me", job))
     assert len({message.key for message in await cards(database)}) == 2
-
-
-async def test_alerts_channel_that_is_lost_is_told_in_the_other(health, database, clock):
-    health.note(lost("ALERTS_CHANNEL"))
-    clock.advance(61)
-    await health.tell()
-    (message,) = await cards(database)
-    assert (await health.card(message)).channel_id == APPROVALS

@@ -61,11 +61,6 @@ async def use_up(process, calls=80, client="a") -> None:
         await process.make(client)
 
 
-async def check(process) -> None:
-    async with process.guard.call(KEY, CallCause("check", "U1")) as grant:
-        await grant.responded()
-
-
 async def test_crowd_of_clients_leaves_connections_to_people(database_url, clock):
     database = CountedDatabase(database_url, clock, own_clock=False, pool_size=4)
     process = Process(database, clock)

@@ -16,7 +16,6 @@ from bot.organizations.rules import (
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.watcher import Watcher
-from bot.services.errors import RateLimited, ServiceFailed, ServiceRefused
 from bot.store import jobs
 
 DAY = 86_400.0
@@ -37,14 +36,11 @@ class FakeInventory:
         self.data_centers = ("eu", "com")
         self.calls: list[tuple[OrganizationKey, datetime]] = []
         self.causes = []
-        self.error: Exception | None = None
         self.full: dict[str, datetime] = {}
 
     async def organizations(self, key, cause):
         self.calls.append((key, self._clock.now()))
         self.causes.append(cause)
-        if self.error is not None:
-            raise self.error
         free_at = self.full.get(key.organization_id)
         if free_at is not None and free_at > self._clock.now():
             raise QuotaExhausted("Full.", limit_kind="minute", free_at=free_at)
@@ -55,16 +51,12 @@ class FakeDirectory:
     def __init__(self, reports) -> None:
         self.reports = tuple(reports)
         self.accepted = []
-        self.failed = []
 
     async def known(self) -> Directory:
         return Directory(self.reports)
 
     async def accept(self, key, found) -> None:
         self.accepted.append((key, found))
-
-    def note_failure(self, center, error) -> None:
-        self.failed.append((center, error))
 
 
 def listed(center, *organizations, clock):
@@ -102,6 +94,7 @@ async def test_active_organizations_are_checked_with_one_percent(
     database, clock, inventory, directory
 ):
     await watch(a_watcher(database, inventory, directory), clock, DAY)
+    assert all(cause.background for cause in inventory.causes)
     made = Counter(key.organization_id for key, _ in inventory.calls)
     assert set(made) == {"1", "2", "4"}
     assert 9 <= made["1"] <= 10
@@ -112,12 +105,6 @@ async def test_active_organizations_are_checked_with_one_percent(
         for (_, sooner), (_, later) in zip(inventory.calls, inventory.calls[1:], strict=False)
     ]
     assert min(gaps) > 200
-
-
-async def test_its_calls_are_background(database, clock, inventory, directory):
-    await watch(a_watcher(database, inventory, directory), clock, 10)
-    assert [(c.kind, c.background) for c in inventory.causes] == [("watch", True)]
-    assert directory.accepted == [(inventory.calls[0][0], ["the listing"])]
 
 
 async def test_a_turn_waits_until_there_is_room_and_holds_up_nobody(
@@ -141,24 +128,6 @@ async def test_data_center_never_listed_is_called_without_a_name(database, clock
     directory = FakeDirectory([DataCenterReport("eu", None)])
     await watch(a_watcher(database, inventory, directory), clock, 10)
     assert [key for key, _ in inventory.calls] == [OrganizationKey("eu")]
-
-
-@pytest.mark.parametrize(
-    ("error", "is_outage"),
-    [
-        (ServiceFailed("inventory", "It is on fire.", status=503), True),
-        (ServiceRefused("inventory", "No such organization.", status=400), False),
-        (RateLimited("inventory", "Too many.", code=44), False),
-    ],
-    ids=["503", "400", "429"],
-)
-async def test_outage_that_the_watcher_meets_is_the_data_centers(
-    database, clock, inventory, directory, error, is_outage
-):
-    inventory.error = error
-    await watch(a_watcher(database, inventory, directory), clock, 10)
-    center = inventory.calls[0][0].data_center
-    assert directory.failed == ([(center, error)] if is_outage else [])
 
 
 async def test_it_can_be_off(database, clock, inventory, directory):

@@ -59,19 +59,6 @@ async def test_flow_is_changed_by_one_process_at_a_time(world):
     assert world.service.posts == [("+1",), ("+1", "+2")]
 
 
-async def test_a_lost_answer_is_not_sent_again(world):
-    request = await approved(world, "add welcome +1")
-    world.service.lost_answers = [timed_out()]
-    await world.work()
-    assert (await world.stored(request)).state is State.APPLYING
-    await world.pass_time(1)
-    stored = await world.stored(request)
-    assert stored.state is State.APPLIED
-    assert world.service.posts == [("+1",)]
-    assert stored.progress.done.change == Change(("+1",))
-    assert stored.progress.done.outside == Change()
-
-
 async def test_an_edit_after_a_lost_answer_is_kept(world):
     request = await approved(world, "add welcome +1")
     world.service.lost_answers = [timed_out()]

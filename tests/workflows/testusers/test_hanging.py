@@ -9,16 +9,15 @@ import pytest
 
 from bot.app import CROWDS
 from bot.approvals.rules import Act, State
-from bot.services.errors import ServiceFailed, ServiceTimeout
+from bot.services.errors import ServiceTimeout
 from bot.slack.messages.block_kit import Message
 from bot.slack.sender import SEND_KIND
 from bot.store import outbox
 from bot.store.job_loop import JobLoop
 from bot.store.outbox import OutboxMessage
-from bot.testusers.interactions import INTERACTION, UNDO, StoredInteraction, StoredInteractions
-from bot.testusers.rules.applying import TRIES
+from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
 from bot.testusers.transitions import card_key
-from tests.support.testusers import ADA, ADAM, OTTO, WELCOME, FakeFlowService, World
+from tests.support.testusers import ADA, ADAM, WELCOME, FakeFlowService, World
 
 PATIENCE = 60
 # More than may run at once of anything that waits for the flow service.
@@ -95,17 +94,16 @@ class Scene:
         click = StoredInteraction(act, request.id, by, (), name)
         await self.clicks.store(click)
 
-    async def asked(self, extra: str = "") -> list:
-        """A change of each flow that will hang."""
-        return [
-            await self.world.ask(f"add {sid} +1 {extra} now because x", ADAM) for sid in self.sids
-        ]
+    async def ask(self) -> None:
+        """Ask for a change of each flow that will hang."""
+        for sid in self.sids:
+            await self.world.ask(f"add {sid} +1 now because x", ADAM)
 
     @asynccontextmanager
     async def hangs(self) -> AsyncIterator[None]:
         """The service hangs, and jobs run, until the block ends."""
         self.service.hanging = self.sids
-        clicks = dict.fromkeys((INTERACTION, UNDO), self.clicks.run)
+        clicks = {INTERACTION: self.clicks.run}
         runners = {**self.world.runners, **clicks, SEND_KIND: self.seen.send}
         loop = JobLoop(self.world.database, self.world.clock, "me", runners, CROWDS)
         task = asyncio.create_task(loop.run())
@@ -120,46 +118,20 @@ class Scene:
             await task
 
 
-async def undo_pressed_on_many_flows(scene: Scene) -> None:
-    made = await scene.asked()
-    await scene.world.work()
-    for request in made:
-        await scene.press(Act.UNDO, request, OTTO, f"undo {request.id}")
-
-
-async def ends_are_over(scene: Scene) -> None:
-    await scene.asked("for 60s")
-    await scene.world.work()
-    scene.world.clock.advance(61)
-
-
 async def changes_are_to_be_made(scene: Scene) -> None:
-    await scene.asked()
-
-
-async def retry_is_pressed(scene: Scene) -> None:
-    made = await scene.asked()
-    scene.service.read_faults = [ServiceFailed("flow", "No.", status=500)] * FLOWS * TRIES
-    for _ in range(TRIES):
-        await scene.world.pass_time(5)
-    for request in made:
-        assert (await scene.world.stored(request)).state is State.FAILED
-        await scene.press(Act.RETRY, request, ADAM, f"retry {request.id}")
+    await scene.ask()
 
 
 async def looks_are_due(scene: Scene) -> None:
     scene.service.late = FLOWS
-    await scene.asked()
+    await scene.ask()
     await scene.world.work()
     scene.world.clock.advance(5)
 
 
 CASES = [
-    (HangingService, undo_pressed_on_many_flows),
-    (HangingService, ends_are_over),
     (HangingService, changes_are_to_be_made),
     (HangingService, looks_are_due),
-    (HangingService, retry_is_pressed),
     (ServiceWhosePostsHang, changes_are_to_be_made),
 ]
 
@@ -176,7 +148,7 @@ async def test_hanging_flows_delay_no_click_card_or_alert(database, clock, servi
             await outbox.put(tx, OutboxMessage(ALERT, "alert", "1"))
         await scene.seen.until({"approve", ALERT, card_key(other.id)})
         assert scene.seen.arrived["approve"].startswith("You approved")
-        if prepare in (ends_are_over, looks_are_due):
+        if prepare is looks_are_due:
             # What hangs with nobody's click delays no decided change either.
             await scene.seen.until({f"requester:{other.id}"})
             assert (await scene.world.stored(other)).state is State.APPLIED
