@@ -43,8 +43,7 @@ class Rig:
         if words is None:
             return None
         shown = Message(words, self.slack_blocks)
-        under = message.payload.get("under", "")
-        return CardNow(self.channel, shown, self.edit_seconds, self.follows, under=under)
+        return CardNow(self.channel, shown, self.edit_seconds, self.follows)
 
     async def note(self, message: OutboxMessage) -> Note:
         payload = message.payload

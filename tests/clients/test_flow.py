@@ -130,14 +130,6 @@ async def test_an_update_is_one_form(
     assert stored == identities
 
 
-@pytest.mark.parametrize("stored", [["other"], ["whatsapp:+15551234567"]])
-async def test_the_answer_is_returned_whatever_was_sent(
-    bench: Bench, services: FakeServices, stored: list[str]
-) -> None:
-    services.post(ADDRESS, payload={"sid": SID, "test_users": stored}, status=201)
-    assert await a_client(bench).replace(SID, PEOPLE) == stored
-
-
 async def test_refusals_say_what_to_look_at(bench: Bench, services: FakeServices) -> None:
     services.get(ADDRESS, status=401)
     services.get(ADDRESS, status=404, payload={"message": "The resource was not found"})

@@ -69,14 +69,6 @@ async def test_a_listing_names_the_organization_and_counts_against_it(
     assert guard.causes == [CAUSE]
 
 
-async def test_the_first_listing_of_all_names_none(
-    bench: Bench, services: FakeServices, guard: FakeGuard
-) -> None:
-    services.get(address(authtoken="t0ken"), payload=LISTING)
-    await a_client(bench, guard).organizations(OrganizationKey("eu"), CAUSE)
-    assert guard.events[0] == OrganizationKey("eu", "")
-
-
 async def test_the_header_form_keeps_the_token_out_of_the_address(
     bench: Bench, services: FakeServices, guard: FakeGuard
 ) -> None:

@@ -7,16 +7,15 @@ import pytest
 from slack_bolt.async_app import AsyncBoltRequest
 from structlog.testing import capture_logs
 
-from bot.commands import FORM, Command, Form
-from bot.errors import DatabaseUnavailable, Replayed
+from bot.errors import DatabaseUnavailable
 from bot.ops.current_delivery import current_digest
 from bot.permissions import ACTING, Permission
 from bot.slack.messages.block_kit import Message
 from handlers import answering
-from handlers.listeners import Place, command, listens, read
+from handlers.listeners import Place, listens, read
 from tests.support.entries import payload_of
 from tests.support.entry_points import EntryPoint
-from tests.support.listening import CHANNEL, USER, AnythingTyped, seen, shown_button
+from tests.support.listening import USER, seen, shown_button
 
 
 async def test_a_click_is_stored_before_it_is_acknowledged(bot):
@@ -132,33 +131,3 @@ async def test_what_acts_is_done_once_and_a_replay_is_not_answered(bot, permissi
 async def test_what_only_shows_is_not_written_down(bot, permission, options):
     assert await press_what_requires(bot, permission, **options) == [""]
     assert bot.deliveries.asked == 0
-
-
-async def test_form_is_opened_without_being_written_down(bot):
-    form = Form(FORM, "", "open a form", Permission.REQUEST)
-    opened = []
-
-    async def answer(context, _):
-        opened.append(context.text)
-        return Message("opened")
-
-    class Nothing(AnythingTyped):
-        form = FORM
-
-    command(Command("/open", "", (form,)), lambda context: Nothing(context.text))(answer)
-    await bot.slack.command(USER, CHANNEL, "/open")
-    await bot.outcomes()
-    assert (opened, bot.deliveries.asked) == ([""], 0)
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-async def test_stored_click_that_came_before_is_counted_and_not_told(bot, is_first):
-    async def store(_interaction):
-        if not is_first:
-            raise Replayed
-
-    listens("action", "act", Permission.DECIDE, place=Place.LATER)(store)
-    pressed = EntryPoint("action", "act", Permission.DECIDE)
-    await bot.slack._deliverer.interaction(payload_of(bot.slack, USER, pressed, "1"))
-    assert await bot.outcomes() == ({} if is_first else {("act", "replayed"): 1.0})
-    assert seen(bot) == []

@@ -128,18 +128,6 @@ async def test_commands_over_the_limit_are_declined_kindly():
         assert (await bot.outcomes())[("/x", "too_many_commands")] == 2
 
 
-async def test_buttons_do_not_count_as_commands():
-    async with small_bot(commands_per_minute=2) as bot:
-        message = await shown_button(bot)
-        work = Held(None)
-        work.release.set()
-        bot.action("press", work, place=Place.CLICKED)
-        for _ in range(3):
-            await bot.slack.click(USER, message, "Next")
-        assert await bot.outcomes() == {("/list", "ok"): 1.0, ("press", "ok"): 3.0}
-        assert seen(bot) == ["the list"]
-
-
 async def test_clicks_over_the_limit_are_declined_and_do_nothing():
     async with small_bot(commands_per_minute=2) as bot:
         message = await shown_button(bot)

@@ -76,16 +76,6 @@ def grant(identity: str, ends_at: datetime | None = NOW) -> Grant:
     return Grant(identity, "earlier", OTTO, (), NOW, ends_at)
 
 
-def test_a_step_is_what_is_not_true_yet() -> None:
-    wanted = Change(("a", "b", "c"), ("x", "z"))
-    plan = plan_of("xay", asked(wanted))
-    assert (plan.before, plan.after) == (("x", "a", "y"), ("a", "y", "b", "c"))
-    step = plan.steps[0]
-    assert (step.change, step.already) == (Change(("b", "c"), ("x",)), Change(("a",), ("z",)))
-    assert (step.size_before, step.size_after) == (3, 4)
-    assert (step.wanted, step.over) == (wanted, ())
-
-
 def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
     ends = {"a": NOW, "b": LATER}
     plan = plan_of("a", asked(Change(("a", "b")), ends=ends, undo_of="0"))
@@ -99,14 +89,6 @@ def in_part(change: Change, part: Change, **more) -> Request:
     request = asked(change, **more)
     done = Done(NOW, part, NO_CHANGE, NO_CHANGE, 0, 1)
     return replace(request, progress=replace(request.progress, part=done))
-
-
-def test_step_leaves_alone_whom_a_part_has_dealt_with() -> None:
-    request = in_part(Change(("a", "b"), ("x",)), Change(("a",), ("x",)), ends={"a": NOW})
-    plan = plan_of("x", request)
-    assert plan.after == ("x", "b")
-    assert (plan.steps[0].change, plan.steps[0].over) == (Change(("b",)), ())
-    assert request.change_at(NOW) == Change(("b",))
 
 
 def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
@@ -141,19 +123,6 @@ def test_a_plan_leaves_what_its_requests_ask_for_in_their_order(
     assert list(plan.after[: len(stayed)]) == stayed
     assert plan.steps == () or plan.steps[-1].size_after == len(plan.after)
     assert set(apply_changes(listed, [step.change for step in plan.steps])) == set(plan.after)
-
-
-def test_what_is_done_has_the_ends_that_begin_and_those_that_were() -> None:
-    request = asked(Change(("a", "b"), ("x", "y", "z")), duration_seconds=3600)
-    step = plan_of("axyo", request).steps[0]
-    grants = {"a": grant("a", LATER), "x": grant("x", None), "o": grant("o"), "z": grant("z")}
-    done = step.done(NOW, request, grants)
-    assert (done.at, done.change, done.already) == (NOW, step.change, step.already)
-    assert (done.outside, done.size_before, done.size_after) == (step.outside, 4, 3)
-    assert done.ends_at == {"a": LATER, "b": LATER}
-    assert done.previous_ends == {"a": LATER, "x": None}
-    forever = plan_of("", asked(Change(("a",)))).steps[0].done(NOW, asked(Change(("a",))), {})
-    assert (forever.ends_at, forever.previous_ends) == ({}, {})
 
 
 def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:

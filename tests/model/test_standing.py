@@ -6,7 +6,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.limits import DaySource, DayUse, Plan
 from bot.quotas.rules.quota import InUse
-from bot.quotas.rules.use import Standing, State
+from bot.quotas.rules.use import Standing
 
 
 def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Standing:
@@ -18,21 +18,6 @@ def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Stand
         day=DayUse(day, 1000, DaySource.PLAN),
         blocks=blocks,
     )
-
-
-def test_the_worst_thing_is_said():
-    assert standing().state is State.FINE
-    assert standing(minute=80).state is State.NEARLY_FULL
-    assert standing(concurrent=5).state is State.BUSY
-    assert standing(minute=100, concurrent=5).state is State.MINUTE_FULL
-    assert standing(minute=100, day=1000).state is State.DAY_FULL
-    assert standing(minute=100, day=1000, blocked=True).state is State.BLOCKED
-
-
-def test_organization_that_was_never_called_uses_nothing():
-    idle = Standing.idle(OrganizationKey("eu", "1"), Plan.FREE)
-    assert idle == standing()
-    assert not idle.closeness
 
 
 def test_the_worst_is_first_and_equal_ones_are_in_order():

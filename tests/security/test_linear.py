@@ -20,8 +20,10 @@ from bot.emailkey import parse_emailkey
 from bot.errors import UsageError
 from bot.gateway import rules as gateway
 from bot.gateway.rules import GatewayRefusal
+from bot.ops.redaction import Redactor
 from bot.organizations.parse import parse_orgs
 from bot.quotas.parse import parse_ratelimits
+from bot.services.failures import plain_words
 from bot.settings import SettingsError
 from bot.settings.env_file import load_env_file
 from bot.slack.messages import text
@@ -68,6 +70,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "time": lambda typed: parse_when([typed]),
     "escape": text.escape,
     "sentence": text.sentence,
+    "refusal": lambda typed: plain_words(typed, Redactor(["hunter2-token"])),
     "JSON of Slack": _json,
     "JSON of settings": json.loads,
     "form of Slack": parse_qsl,

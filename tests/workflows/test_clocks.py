@@ -67,17 +67,6 @@ def wrong_by(clock) -> float:
     return round((clock.now() - datetime.now(UTC)).total_seconds())
 
 
-async def test_clock_that_is_set_wrong_is_told_and_not_followed(sqlite_url, machine):
-    clock = SystemClock()
-    database = Database(sqlite_url, clock)
-    assert await look(database, clock) == ["ok"]
-    machine.off = 2 * HOUR
-    assert (await look(database, clock), wrong_by(clock)) == (["clock_off"], 0)
-    machine.off = 0.0
-    assert await look(database, clock) == ["ok"]
-    await database.close()
-
-
 async def test_slots_and_leases_last_when_the_clock_is_followed(sqlite, machine):
     database = sqlite.database
     async with database.autocommit() as tx:

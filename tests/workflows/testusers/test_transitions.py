@@ -1,14 +1,13 @@
 """A step and its entry in the audit are written together, or neither is."""
 
 import pytest
-from sqlalchemy import select
 
-from bot.approvals.rules import OVER, Act, State
+from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable
 from bot.store import jobs, outbox
 from bot.store.audit import AuditStore
 from bot.testusers import store
-from tests.support.testusers import ABEL, ADA, OTTO, WELCOME, World
+from tests.support.testusers import ABEL, ADA, OTTO, World
 
 DAY = 24 * 3600
 DECISIONS = [(Act.APPROVE, ADA), (Act.DENY, ABEL), (Act.CANCEL, OTTO)]
@@ -48,20 +47,6 @@ async def test_no_request_without_its_entry(world):
         assert await store.count_pending(tx) == 0
     await world.pass_time(DAY)
     assert world.messages == []
-
-
-@pytest.mark.parametrize(("act", "by"), DECISIONS)
-async def test_request_that_is_over_keeps_no_list(world, act, by):
-    world.service.lists[WELCOME] = ["old"]
-    request = await world.ask("add welcome +1")
-    assert (await world.stored(request)).requested.seen == ("old",)
-    await world.decide(act, request, by, "no")
-    await world.work()
-    stored = await world.stored(request)
-    assert (stored.state in OVER, stored.requested.seen) == (True, ())
-    async with world.database.read_only() as tx:
-        content = (await tx.connection.execute(select(store.requests.c.requested))).scalar_one()
-    assert "old" not in str(content)
 
 
 @pytest.mark.parametrize(("act", "by"), DECISIONS)
