@@ -238,7 +238,7 @@ async def gatehouse(
 ) -> AsyncIterator[Gatehouse]:
     """Yield the bot for these settings, without making calls or connections.
 
-    It shares the redactor with the logs, so that later access tokens are redacted too.
+    It shares the redactor with the logs, which therefore redact later access tokens too.
     """
     clock, redactor = clock or SystemClock(), redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()

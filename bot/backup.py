@@ -124,7 +124,7 @@ async def restore(url: str, path: Path) -> int:
         print(_reason(error))
         return UNUSABLE
     print(f"Restored {end['rows']} rows backed up at {head['at']} from {path}. {verdict}")
-    print("Wait a minute before you start Gatehouse, so that it stays within the limit per minute.")
+    print("Wait a minute before you start Gatehouse, to stay within the limit per minute.")
     return 0 if verdict.is_intact else BROKEN
 
 

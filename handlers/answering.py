@@ -69,7 +69,7 @@ async def receive(bot: Gatehouse, ack: AsyncAck, body: Body) -> BoltResponse:
         is_event = surface == "event"
         await asyncio.wait({task}, timeout=EVENT_SECONDS if is_event else STORE_SECONDS)
         if is_event and task.done() and task.result() != "ok":
-            # Slack delivers it again.
+            # Slack will deliver it again.
             return BoltResponse(status=503)
     return await ack()
 
@@ -132,7 +132,7 @@ class Answering:
             stands = not work.done() and await self._say_working()
             message, outcome = await work
         except asyncio.CancelledError:
-            # The program is stopping: tell people, so that nobody waits for an answer.
+            # The program is stopping: tell people not to wait for an answer.
             if stands:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(STOPPED_SECONDS):

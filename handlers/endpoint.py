@@ -32,8 +32,7 @@ log = structlog.get_logger(__name__)
 MOST_FIELDS = 100
 COMMAND_FIELDS = frozenset({"command", "ssl_check"})
 BODY_SECONDS = 5.0
-# Like Slack's own verification: five minutes either way, so that adjusting a clock doesn't lock
-# Slack out.
+# Five minutes either way, like Slack's own verification: adjusting a clock doesn't lock Slack out.
 VALID_SECONDS = 300
 # Refused requests are logged together, at this interval.
 LOG_SECONDS = 60.0

@@ -28,7 +28,7 @@ WRONG_SECONDS = 60.0
 DATABASE_WRONG_SECONDS = 5.0
 # A smaller step is a clock adjustment, or a delay between readings.
 LEAST_STEP_SECONDS = 1.0
-# Two synchronized clocks differ by less.
+# Two synchronized clocks differ by less than this.
 AGREES_SECONDS = 2.0
 # The `Date` header has whole seconds.
 ROUNDING_SECONDS = 1.0
@@ -125,7 +125,7 @@ async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:
     before, step = clock.offset, offset - clock.offset
     try:
         if parts.database.is_sqlite:
-            # Other writers wait meanwhile, so that nothing mixes times from both clocks.
+            # Other writers wait, so nothing mixes times from both clocks.
             async with parts.database.transaction() as tx:
                 clock.offset = offset
                 await tidying.move(tx, boot_id(), offset, step)

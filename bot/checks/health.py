@@ -193,7 +193,7 @@ class Health:
         """Announce that the part works again, once no process postpones the job anymore."""
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
-            # In the same transaction, so that a crash before the job ends doesn't repeat it.
+            # In the same transaction, so a crash before the job ends doesn't repeat it.
             await jobs.drop(tx, job.key)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow:

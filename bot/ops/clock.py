@@ -1,4 +1,4 @@
-"""The clock, passed as a value so that tests can control the time."""
+"""The clock, passed as a value to let tests control the time."""
 
 import asyncio
 import time
@@ -28,9 +28,9 @@ def machine_offset() -> float:
 class SystemClock:
     """The machine's clock.
 
-    The wall-clock time is read once, and later times are computed from the clock that counts from
-    boot, so that setting the machine's clock doesn't lengthen or shorten a minute.
-    `bot.checks.database` adopts a corrected clock.
+    The wall-clock time is read once, and later times are computed from the time since boot. Setting
+    the machine's clock therefore doesn't lengthen or shorten a minute. `bot.checks.database` adopts
+    a corrected clock.
     """
 
     def __init__(self) -> None:

@@ -108,7 +108,7 @@ class Guard:
         """Grant a single attempt at a call.
 
         A person's call waits up to 2 s for a concurrent slot, but never for the minute or the day;
-        other calls wait elsewhere.
+        other calls don't wait here.
         """
         request = CallRequest(key, cause, self.terms)
         deadline = self.clock.monotonic() + PERSON_WAITS_SECONDS

@@ -151,7 +151,7 @@ class RateLimits:
         return ui.plan_set(place.organization.name, before.plan, plan, is_lifted=before.is_lowered)
 
     async def _find(self, person: Person, typed: str, *, in_part: bool = True) -> Place:
-        """Search the known organizations first, so that a check makes one call instead of two."""
+        """Search the known organizations first, to make one call for a check instead of two."""
         try:
             return (await self.directory.known()).find(typed, in_part=in_part)
         except (NotFound, Ambiguous):

@@ -1,4 +1,4 @@
-"""The watcher calls each organization periodically, so that blocks are noticed without a request.
+"""The watcher, which calls each organization periodically to notice blocks early.
 
 Checks are spread over the day, within 1 % of each daily limit. The watcher never takes a slot that
 is left to people: a check waits in the database until a background slot is free, while other
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 WATCH_KIND = "watch"
 # The delay before looking again while there are no organizations to watch.
 IDLE = timedelta(minutes=10)
-# Delay the first check, so that it doesn't compete with the first requests after a start.
+# Delay the first check to keep it from competing with the first requests after a start.
 FIRST_AFTER = timedelta(minutes=1)
 # Errors that affect the calls for all organizations of a data center.
 OUTAGES = (ServiceFailed, ServiceTimeout, ServiceUnreachable)
@@ -60,7 +60,7 @@ class Watched:
 def seconds_between_checks(day_limit: int, bytes_a_round: int, data_centers: int) -> float:
     """Return the minimum time between two checks of an organization.
 
-    Checking every organization of its data center once transfers `bytes_a_round`.
+    Checking every organization of the data center once transfers `bytes_a_round` bytes.
     """
     checks_a_day = day_limit * _SHARE_OF_THE_DAY
     if checks_a_day <= 0:

@@ -247,8 +247,9 @@ class _Questions:
 
         self._ask(
             9,
-            "Listing organizations uses up a few API calls of one organization. Which one? A number"
-            " for each data center (leave empty for the account's default organization)",
+            "Listing organizations uses up a few API calls of one organization. Which"
+            " organization? Enter a number for each data center (leave empty for the account's"
+            " default organization)",
             take,
         )
 

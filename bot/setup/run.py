@@ -23,7 +23,7 @@ from bot.slack.manifest import manifest_text
 
 WELL, FOUND, NOT_WRITTEN = 0, 1, 2
 HEADER = "# Written by `gatehouse setup`. docs/settings.md has every setting.\n"
-# Copied from the environment without asking, so that the bot can start with the file alone.
+# Copied from the environment without asking, to let the bot start with the file alone.
 KEPT = ("SLACK_API_URL", "DATABASE_URL")
 ASKED = frozenset(
     {

@@ -111,7 +111,7 @@ class SlackClient:
         await self._call(self._web.apps_connections_open, app_token=app_token)
 
     async def user(self, slack_user_id: str) -> SlackUser:
-        """Return a person (`users.info`)."""
+        """Return the person with a Slack user ID (`users.info`)."""
         answer = await self._call(self._web.users_info, user=slack_user_id)
         user = answer.get("user")
         if not isinstance(user, dict):
@@ -144,7 +144,7 @@ class SlackClient:
         return {group["id"]: group.get("handle") or group["id"] for group in groups}
 
     async def channel(self, channel_id: str) -> Mapping[str, Any]:
-        """Return a channel (`conversations.info`)."""
+        """Return the channel with an ID (`conversations.info`)."""
         answer = await self._call(self._web.conversations_info, channel=channel_id)
         channel: Mapping[str, Any] = answer.get("channel") or {}
         return channel

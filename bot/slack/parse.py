@@ -116,7 +116,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
     """Read a quoted word; it closes at a mark that ends a word: `"a"b c"` is one word.
 
-    `never_closed` caches unclosed marks, so that each is searched for once.
+    `never_closed` caches unclosed marks, to search for each only once.
     """
     for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
         if text[start] in marks and marks not in never_closed:

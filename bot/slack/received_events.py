@@ -1,4 +1,4 @@
-"""Events and requests from Slack, recorded so that each is processed once.
+"""Events and requests from Slack, recorded in order to process each only once.
 
 Someone who intercepts a signed request could resend it for minutes, to each process behind a load
 balancer. Slack also redelivers events that aren't acknowledged in time.

@@ -29,7 +29,7 @@ FOREIGN_URL = "response_url_of_somebody_else"
 # https://docs.slack.dev/interactivity/handling-user-interaction, and GovSlack's.
 HOOKS = frozenset({"hooks.slack.com", "hooks.slack-gov.com"})
 JSON = {"Content-Type": "application/json"}
-# Fixed, so that the answer to an event has the same client_msg_id in every process.
+# Fixed, because the answer to an event must have the same client_msg_id in every process.
 ANSWERS = uuid.UUID("0b1de5c4-6cb9-4f6e-9d0c-6f4d6a0a7f3e")
 NAME = re.compile(r"[a-z_]{1,80}", re.ASCII)
 

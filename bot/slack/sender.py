@@ -35,7 +35,7 @@ SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=20), timedelta(hours=1)
 BOT_LOCKED_OUT = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"}
 )
-# Fixed, so that the same message has the same client_msg_id in every process.
+# Fixed, because a message must have the same client_msg_id in every process.
 MESSAGE_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
 # Slack's error names for a channel where a card can no longer be edited.
 PLACE_GONE = frozenset(

@@ -74,8 +74,8 @@ class AuditStore:
     async def latest(self, tx: Transaction, count: int) -> list[RecordedEntry]:
         """Return the newest entries, newest first.
 
-        At most a quarter are refusals if there are other entries, so that repeated refusals can't
-        push other entries out of view.
+        At most a quarter are refusals if there are other entries: repeated refusals can't push
+        other entries out of view.
         """
         done = await self._newest(tx, audit_entries.c.action.not_in(REFUSALS), count)
         refused = await self._newest(tx, audit_entries.c.action.in_(REFUSALS), count)

@@ -43,7 +43,7 @@ POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::b
 insert_into = postgresql.insert
 # Small enough that other writers don't wait long.
 BATCH = 2_000
-# Constant during a PostgreSQL statement, so that queries with it can use indexes.
+# Constant during a PostgreSQL statement, which lets queries with it use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
 )
@@ -82,7 +82,7 @@ class Transaction:
     def clock(self) -> ColumnElement[float]:
         """The time in seconds since 1970 as an SQL expression, which avoids a separate query.
 
-        It is one of two constant objects, so that statements with it can be cached. Execute them
+        It is one of two constant objects, which lets statements with it be cached. Execute them
         with `clock_parameters`.
         """
         return POSTGRES_CLOCK if self._clock is None else CLOCK_PARAMETER

@@ -103,8 +103,9 @@ class JobLoop:
     """Claims due jobs and runs them concurrently until it is stopped.
 
     A runner returns None when the job is done, or the time of its next run. `owner` is unique to
-    this process. `crowds` limits the kinds whose jobs may wait long for a service, so that they
-    don't delay other kinds: how many of a kind run at once, at most half of them retries.
+    this process. Kinds whose jobs may wait long for a service are in `crowds`, which keeps them
+    from delaying other kinds: it limits how many of a kind run at once, at most half of them
+    retries.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 Each job has a unique key: putting a job again replaces it. The process that runs the job holds a
 lease; if the lease isn't renewed, it expires and another process takes the job. Putting a running
-job again increments its generation, so that finishing the old run doesn't remove the new work.
+job again increments its generation, so finishing the old run doesn't remove the new work.
 """
 
 from collections.abc import Collection, Mapping, Sequence

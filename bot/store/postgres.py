@@ -131,8 +131,8 @@ class Connection(psycopg.AsyncConnection[Any]):
 class PostgresEngine:
     """An engine that also detects poolers from its connections.
 
-    Statements aren't prepared, so that transaction-level poolers work. If `is_unhurried`, they have
-    no timeout.
+    Statements aren't prepared, because transaction-level poolers don't support that. If
+    `is_unhurried`, they have no timeout.
     """
 
     def __init__(self, url: str, pool_size: int, *, is_unhurried: bool = False) -> None:

@@ -83,7 +83,7 @@ outbox_messages = Table(
     Index(None, "subject"),
 )
 
-# Each card's location in Slack, so that the card can be edited.
+# Each card's location in Slack, which is needed to edit the card.
 cards = Table(
     "cards",
     metadata,
@@ -107,7 +107,7 @@ home_views = Table(
     Index(None, "opened_at"),
 )
 
-# Deliveries from Slack, so that each is handled once even if Slack sends it again.
+# Deliveries from Slack, recorded to handle each once even if Slack sends it again.
 received_events = Table(
     "received_events",
     metadata,

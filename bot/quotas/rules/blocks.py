@@ -3,7 +3,7 @@
 Code 44 means the minute limit, 45 the daily limit, and 1070 too many concurrent calls
 (specification, area B, "Errors"). The length of a block is not documented, so the pause doubles
 with each failed attempt. During a block, no calls are made; when the pause ends, the bot makes a
-single call as a probe. Times are seconds since the epoch by the database's clock.
+single call as a probe. Times are Unix timestamps from the database's clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -106,7 +106,7 @@ class Blocks:
         return replace(self, probing_until=until)
 
     def unclear(self, now: float) -> "Blocks":
-        """Count an inconclusive probe as a refusal, so that an outage doesn't use up the day."""
+        """Count an inconclusive probe as a refusal, to keep an outage from using up the day."""
         longest = self.longest
         return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
 

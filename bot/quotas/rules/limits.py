@@ -1,13 +1,13 @@
 """The limits of each plan, the current day, and limits that a 429 lowers temporarily.
 
-The numbers come from the specification, area B, "Limits". Times are seconds since the epoch by the
+The numbers come from the specification, area B, "Limits". Times are Unix timestamps from the
 database's clock.
 
 Concurrency: a paid plan's ten concurrent calls are a soft limit. The service may allow fewer, which
 only a 1070 reveals. A 1070 with few calls in flight is caused by another client.
 
 Minute: a 44 below the bot's own limit means that another client used the rest. For a while,
-background calls use less than the bot had used by then, so that both fit.
+background calls then use less than the bot had used before, which leaves room for both.
 
 Day: a sliding window of 25 hours, unless the service reports its own day. The start of its day is
 not documented, and a local day lasts 25 hours once a year. Calls are numbered when reserved, so the

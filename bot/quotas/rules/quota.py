@@ -7,7 +7,7 @@ last was sent, another of them had been answered more than 60 s earlier, so it h
 than 60 s earlier, a contradiction. This doesn't depend on the network or on when the service's
 windows begin.
 
-Times are seconds since the epoch by the database's clock.
+Times are Unix timestamps from the database's clock.
 """
 
 from collections.abc import Callable

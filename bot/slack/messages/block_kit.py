@@ -98,14 +98,14 @@ def header(title: str) -> SlackBlock:
 
 
 def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
-    """Return a paragraph of finished markup, in full, because people base decisions on it."""
+    """Return a paragraph of finished markup, never shortened: people base decisions on it."""
     text_object = _markup(markup, SECTION_CHARACTERS)
     block: dict[str, Any] = {"type": "section", "text": text_object, "expand": True}
     return {**block, "accessory": accessory} if accessory else block
 
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:
-    """Return lines of markup, in full, in as many sections as they need."""
+    """Return lines of markup, never shortened, in as many sections as they need."""
     return [section(paragraph) for paragraph in paragraphs(lines)]
 
 
@@ -224,8 +224,8 @@ def turns(
 ) -> list[SlackBlock]:
     """Return the buttons `Previous` and `Next`, plus `First` and `Last` for pages further away.
 
-    Each button has its own action ID. `value` builds a button's value from its page, if the value
-    contains more than the page.
+    Each button has its own action ID. `value` builds a button's value from its page number, which
+    alone is the default.
     """
     last = pages - 1
     turned = (

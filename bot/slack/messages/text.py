@@ -35,7 +35,7 @@ FIRST_MARK, MARKS_ABOVE, MOST_MARKS = "\u0300", frozenset({"Mn", "Me"}), 4
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
 RIGHT_TO_LEFT_STRETCH = re.compile("R(?:[R-]*R)?")
 ENTITY = re.compile(r"&(?=(?:amp|lt|gt);)")
-# Colons in a time are kept, so that people can copy the time and search for it.
+# Keep the colons in a time, because people copy times to search for them.
 EMOJI = re.compile(r":(?!(?<=\d:)\d\d:\d\d)(?=[\w+'-]+:)")
 ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
