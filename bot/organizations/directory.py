@@ -42,6 +42,8 @@ NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the 
 PATIENCE_SECONDS = 12.0
 # Call kinds in charts: `refresh` bypasses fresh listings from other processes.
 REFRESH, LIST = "refresh", "list"
+# The `Refresh` button reuses a listing from the last few seconds instead of making another call.
+REFRESHED_SECONDS = 5.0
 # Buttons don't repeat a call for as long after a failure. Using a refused credential repeatedly may
 # lock the account.
 FAILED_SECONDS, REFUSED_SECONDS = 5.0, 15.0
@@ -92,8 +94,8 @@ class OrganizationDirectory:
     ) -> Directory:
         """Return all organizations, with each failure and the last successful listing, if any.
 
-        Unless a person typed the command, a data center that just failed isn't called. With
-        `only_unlisted`, only data centers that were never listed are called.
+        Unless a person typed the command, a data center that just failed or was just refreshed
+        isn't called. With `only_unlisted`, only data centers that were never listed are called.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
@@ -151,7 +153,9 @@ class OrganizationDirectory:
         self, center: str, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
     ) -> DataCenterReport:
         """Return a data center's listing, or the last successful one and the reason it is old."""
-        now, reused_for = await self._look(), 0.0 if fresh else self.cache_seconds
+        now, reused_for = await self._look(), self.cache_seconds
+        if fresh:
+            reused_for = 0.0 if is_typed else REFRESHED_SECONDS
         last = self._last.get(center)
         if last and 0 <= (now - last.fetched_at).total_seconds() < reused_for:
             return self._known_report(center)

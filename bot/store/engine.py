@@ -35,6 +35,8 @@ CAUSE_EVERY_SECONDS = 60.0
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
 # A snapshot per transaction, as in SQLite; by default, each statement sees the latest commits.
 SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
+# Changes nothing, but needs the same rights and resources as a write.
+TOUCH = text("UPDATE alembic_version SET version_num = version_num")
 ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
@@ -238,8 +240,9 @@ class Database:
     async def ping_writing(self) -> None:
         """Check that the database accepts writes, and that no lock blocks them."""
         async with self.transaction() as tx:
+            await tx.connection.execute(TOUCH)
             if tx.is_postgres:
-                # Every important write locks this row, which needs the same rights.
+                # Every important write locks this row; see `bot.store.audit`.
                 await tx.connection.execute(text("SELECT 1 FROM audit_head FOR NO KEY UPDATE"))
 
     @asynccontextmanager
