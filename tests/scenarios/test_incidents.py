@@ -71,6 +71,7 @@ async def test_the_first_429_opens_an_alert_that_says_it_all(world, code, limit)
     assert words in message.text
     assert "1/100 per minute, 1/1,000 per day, 1/5 at once" in message.text
     assert "another client" in message.text
+    assert ("may be locked out too" in message.text) is (code == 44)
     assert re.search(r"will try again <!date\^\d+", message.text)
     assert message.buttons == ["Check now", "Mute 1 h"]
     assert "cleared" not in message.all_text.lower()
