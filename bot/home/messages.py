@@ -1,4 +1,4 @@
-"""The Home tab: requests waiting for a person, their own requests, and the limits."""
+"""The Home tab: requests that a person can decide on, their own requests, and the limits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ENDING_SHOWN = 10
 MORE_ACCESS = "`/testusers mine` shows everybody you requested access for."
 NO_ACCESS = "You don't have access to Gatehouse yet:"
 MORE_REQUESTS = "`/testusers requests` shows all of them."
-NO_REQUESTS = "You have no open requests, and none decided in the last 7 days."
+NO_REQUESTS = "You have no open requests, and none that were decided in the last 7 days."
 WORDS = {
     LimitKind.MINUTE: "this minute",
     LimitKind.DAY: "today",
@@ -33,7 +33,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class OpenBlock:
-    """An organization that the service blocks; `until` is the time of the next attempt."""
+    """An organization that the service blocks. `until` is when Gatehouse tries again."""
 
     name: str
     data_center: str
@@ -46,13 +46,13 @@ class HomeContent:
     """The content of one person's Home tab at a given time.
 
     Attributes:
-        waiting: Requests that the person may decide on and has not approved yet, oldest first.
-        waiting_total: The total number of such requests; `waiting` may have fewer.
-        own: The person's requests that are pending or were decided recently, newest first.
-        ending: Access that the person requested and that ends soon, the next to end first.
-        blocks: Organizations that are blocked now.
+        waiting: Requests that the person can decide on and hasn't approved yet, oldest first.
+        waiting_total: The total number of these requests. `waiting` may have fewer.
+        own: The person's requests that are open or were decided recently, newest first.
+        ending: Access that the person requested and that ends soon, soonest first.
+        blocks: Organizations that are currently blocked.
         closest: The organizations closest to a limit, closest first.
-        reader: What the person may see and do.
+        reader: What the person can see and do.
     """
 
     waiting: Sequence[OpenRow]
@@ -65,7 +65,7 @@ class HomeContent:
 
 
 def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
-    """Return the Home tab of a person with a role."""
+    """Return the Home tab for a person with a role."""
     change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "home", style="primary")
     return _view(
         [
@@ -87,7 +87,7 @@ def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
 
 
 def sentence(reason: str) -> dict[str, Any]:
-    """Return the Home tab of a person without access: a sentence with the reason."""
+    """Return the Home tab for a person without access, which only says why."""
     return _view([block_kit.section(text.sentence(reason, 1000))])
 
 
@@ -118,7 +118,7 @@ def _ending(content: HomeContent) -> list[SlackBlock]:
     blocks = [pages.group_blocks(group, content.reader)[1] for group in shown]
     left = len(content.ending) - len(shown)
     return [
-        block_kit.section("*Ending within 24 hours*"),
+        block_kit.section("*Access ending within 24 hours*"),
         *(block for of_group in blocks for block in of_group),
         *([block_kit.context(f"And {left:,} more. {MORE_ACCESS}")] if left else []),
     ]

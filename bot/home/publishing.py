@@ -1,8 +1,8 @@
-"""The Home tab: opened, kept up to date, and never replaced by an older view.
+"""The jobs that publish the Home tab and keep it up to date.
 
 Every change adds a job `homes`, which adds a job `home` for everybody who opened the tab in the
 last day. Only one `home` job per person runs at a time, across all processes. Each publish call
-names the view that it replaces, so a late call has no effect.
+names the view that it replaces, so a late call can't replace a newer view.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from bot.testusers.rules.requests import Request
 
 log = structlog.get_logger(__name__)
 
-# After a publish call with an unknown result, the view is published again after this time.
+# How long after a publish call with an unknown result the view is published again.
 UNSURE_FOR = timedelta(seconds=30)
 SLACK_AWAY = timedelta(seconds=10)
 SOON = timedelta(seconds=0.5)
@@ -49,24 +49,24 @@ HASH_CONFLICT = "hash_conflict"
 
 CLOSEST_SECONDS = 5.0
 WAITING_SHOWN, OWN_SHOWN, CLOSEST_SHOWN = 10, 15, 3
-# A person's grants that end first; they are shown by request.
+# How many of a person's grants are read to group those that end first.
 TIMED_READ = 1_000
-# Pending requests read to find those that the person may decide on.
+# How many pending requests are read to find those that the person can decide on.
 PENDING_READ = 200
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 DOUBTFUL = timedelta(seconds=30)
-# Quota usage changes with every call; the usage shown is at most this old.
+# The age after which the shown usage is updated, for people who recently opened the tab and others.
 LIMITS_FRESH, LIMITS_FRESH_LATER = timedelta(minutes=1), timedelta(minutes=10)
 WATCHED_FOR = timedelta(hours=1)
 
 Drawn = tuple[Mapping[str, Any], datetime | None]
-"""A view, and the time of its next change if nothing else happens."""
+"""A view, and the time when it changes even if nothing happens."""
 
 
 @dataclass
 class Home:
-    """Draws tabs and runs their jobs; `wake` makes this process check for jobs."""
+    """Draws and publishes Home tabs; `wake` makes this process check for jobs that are due."""
 
     database: Database
     clock: Clock
@@ -83,10 +83,10 @@ class Home:
         )
 
     async def open(self, slack_user_id: str, *, is_empty: bool) -> None:
-        """Record that a person opened the tab; the first process to pick up the job publishes it.
+        """Record that a person opened the tab, and schedule a job that publishes it.
 
         Raises:
-            DatabaseUnavailable: The tab will not be published.
+            DatabaseUnavailable: The tab won't be published.
         """
         async with self.database.transaction() as tx:
             due_at = await home_views.opened(tx, slack_user_id, is_empty=is_empty)
@@ -94,17 +94,17 @@ class Home:
         self._wake_at([due_at], now)
 
     async def plan(self, tx: Transaction) -> None:
-        """Refresh the tabs after startup: changes may have been missed."""
+        """Refresh all tabs after startup, because changes may have been missed."""
         await home_views.mark_changed(tx, "start")
 
     async def spread(self, _job: Job, _lease: Lease) -> None:
-        """Run a `homes` job: refresh every open tab after a change."""
+        """Run a `homes` job, which schedules a refresh of every open tab."""
         async with self.database.transaction() as tx:
             due, now = await home_views.mark_all(tx), await tx.now()
         self._wake_at(due, now)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Run a `home` job: publish the person's current view if it isn't shown yet."""
+        """Run a `home` job, which publishes the person's view if it has changed."""
         async with self.database.read_only() as tx:
             view, now = await home_views.load(tx, job.subject), await tx.now()
         if view is None or view.opened_at <= now - OPEN_FOR:
@@ -123,7 +123,7 @@ class Home:
         return await self._publish(view, drawn, fingerprint, next_at, lease)
 
     def _wake_at(self, times: Sequence[datetime], now: datetime) -> None:
-        """Wake this process at these times; other processes check once a second."""
+        """Check for jobs at these times, because otherwise it only happens once a second."""
         loop = asyncio.get_running_loop()
         for at in {at for at in times if at > now}:
             seconds = (at - now).total_seconds() + A_LITTLE_SECONDS
@@ -146,7 +146,7 @@ class Home:
             now = await self._note(view, fingerprint="", unsure_for=UNSURE_FOR)
             return now + (SLACK_AWAY if view.unsure_until else BETWEEN)
         except SlackRefused as error:
-            # Publishing the same view again would be refused again.
+            # The fingerprint is stored, because Slack would refuse the same view again.
             log.warning("home.refused", error=error.error, reason=error.sentence)
             await self._note(view, fingerprint=fingerprint)
             return None
@@ -157,9 +157,9 @@ class Home:
     async def _publish_over(
         self, user: str, view: Mapping[str, Any], view_hash: str | None, lease: Lease
     ) -> str:
-        """Replace the last published view, or any view if the last one isn't known.
+        """Replace the last published view, or whatever is published if that isn't known.
 
-        Without a hash, only the lease keeps a late publish call from replacing a newer view.
+        Without a hash, only the lease prevents a late call from replacing a newer view.
         """
         if view_hash is not None:
             try:
@@ -193,7 +193,7 @@ class Home:
         return now
 
     async def draw(self, slack_user_id: str, opened_at: datetime, now: datetime) -> Drawn:
-        """Return the Home tab of a person who last opened it at this time."""
+        """Return the Home tab of a person who last opened it at `opened_at`."""
         people = self.people
         try:
             person = await people.find(slack_user_id, (people.team_id,))
@@ -262,7 +262,7 @@ class Home:
         return [OrganizationUse(names.name_of(standing.key), standing) for standing in worst]
 
     def _waiting(self, person: Person, request: Request) -> OpenRow | None:
-        """Return the request if it waits for the person's decision."""
+        """Return the request as a row if it's waiting for this person's decision, or None."""
         flow_sid, user = request.flow.sid, person.slack_user_id
         needed = self.people.policy.of_flow(flow_sid).approvals_needed
         approved = {approval.who.slack_user_id for approval in request.progress.approvals}

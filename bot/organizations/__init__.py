@@ -1,1 +1,1 @@
-"""Organizations: the listing client, the directory, and `/orgs`."""
+"""Organizations: the inventory service's client, the directory, and the command `/orgs`."""

@@ -1,4 +1,4 @@
-"""The inventory service client: lists each data center's organizations; each call needs a grant."""
+"""The client of the inventory service, which lists the organizations of each data center."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -20,20 +20,20 @@ from bot.services.http import Permit, ServiceHttp
 LISTING_SCOPE = "ServiceInventory.settings.READ"
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Replace the data center's credential in INVENTORY_DATA_CENTERS.",
-    HTTPStatus.NOT_FOUND: "The address of the data center is probably wrong.",
+    HTTPStatus.NOT_FOUND: "The data center's address is probably wrong.",
 }
 
 
 OpenGrant = Callable[[OrganizationKey, CallCause], AbstractAsyncContextManager[Permit]]
-"""Grants one attempt at one call; each retry needs its own (see `bot.quotas.guard`).
+"""Opens a permit for one attempt at a call; each retry needs another (see `bot.quotas.guard`).
 
-Raises on entering: QuotaExhausted, OrganizationBlocked, DatabaseUnavailable.
+On entry, the context raises QuotaExhausted, OrganizationBlocked, or DatabaseUnavailable.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DataCenterAccess:
-    """The data for calling a data center, such as its API root and the required OAuth scope."""
+    """A data center's API root, its credential, and the OAuth scope that listing requires."""
 
     root: URL
     credential: Credential
@@ -51,7 +51,7 @@ class _Listing(_Envelope):
 
 
 class InventoryClient:
-    """Lists organizations. Every attempt at a call is granted before it is sent."""
+    """Lists organizations. Every attempt at a call needs a permit before it's sent."""
 
     def __init__(
         self, http: ServiceHttp, grant: OpenGrant, access: Mapping[str, DataCenterAccess]
@@ -62,16 +62,16 @@ class InventoryClient:
 
     @property
     def data_centers(self) -> tuple[str, ...]:
-        """Return the configured data centers, in the order of the settings."""
+        """The configured data centers, in the order of the settings."""
         return tuple(self._access)
 
     async def organizations(
         self, key: OrganizationKey, cause: CallCause
     ) -> tuple[Organization, ...]:
-        """Return all organizations of the key's data center, in the service's order.
+        """Return all organizations in the key's data center, in the service's order.
 
-        The call names the key's organization, if any, and counts against the key. Only calls for
-        people are retried.
+        The call names the key's organization, if it has one, and counts against the key's limits.
+        Only calls for people are retried.
         """
         access = self._access.get(key.data_center)
         if access is None:
@@ -82,7 +82,7 @@ class InventoryClient:
             return await self._list(access, key, cause, signed)
         except CredentialsRefused:
             renewed = await access.credential.renewed(signed)
-            # A background call isn't retried; the next one uses the new credential.
+            # A background call isn't retried. The next call will use the new credential.
             if renewed is None or not cause.is_for_people:
                 raise
         return await self._list(access, key, cause, renewed)
@@ -99,7 +99,7 @@ class InventoryClient:
             params={**naming, **signed.params},
             headers=signed.headers,
             data_center=key.data_center,
-            advice={**ADVICE, HTTPStatus.FORBIDDEN: f"Listing needs the scope {access.scope}."},
+            advice={**ADVICE, HTTPStatus.FORBIDDEN: f"It needs the scope {access.scope}."},
         )
         return await self._http.request(
             call,
@@ -110,7 +110,7 @@ class InventoryClient:
 
 
 def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, ...]:
-    """Return the organizations in a listing's response."""
+    """Return the organizations in a response; raise ServiceError if it isn't a valid listing."""
     sent = json_of(call, answer)
     code = model_of(call, sent, _Envelope).code
     if code != 0:

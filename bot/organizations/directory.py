@@ -38,14 +38,14 @@ log = structlog.get_logger(__name__)
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
 NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the current list."
-# How long a person waits for a slow data center; the call continues for the next person.
+# How long a person waits for a slow data center. The call continues in the background.
 PATIENCE_SECONDS = 12.0
 # Call kinds in charts: `refresh` bypasses fresh listings from other processes.
 REFRESH, LIST = "refresh", "list"
 # The `Refresh` button reuses a listing from the last few seconds instead of making another call.
 REFRESHED_SECONDS = 5.0
-# Buttons don't repeat a call for as long after a failure. Using a refused credential repeatedly may
-# lock the account.
+# After a failure, buttons don't repeat the call for this long. The pause is longer after a refused
+# credential, because trying it again and again may lock the account.
 FAILED_SECONDS, REFUSED_SECONDS = 5.0, 15.0
 
 
@@ -58,9 +58,9 @@ class _Failure:
 
 @dataclass(eq=False)
 class OrganizationDirectory:
-    """All organizations of all data centers; the database stores the last successful listings.
+    """Lists all organizations, and stores each data center's last successful listing.
 
-    `named` has the configured `organization_id` by data center.
+    `named` has the configured `organization_id` of each data center that has one.
     """
 
     inventory: InventoryClient
@@ -70,10 +70,10 @@ class OrganizationDirectory:
     named: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        # The newest successful listing of each data center, from any process.
+        # Each data center's last successful listing by any process.
         self._last: dict[str, Listing] = {}
         self._failures: dict[str, _Failure] = {}
-        # The named organization that the service last refused, by data center.
+        # For each data center, the last organization that the service refused in a listing.
         self._gone: dict[str, str] = {}
         self._calls: SingleFlight[str, Listing] = SingleFlight({})
         self._looks: SingleFlight[str, datetime] = SingleFlight({})
@@ -81,7 +81,7 @@ class OrganizationDirectory:
 
     @property
     def data_centers(self) -> Sequence[str]:
-        """Return the configured data centers."""
+        """The configured data centers, in the order of the settings."""
         return self.inventory.data_centers
 
     async def directory(
@@ -92,10 +92,11 @@ class OrganizationDirectory:
         is_typed: bool = True,
         only_unlisted: bool = False,
     ) -> Directory:
-        """Return all organizations, with each failure and the last successful listing, if any.
+        """Return all organizations, from the last successful listing where a data center failed.
 
-        Unless a person typed the command, a data center that just failed or was just refreshed
-        isn't called. With `only_unlisted`, only data centers that were never listed are called.
+        A data center that just failed or was just refreshed is only called again if a person typed
+        the command (`is_typed`). With `only_unlisted`, only data centers that were never listed are
+        called.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
@@ -107,40 +108,42 @@ class OrganizationDirectory:
         return self._merge({report.data_center: report for report in reports})
 
     async def known(self) -> Directory:
-        """Return the last successful listings and any later failures, without making a call."""
+        """Return the last successful listings and any later failures, without a call."""
         await self._look()
         return self._merge({})
 
     def _merge(self, called: Mapping[str, DataCenterReport]) -> Directory:
-        # Reuse the directory object, which caches its sorted organizations and their search texts.
+        # An unchanged directory is reused, because it caches sorted organizations and search texts.
         reports = tuple(called.get(name) or self._known_report(name) for name in self.data_centers)
         if self._merged.reports != reports:
             self._merged = Directory(reports)
         return self._merged
 
     def _known_report(self, center: str) -> DataCenterReport:
-        """Return the last listing, with any later failure known to this process."""
         listing, failure = self._last.get(center), self._failures.get(center)
         if failure is None or failure.listing is not listing:
             return DataCenterReport(center, listing)
-        # Blocks are shown with the limits instead.
+        # Messages show blocks with the limits, so a block isn't a failure here.
         is_block = isinstance(failure.error, RateLimited)
         return DataCenterReport(center, listing, None if is_block else failure.error.sentence)
 
     def name_of(self, key: OrganizationKey) -> str | None:
-        """Return an organization's name if this process knows it, without making a call."""
+        """Return an organization's name if this process knows it, without a call."""
         listing = self._last.get(key.data_center)
         place = listing.by_id.get(key.organization_id) if listing else None
         return place.organization.name if place else None
 
     async def lists(self, key: OrganizationKey) -> bool:
-        """Return True if a data center lists an organization; refresh an old listing first."""
+        """Return True if the data center lists the organization, if necessary after a call."""
         if self.name_of(key) is None:
             await self.report(key.data_center, CallCause(LIST, background=True), is_typed=False)
         return self.name_of(key) is not None
 
     async def at(self, place_value: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
-        """Return the organization for a menu value, `<data center>/<id>`, and its report."""
+        """Return the organization for `<data center>/<id>`, and its data center's report.
+
+        Raises NotFound if the organization is no longer listed.
+        """
         key = OrganizationKey.of_path(place_value)
         if key.data_center in self.data_centers:
             report = await self.report(key.data_center, cause, is_typed=False)
@@ -152,7 +155,7 @@ class OrganizationDirectory:
     async def report(
         self, center: str, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
     ) -> DataCenterReport:
-        """Return a data center's listing, or the last successful one and the reason it is old."""
+        """Return a data center's listing, or the last successful one with the reason it's old."""
         now, reused_for = await self._look(), self.cache_seconds
         if fresh:
             reused_for = 0.0 if is_typed else REFRESHED_SECONDS
@@ -190,12 +193,15 @@ class OrganizationDirectory:
         return await self.accept(key, organizations)
 
     def note_failure(self, center: str, error: ServiceError) -> None:
-        """Remember why a data center couldn't be listed, until a listing succeeds."""
+        """Remember why a data center couldn't be listed, until it's listed again."""
         now = self.clock.monotonic()
         self._failures[center] = _Failure(error, now, self._last.get(center))
 
     def note_declined(self, key: OrganizationKey) -> None:
-        """Record that the service refused a call that named an organization, which may be gone."""
+        """Record that the service refused a call that named this organization.
+
+        The organization may have been deleted, so the next listing doesn't name it.
+        """
         self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:
@@ -208,7 +214,7 @@ class OrganizationDirectory:
         return "" if self._gone.get(center) == representative else representative
 
     async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
-        """Store a listing as the newest; if the database is unavailable, only in this process."""
+        """Store a successful listing, or only keep it in memory if the database is unavailable."""
         center = key.data_center
         self._failures.pop(center, None)
         size = len(ORGANIZATIONS.dump_json(tuple(organizations)))
@@ -225,7 +231,7 @@ class OrganizationDirectory:
         return listing
 
     async def _look(self) -> datetime:
-        """Load other processes' newer listings; return the time, by the database's clock."""
+        """Load newer listings by other processes, and return the time of the database's clock."""
         return await self._looks.get("", self._load_newer, fresh=True)
 
     async def _load_newer(self, _: str) -> datetime:
@@ -237,7 +243,7 @@ class OrganizationDirectory:
                     if own is not None and own.fetched_at == fetched_at:
                         continue
                     stored = await load_listing(tx, center)
-                    # Meanwhile, a call in this process may have returned a newer listing.
+                    # A call in this process may have returned a newer listing in the meantime.
                     own = self._last.get(center)
                     if stored and (own is None or stored.fetched_at >= own.fetched_at):
                         self._last[center] = stored

@@ -1,4 +1,4 @@
-"""`/orgs`: the list, one organization, and data centers that couldn't be listed."""
+"""The messages of `/orgs`: the list, one organization, and data centers that couldn't be loaded."""
 
 import json
 from calendar import month_name
@@ -23,7 +23,7 @@ MONTHS = dict(enumerate(month_name[1:]))
 
 @dataclass(frozen=True)
 class OrgsPage:
-    """The part of the list to show: the filter text, and the page number, from 0."""
+    """A page of the list: the search text, and the page number, starting at 0."""
 
     words: str = ""
     page: int = 0
@@ -34,7 +34,7 @@ class OrgsPage:
 
     @classmethod
     def of(cls, value: str) -> "OrgsPage":
-        """Parse a button's value; return the first page without a filter if it is invalid."""
+        """Parse a button's value, or return the first page of all organizations if it's invalid."""
         try:
             data = json.loads(value)
             return cls(str(data["q"])[:FILTER_CHARACTERS], block_kit.page_of(str(data["p"])))
@@ -43,7 +43,7 @@ class OrgsPage:
 
 
 def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
-    """Show a page of the matching organizations, and the data centers with problems."""
+    """Return a page of the matching organizations, and the data centers that couldn't be loaded."""
     found = directory.matching(wanted.words) if wanted.words else directory.places
     pages = page_count(len(found), PAGE)
     page = min(wanted.page, pages - 1)
@@ -72,7 +72,7 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
 def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_refresh: bool) -> str:
     centers = sum(report.listing is not None for report in directory.reports)
     if not centers and directory.reports:
-        # A data center that couldn't be listed may also have matches.
+        # Without any listing, it isn't known if organizations match.
         return "*No organizations could be loaded.*"
     where = f"in {text.count(centers, 'data center')}"
     if not words:
@@ -109,7 +109,7 @@ def _controls(
         # Keyed by value, because Slack rejects a menu with duplicate values.
         names = {place.key: text.shorten(place.organization.name, 50) for place in shown}
         choices = [(f"{name} ({key.data_center})", key.path) for key, name in names.items()]
-        elements.append(block_kit.select("Open an organization …", ids.ORGS_SHOW, choices))
+        elements.append(block_kit.select("Open an organization…", ids.ORGS_SHOW, choices))
     elements += block_kit.turns(
         ids.ORGS_PAGE, wanted.page, pages, lambda to: OrgsPage(wanted.words, to).value()
     )
@@ -119,7 +119,7 @@ def _controls(
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
-    """Show every field of an organization; `may_check` adds a button for a real call."""
+    """Return every field of an organization; `may_check` adds the button `Check now`."""
     organization = place.organization
     currency = (organization.currency_code, organization.currency_symbol)
     precision, month = organization.price_precision, organization.fiscal_year_start_month
@@ -141,7 +141,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
             "Price format": organization.currency_format,
             "Price decimals": None if precision is None else str(precision),
             "Language": organization.language_code,
-            # The service counts months from 0: the specification says so for the first month.
+            # The service counts months from 0.
             "Fiscal year starts": None if month is None else MONTHS.get(month, str(month)),
             "Created": organization.account_created_date,
         }
@@ -170,10 +170,9 @@ def _labelled(fields: Mapping[str, str | None]) -> list[str]:
 
 
 def problems(reports: Sequence[DataCenterReport]) -> list[str]:
-    """Return a line for each cause, naming the data centers that couldn't be loaded."""
+    """Return a line for each problem, with the data centers that have it."""
     groups: dict[tuple[str, bool], list[DataCenterReport]] = {}
     for report in reports:
-        # Data centers with the same problem share a line.
         cause = (report.failure or "").replace(f" ({report.data_center})", "")
         groups.setdefault((cause, report.listing is None), []).append(report)
     lines = []

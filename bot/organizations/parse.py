@@ -1,4 +1,4 @@
-"""Parses `/orgs` commands."""
+"""The parser of `/orgs` commands."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,14 +11,14 @@ LONGEST_FILTER = 200
 
 @dataclass(frozen=True)
 class OrgsRequest:
-    """A parsed command: `words` are the filter, or the ID or name to show."""
+    """A parsed `/orgs` command. `words` is the search text, or the ID or name to show."""
 
     form: Literal["list", "show", "refresh", "help"]
     words: str = ""
 
 
 def parse_orgs(text: str) -> OrgsRequest:
-    """Parse the text after `/orgs`."""
+    """Parse the text after `/orgs`; raise UsageError if it can't be understood."""
     refuse_endless(text, ORGS, "search")
     words = read_words(text)
     first = words[0].keyword if words else ""
@@ -42,5 +42,5 @@ def _filter(typed: str) -> str:
 
 def _short(words: str) -> str:
     if len(words) > LONGEST_FILTER:
-        raise ORGS.misuse(f"That's more than {LONGEST_FILTER} characters.", "search")
+        raise ORGS.misuse(f"Search for at most {LONGEST_FILTER} characters.", "search")
     return words

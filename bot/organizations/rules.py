@@ -1,4 +1,4 @@
-"""The inventory service's organizations and data centers, and searches in their listings."""
+"""Organizations and data centers of the inventory service, and how to search their listings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ LONGEST_IDENTIFIER = 64
 
 @dataclass(frozen=True, slots=True, order=True)
 class OrganizationKey:
-    """The account that a call counts against: an organization in a data center.
+    """The organization whose limits a call counts against.
 
-    `organization_id` is "" for the data center, whose first listing names no organization.
+    `organization_id` is "" for calls that count against the data center, such as its first listing.
     """
 
     data_center: str
@@ -44,21 +44,21 @@ class OrganizationKey:
 
     @property
     def path(self) -> str:
-        """Return the key as text for button values and job subjects; `of_path` parses it."""
+        """The key as text, for button values and job subjects; `of_path` parses it."""
         return f"{self.data_center}/{self.organization_id}"
 
     @classmethod
     def of_path(cls, path: str) -> "OrganizationKey":
-        """Return the key for a path; for other text, a key of an unknown organization."""
+        """Return the key for a path. Any other text gives the key of an unknown organization."""
         data_center, _, organization_id = path.partition("/")
         return cls(data_center, organization_id)
 
 
 class Organization(BaseModel):
-    """All known fields of a listed organization; other fields are ignored.
+    """An organization as the service lists it. Unknown fields are ignored.
 
-    Only the ID and the name are required, because an organization without a currency must not hide
-    all others. A field of the wrong type is an error.
+    Only the ID and the name are required, so that an organization without a currency, for example,
+    doesn't make the whole listing fail. A field with the wrong type does.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
@@ -124,18 +124,18 @@ def root_of(base_url: str, data_center: str) -> str:
 
 
 CANDIDATES = 10
-# Number of suggestions for a name without matches.
+# How many names to suggest if nothing matches.
 MEANT = 3
 CANDIDATE_CHARACTERS = 100
-# A menu's text has at most 75 characters and must contain the ID.
+# An option in a menu has at most 75 characters, including the ID.
 CHOICE_CHARACTERS = 40
-# Compare only the beginnings of long names.
+# Only the beginnings of long names are compared.
 COMPARED_CHARACTERS = 40
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A data center's organizations at `fetched_at`; `size` is the number of bytes as stored."""
+    """A data center's organizations at one point in time. `size` is the stored size in bytes."""
 
     data_center: str
     organizations: tuple[Organization, ...]
@@ -144,17 +144,17 @@ class Listing:
 
     @cached_property
     def places(self) -> "tuple[Place, ...]":
-        """Return the organizations with their data center, sorted by name."""
+        """The organizations with their data center, sorted by name."""
         places = (Place(self.data_center, organization) for organization in self.organizations)
         return tuple(sorted(places, key=_by_name))
 
     @cached_property
     def by_id(self) -> "dict[str, Place]":
-        """Return the organizations by ID."""
+        """The organizations by ID."""
         return {place.organization.organization_id: place for place in reversed(self.places)}
 
     def representative(self) -> str:
-        """Return the ID for the next listing: the default organization, else the first active."""
+        """Return the default organization's ID, or else the first active one's, or ""."""
         default = [listed for listed in self.organizations if listed.is_default_org]
         active = [listed for listed in self.organizations if listed.is_org_active]
         return next((listed.organization_id for listed in [*default, *active]), "")
@@ -162,7 +162,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class DataCenterReport:
-    """A data center's last good listing, and a sentence about a later failure, if any."""
+    """A data center's last successful listing, and a sentence about a later failure, if any."""
 
     data_center: str
     listing: Listing | None
@@ -178,22 +178,22 @@ class Place:
 
     @property
     def label(self) -> str:
-        """Return the name and location, for menus and suggestions."""
+        """The organization's name and data center, for menus and suggestions."""
         return f"{self.organization.name[:CHOICE_CHARACTERS]} ({self.data_center})"
 
     @cached_property
     def folded_name(self) -> str:
-        """Return the name, folded for searches."""
+        """The name without case and accents, for searches."""
         return folded(self.organization.name)
 
     @cached_property
     def folded_id(self) -> str:
-        """Return the ID, folded for searches."""
+        """The ID without case, for searches."""
         return folded(self.organization.organization_id)
 
     @cached_property
     def searchable(self) -> str:
-        """Return the folded name, ID, contact, and currency, each on its own line."""
+        """The text to search: folded name, ID, contact, and currency, one per line."""
         organization = self.organization
         rest = (organization.contact_name, organization.currency_code, organization.currency_symbol)
         words = (folded(word) for word in rest if word)
@@ -201,44 +201,44 @@ class Place:
 
     @cached_property
     def key(self) -> OrganizationKey:
-        """Return the key that the organization's calls count against."""
+        """The key of the organization, whose limits its calls count against."""
         return OrganizationKey(self.data_center, self.organization.organization_id)
 
 
 @dataclass(frozen=True)
 class Directory:
-    """All organizations of all data centers."""
+    """The organizations of all data centers, and ways to find one."""
 
     reports: tuple[DataCenterReport, ...]
 
     @cached_property
     def places(self) -> list[Place]:
-        """Return every organization with its data center, sorted by name."""
+        """Every organization with its data center, sorted by name."""
         listed = (report.listing.places for report in self.reports if report.listing)
         return sorted(chain.from_iterable(listed), key=_by_name)
 
     @cached_property
     def keys(self) -> list[OrganizationKey]:
-        """Return every organization's key once, in directory order."""
+        """The keys of all organizations, sorted and without duplicates."""
         return sorted({place.key for place in self.places})
 
     @property
     def failures(self) -> list[DataCenterReport]:
-        """Return the data centers whose last listing failed."""
+        """The reports of the data centers whose last listing failed."""
         return [report for report in self.reports if report.failure is not None]
 
     def report_on(self, data_center: str) -> DataCenterReport:
-        """Return a data center's report."""
+        """Return a data center's report, which is empty if the data center is unknown."""
         found = (report for report in self.reports if report.data_center == data_center)
         return next(found, DataCenterReport(data_center, None))
 
     def matching(self, text: str) -> list[Place]:
-        """Return the organizations with the text in name, ID, contact, or currency, by name."""
+        """Return organizations whose name, ID, contact, or currency contains the text, by name."""
         wanted = folded(text)
         return [place for place in self.places if wanted and wanted in place.searchable]
 
     def name_of(self, key: OrganizationKey) -> str:
-        """Return a display name for a key: the organization's name, if known."""
+        """Return the organization's name, or its ID if it isn't listed."""
         return self.listed_name(key) or key.organization_id or WITHOUT_ORGANIZATION
 
     def listed_name(self, key: OrganizationKey) -> str | None:
@@ -248,17 +248,21 @@ class Directory:
         return place.organization.name if place else None
 
     def find(self, text: str, *, in_part: bool = True) -> Place:
-        """Return the organization with the given ID, `<data center>/<id>`, or name.
+        """Return the organization with this ID, `<data center>/<id>`, or name.
 
-        An exact ID takes precedence over an exact name, and an exact name over part of a name,
-        which isn't enough unless `in_part`. Case and invisible characters are ignored, unless
-        several organizations differ only in these.
+        An exact ID takes precedence over an exact name, and an exact name over part of a name. Part
+        of a name is only accepted with `in_part`. Case and invisible characters only matter if they
+        are the only difference between several organizations.
+
+        Raises:
+            Ambiguous: Several organizations match.
+            NotFound: No organization matches.
         """
         found, shown = self._called(text), f"“{_shortened(text)}”"
         wanted = folded(text)
         parts = [place for place in self.places if wanted and wanted in place.folded_name]
         if not found and parts and not in_part:
-            raise _ambiguous(_each_once(parts), f"{shown} is only part of a name. It matches")
+            raise _ambiguous(_each_once(parts), f"{shown} isn't a full name. It matches")
         found = found or _each_once(parts)
         if len(found) > 1:
             raise _ambiguous(found, f"{shown} matches")
@@ -275,7 +279,7 @@ class Directory:
         wanted = folded(text)
         if not wanted:
             return []
-        # An ID may exist in several data centers.
+        # The same ID can exist in several data centers.
         with_id = [
             place
             for place in self.places
@@ -286,7 +290,7 @@ class Directory:
         return _each_once(with_id or exactly or named)
 
     def meant(self, text: str) -> list[Meant]:
-        """Return the organizations whose name, or its first word, is most similar."""
+        """Return suggestions: organizations with the most similar names or first words."""
         wanted = folded(text)[:COMPARED_CHARACTERS]
         names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
         firsts = {len(names) + at: name.partition(" ")[0] for at, name in names.items()}
@@ -309,12 +313,10 @@ def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
     shown = {place.key: place.organization.name for place in found[:CANDIDATES]}
     is_id_enough = len({place.key.organization_id for place in found}) == len(found)
     many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
-    narrower = (
-        " Only the first ten are shown: type more of the name." if len(found) > len(shown) else ""
-    )
+    narrower = " Here are the first ten. Type more of the name." if len(found) > len(shown) else ""
     candidates, choices = [], {}
     for key, name in shown.items():
-        # Show the complete ID, because people type it next.
+        # The ID is shown in full, because people will type it.
         where = f"{key.organization_id}, {key.data_center}" if is_id_enough else key.path
         candidates.append(f"{_shortened(name)} ({where})")
         choices[key.path] = f"{_shortened(name, CHOICE_CHARACTERS)} ({key.path})"

@@ -1,1 +1,1 @@
-"""The HTTP client, credentials, and errors shared by the three services."""
+"""The HTTP client, credentials, and errors that the clients of all services share."""

@@ -1,4 +1,4 @@
-"""A service call, its cause, its answer and its outcome, as values that never show credentials."""
+"""Calls to services: the request, the reason for it, and the answer, without credentials."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,11 +10,11 @@ from yarl import URL
 
 @dataclass(frozen=True, slots=True)
 class ServiceCall:
-    """A request to a service, with the texts for messages about it.
+    """A request to a service, with the texts for error messages about it.
 
-    `label` is the service's name in a sentence; `advice` is for people, by HTTP status; `missing`
-    is the sentence for a 404 from the service itself. `words_field` is the only field of an error's
-    JSON that is shown.
+    `label` is the service's name within a sentence. `advice` tells people what to do, by HTTP
+    status. `missing` is the error message for a 404 that comes from the service itself. In the JSON
+    of an error, `words_field` is the only field that is shown to people.
     """
 
     service: Literal["inventory", "flow", "email", "oauth"]
@@ -31,18 +31,18 @@ class ServiceCall:
 
     @property
     def path(self) -> str:
-        """The URL's path, without host and query, which is safe for logs."""
+        """The URL's path, which is safe to log because it has no credentials."""
         return self.url.path
 
     @property
     def subject(self) -> str:
-        """The label for the start of a sentence."""
+        """The label, capitalized to start a sentence."""
         return self.label[:1].upper() + self.label[1:]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A complete answer with a 2xx status; `body` is never shown to anyone."""
+    """A complete answer with a 2xx status. Its `body` is never shown to anyone."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -51,7 +51,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An attempt, for metrics and `status`; `outcome` is `ok` or the error's outcome."""
+    """An attempt at a call, for metrics and `/gatehouse status`.
+
+    `outcome` is `ok`, `cancelled`, or the error's outcome.
+    """
 
     service: str
     data_center: str | None
@@ -61,7 +64,7 @@ class Observed:
 
 
 Observer = Callable[[Observed], None]
-"""Receives each attempt, successful or not; must not raise."""
+"""A function that is called after each attempt, and must not raise an exception."""
 
 
 # The kinds of call that the guard and the charts distinguish.
@@ -69,17 +72,17 @@ PROBE = "probe"
 WATCH = "watch"
 CHECK = "check"
 GATEWAY = "gateway"
-# The prefix of client names in the call ledger, where people are identified by their Slack IDs.
+# The prefix that tells gateway clients from people, who are stored by their Slack IDs.
 _CALLER = "client:"
 
 
 def caller_of(client: str) -> str:
-    """Return a client's name in the ledger."""
+    """Return the name under which a gateway client's calls are stored in the ledger."""
     return _CALLER + client
 
 
 def client_named(caller: str | None) -> str | None:
-    """Return the client for a ledger name; None for a person or the bot itself."""
+    """Return the gateway client with this name in the ledger, or None for a person or the bot."""
     if caller is None or not caller.startswith(_CALLER):
         return None
     return caller.removeprefix(_CALLER)
@@ -87,9 +90,9 @@ def client_named(caller: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CallCause:
-    """The reason for a call: a short label for charts, and the person or gateway client.
+    """The reason for a call: what kind it is, and the person or gateway client who caused it.
 
-    Background calls wait for a free slot and leave some slots to people.
+    Background calls wait for a free slot, and leave some slots free for people.
     """
 
     kind: str
@@ -99,24 +102,24 @@ class CallCause:
 
     @property
     def caller(self) -> str:
-        """The caller's name in the ledger; "" for the bot itself."""
+        """The name under which the call is stored in the ledger; "" for the bot itself."""
         return caller_of(self.client) if self.client else self.slack_user_id or ""
 
     @property
     def is_for_people(self) -> bool:
-        """True if a person is waiting for the answer; only such calls are retried."""
+        """True if a person is waiting for the answer. Only these calls are retried."""
         return not self.background and self.kind != PROBE
 
 
-# No limit has more digits; longer values are ignored.
+# Longer values are ignored, because no limit is that high.
 MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedLimits:
-    """The reported numbers as sent; callers check that they are plausible.
+    """The daily limit in a response's headers, as sent. Callers check that it's plausible.
 
-    Some deployments send these headers for the daily limit; others send zeros.
+    Some deployments send these headers, while others leave them out or send zeros.
     """
 
     limit: int
@@ -125,23 +128,26 @@ class ReportedLimits:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Self | None:
-        """Return None unless all three headers are present and integers. `headers` ignores case."""
+        """Return the limits, or None unless all three headers are integers.
+
+        The keys of `headers` must be case-insensitive.
+        """
         sent = [headers.get(f"X-Rate-Limit-{name}", "") for name in ("Limit", "Remaining", "Reset")]
         if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in sent):
             return None
         return cls(*map(int, sent))
 
 
-# These outcomes don't indicate a problem with a service: a rejection is caused by a person's input,
-# and nobody waits for the answer to a cancelled call.
+# Outcomes that don't mean that the service has a problem. A person's input can cause a rejection,
+# and a call is cancelled when nobody waits for the answer anymore.
 ANSWERS = frozenset({"service_refused", "cancelled"})
-# `/emailkey check <resource>` tests whether the key can read the resource that the person typed.
+# `/emailkey check <resource>` is expected to fail for resources that the key can't read.
 HARMLESS = {"email": ANSWERS | {"permission_missing"}}
 
 
 @dataclass(frozen=True)
 class ServiceSeen:
-    """A service's last success and failure; `is_failing` if the failure is the later one."""
+    """A service's last success and failure. `is_failing` is True if the failure came later."""
 
     name: str
     succeeded_at: datetime | None = None
@@ -151,22 +157,21 @@ class ServiceSeen:
 
 
 class ServiceLog:
-    """Remembers the outcomes of this process's calls."""
+    """Remembers each service's last success and failure in this process."""
 
     def __init__(self, now: Callable[[], datetime], names: Sequence[str]) -> None:
         self._now = now
         self._seen = {name: ServiceSeen(name) for name in names}
 
     def note(self, name: str, failure: str | None) -> None:
-        """Record a call: None for a success, otherwise a label for the failure."""
+        """Record a call. `failure` is the error's outcome, or None if the call succeeded."""
         old = self._seen.get(name, ServiceSeen(name))
         if failure is None:
             self._seen[name] = replace(old, succeeded_at=self._now(), is_failing=False)
-        # Requests to an OAuth provider don't contain people's input, so its rejections concern the
-        # settings.
+        # Requests to an OAuth provider contain no input from people, so a rejection is a problem.
         elif name.startswith("oauth") or failure not in HARMLESS.get(name, ANSWERS):
             self._seen[name] = replace(old, failed_at=self._now(), failure=failure, is_failing=True)
 
     def seen(self) -> list[ServiceSeen]:
-        """Return the state of each service, in the order of the settings."""
+        """Return each service's last success and failure, in the order of the settings."""
         return list(self._seen.values())

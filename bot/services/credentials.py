@@ -1,4 +1,4 @@
-"""Ways to add a credential to a request, and access tokens that renew themselves."""
+"""Credentials for requests to services, including OAuth access tokens that are renewed."""
 
 import base64
 from collections.abc import Mapping
@@ -24,61 +24,61 @@ from bot.tasks import SingleFlight
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A credential's headers or parameters; never printed."""
+    """The headers or parameters that carry a credential. They never appear in the `repr`."""
 
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Credential:
-    """A credential for the inventory service; this one is a token that can't be renewed."""
+    """A fixed credential for the inventory service. Subclasses can renew theirs."""
 
     def __init__(self, signed: Signed) -> None:
         self._signed = signed
 
     async def sign(self) -> Signed:
-        """Return the additions to a request. Raises ServiceError if a token can't be renewed."""
+        """Return what to add to a request; raise ServiceError if a token can't be renewed."""
         return self._signed
 
     async def renewed(self, refused: Signed) -> Signed | None:  # noqa: ARG002 - see OAuthCredential
-        """Return a new credential to replace `refused`; None if that is impossible."""
+        """Return a new credential after the service refused one, or None if there can't be one."""
         return None
 
 
 def authorization(template: str, token: str) -> Mapping[str, str]:
-    """Return `Authorization` with the token filled in; other braces are kept."""
+    """Return an `Authorization` header in which `{token}` is replaced by the token."""
     return {"Authorization": template.replace("{token}", token)}
 
 
 def basic(user: str, password: SecretStr) -> Mapping[str, str]:
-    """HTTP Basic (RFC 7617), in UTF-8."""
+    """Return an `Authorization` header for HTTP Basic (RFC 7617), encoded in UTF-8."""
     pair = f"{user}:{password.get_secret_value()}".encode()
     return {"Authorization": f"Basic {base64.b64encode(pair).decode('ascii')}"}
 
 
 def bearer(token: SecretStr) -> Mapping[str, str]:
-    """Bearer (RFC 6750)."""
+    """Return an `Authorization` header with a bearer token (RFC 6750)."""
     return {"Authorization": f"Bearer {token.get_secret_value()}"}
 
 
-# Tokens are renewed this long before expiry, or halfway through a short lifetime.
+# Tokens are renewed this long before they expire, or halfway through a short lifetime.
 MARGIN_SECONDS = 60.0
-# The pause after a failed renewal, because an unresponsive token URL takes long to fail, and
-# retries would prolong a 429. Without a valid token, if a retry may help, the pause is shorter.
+# The pause after a failed renewal. Without it, people would wait again for a token URL that doesn't
+# respond, and retries would prolong a 429. It's shorter after a failure that may soon pass.
 PAUSE_SECONDS = 10.0
 SHORT_PAUSE_SECONDS = 1.0
-# The assumed lifetime if the provider doesn't state one.
+# The lifetime to assume if the provider doesn't state one.
 ASSUMED_LIFE_SECONDS = 600.0
-# Longer lifetimes are not trusted, because some providers state them in milliseconds.
+# Longer lifetimes aren't trusted, because some providers state them in milliseconds.
 LONGEST_LIFE_SECONDS = 3_600.0
 TOKENS_IN_USE = 2
-# `invalid_grant` is from the RFC; a provider in use sends the other code, with status 200.
+# `invalid_grant` is in the RFC. At least one provider sends `invalid_code` with status 200 instead.
 REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
 REFUSED_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 
 
 class _Renewal(BaseModel):
-    """The token response of RFC 6749, section 5.1; the lifetime is optional."""
+    """A token response as in RFC 6749, section 5.1, in which the lifetime is optional."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -88,9 +88,9 @@ class _Renewal(BaseModel):
 
 
 class OAuthCredential(Credential):
-    """An access token that renews itself. Its `repr` doesn't show secrets.
+    """An OAuth access token that is renewed before it expires.
 
-    `template` is the format of the header, as for a static token.
+    `template` is the format of the header, in which `{token}` is replaced.
     """
 
     def __init__(
@@ -106,19 +106,19 @@ class OAuthCredential(Credential):
         self._data_center = data_center
         self._grant = grant
         self._template = template
-        # The current token, the time to renew it, and the time when it is certain to have expired.
+        # The current token, when to renew it, and when it will certainly have expired.
         self._token: Signed | None = None
         self._renew_at = self._ends_at = 0.0
         self._renewals: SingleFlight[str, Signed] = SingleFlight({})
         self._hidden: list[str] = []
-        # The last renewal's failure, and the time of the next permitted attempt.
+        # Why the last renewal failed, and when to try again at the earliest.
         self._failure: tuple[ServiceError, float] | None = None
 
     async def sign(self) -> Signed:
-        """Return the header; first renew a token that is about to expire.
+        """Return the header, after renewing a token that is about to expire.
 
-        If renewal fails, a token that is still valid is used, unless the provider refused to renew
-        it: the token itself may then be invalid.
+        If the renewal fails, the old token is used for as long as it's valid. But if the provider
+        refuses to renew it, the old token may be invalid as well, and the error is raised.
         """
         token = self._token
         if token is not None and self._clock.monotonic() < self._renew_at:
@@ -136,7 +136,7 @@ class OAuthCredential(Credential):
             return token
 
     async def renewed(self, refused: Signed) -> Signed:
-        """Return the header with a newer token than `refused`; renew the token if needed."""
+        """Return the header with a newer token than the refused one, renewing it if necessary."""
         if self._token is None or self._token is refused:
             return await self._renew_once()
         return self._token
@@ -156,7 +156,7 @@ class OAuthCredential(Credential):
             raise
         self._failure = None
         token = renewal.access_token.get_secret_value()
-        # Redact all tokens in use; a replaced token may still be in transit.
+        # The previous token is still redacted, too, because a call with it may be running.
         self._http.redactor.add(token)
         self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
         if len(self._hidden) > TOKENS_IN_USE:
@@ -216,8 +216,8 @@ class OAuthCredential(Credential):
             raise wrong_form(call, "an access token that can't be sent")
         if renewal.refresh_token not in (None, self._grant.refresh_token):
             sentence = (
-                f"{call.subject} issues a new refresh token each time, which is not supported. Turn"
-                " rotation off there, or use an authtoken."
+                f"{call.subject} issues a new refresh token each time, which is not supported."
+                " Turn off rotation at the provider, or use an authtoken."
             )
             raise RotatingRefreshToken("oauth", sentence)
         return renewal

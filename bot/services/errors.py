@@ -1,6 +1,7 @@
 """Errors of service calls, with a class for each cause.
 
-As for all errors in `bot.errors`, the sentence is plain text without credentials or bodies.
+As with all errors in `bot.errors`, the sentence is plain text for people. It never includes
+credentials or a response's body.
 """
 
 from typing import ClassVar
@@ -9,10 +10,10 @@ from bot.errors import GatehouseError
 
 
 class ServiceError(GatehouseError):
-    """A call to a service failed.
+    """A failed call to a service.
 
-    `service` is `inventory`, `flow`, `email`, or `oauth`; `retryable` is True if the same call may
-    succeed a moment later; `message` and `code` are the service's own, if any.
+    `service` is `inventory`, `flow`, `email`, or `oauth`. `retryable` is True if the same call may
+    succeed a moment later. `message` and `code` come from the service's answer, if it has them.
     """
 
     outcome = "service_error"
@@ -37,7 +38,7 @@ class ServiceError(GatehouseError):
 
 
 class ServiceUnreachable(ServiceError):
-    """The connection failed (`sent` is False), or was lost before the whole answer arrived."""
+    """The connection failed or was lost. `sent` is False if the request was never sent."""
 
     outcome = "unreachable"
     is_passing = True
@@ -59,25 +60,25 @@ class ServiceTimeout(ServiceError):
 
 
 class Redirected(ServiceError):
-    """The service answered with a redirect, which is never followed, to protect credentials."""
+    """The service answered with a redirect. It isn't followed, to protect credentials."""
 
     outcome = "redirected"
 
 
 class ResponseTooLarge(ServiceError):
-    """The answer exceeds the size limit."""
+    """The answer is larger than the client accepts."""
 
     outcome = "too_large"
 
 
 class ResponseUnreadable(ServiceError):
-    """The answer is unreadable: invalid HTTP, or one of the two subclasses."""
+    """The answer can't be used: it's invalid HTTP, not JSON, or not as specified."""
 
     outcome = "unreadable"
 
 
 class NotJson(ResponseUnreadable):
-    """The answer isn't JSON: an error page, or a truncated answer."""
+    """The answer isn't JSON, but an error page or a truncated answer, for example."""
 
     outcome = "not_json"
 
@@ -89,31 +90,31 @@ class WrongForm(ResponseUnreadable):
 
 
 class CredentialsRefused(ServiceError):
-    """401: the credential is wrong, or no longer valid."""
+    """Status 401: the credential is wrong or no longer valid."""
 
     outcome = "credentials_refused"
 
 
 class PermissionMissing(ServiceError):
-    """403: the credential is valid but lacks a permission."""
+    """Status 403: the credential is valid but lacks a permission."""
 
     outcome = "permission_missing"
 
 
 class RotatingRefreshToken(ServiceError):
-    """The OAuth provider rotates refresh tokens, which Gatehouse couldn't keep across restarts."""
+    """The OAuth provider rotates refresh tokens, which would be lost in a restart."""
 
     outcome = "rotating_token"
 
 
 class ServiceRefused(ServiceError):
-    """Another 4xx (`status`), or a `code` other than 0; the sentence quotes the service."""
+    """The service refused the request with another 4xx status, or a `code` other than 0."""
 
     outcome = "service_refused"
 
 
 class ServiceFailed(ServiceError):
-    """5xx: the service is having problems."""
+    """Status 5xx: the service is having problems."""
 
     outcome = "service_failed"
     is_passing = True
@@ -121,7 +122,7 @@ class ServiceFailed(ServiceError):
 
 
 class RateLimited(ServiceError):
-    """429, with `Retry-After` in seconds, or 0.
+    """Status 429. `retry_after` is the header `Retry-After` in seconds, or 0.
 
     `code` is 44, 45, 1070, another number, or None if the body has no code.
     """

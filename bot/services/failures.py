@@ -1,4 +1,4 @@
-"""Errors for failed answers and connections, with a type and a sentence for each cause."""
+"""Turns failed answers and connections into errors, with a class and a sentence for each cause."""
 
 import ssl
 import unicodedata
@@ -49,11 +49,11 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class NeverSentError(Exception):
-    """No part of the request was sent."""
+    """An error before any part of the request was sent."""
 
 
 class HeldUpError(NeverSentError):
-    """The request may no longer be sent, because its grant has expired."""
+    """The request can't be sent anymore, because its permit has expired."""
 
 
 class UnsendableError(NeverSentError):
@@ -61,8 +61,8 @@ class UnsendableError(NeverSentError):
 
 
 _UNSENDABLE = (
-    "The call to {label} can't be sent: its credential or address has a character that HTTP doesn't"
-    " allow. Check the setting for a line break."
+    "The call to {label} can't be sent, because its credential or address has a character that HTTP"
+    " doesn't allow. Check the setting for a line break."
 )
 _HELD_UP = "The call to {label} took too long to start, so it wasn't sent. Please try again."
 _CERTIFICATE = (aiohttp.ClientConnectorCertificateError, ssl.SSLError)
@@ -75,14 +75,14 @@ _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]]
         (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL),
         "{subject} can't be reached: its host name doesn't exist.",
     ),
-    # The status comes from a proxy that refused to connect.
+    # The status was sent by a proxy that refused to connect.
     (
         aiohttp.ClientHttpProxyError,
-        "{subject} can't be reached: the proxy declined (HTTP {status}).",
+        "{subject} can't be reached: the proxy refused to connect (HTTP {status}).",
     ),
     (aiohttp.ClientConnectorError, "{subject} can't be reached."),
 )
-# A retry may help after any other. A connection timeout took as long as a person waits.
+# After these, an immediate retry doesn't help, or would take longer than people wait.
 _FINAL = (
     *(UnsendableError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError),
     *_CERTIFICATE,
@@ -92,7 +92,7 @@ _FINAL = (
 def failure_of_status(
     call: ServiceCall, status: int, headers: Mapping[str, str], body: bytes, redactor: Redactor
 ) -> ServiceError | None:
-    """Return the error for a status, or None for a 2xx."""
+    """Return the error for an answer with this status, or None for a 2xx status."""
     kind = status // 100
     if kind == _SUCCESS:
         return None
@@ -124,13 +124,13 @@ def failure_of_status(
 
 
 def refused_by_code(call: ServiceCall, status: int, code: int) -> ServiceRefused:
-    """Return the error for a 2xx with a `code` other than 0; nothing else of it is shown."""
+    """Return the error for a 2xx answer with a `code` other than 0. It only shows the code."""
     sentence = f"{call.subject} rejected the request (code {code})."
     return ServiceRefused(call.service, sentence, status=status, code=code)
 
 
 def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[int | None, str]:
-    """Return the `code` and message in a JSON object; no other part of a body is shown."""
+    """Return the `code` and the message in an error's JSON, the only parts that are shown."""
     try:
         sent = from_json(body)
     except ValueError:
@@ -145,7 +145,7 @@ def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[
 
 def plain_words(text: str, redactor: Redactor) -> str:
     """Return a service's message as one short line, without control characters or secrets."""
-    # Shorten only after redacting, so that a shortened secret isn't missed.
+    # Redacting comes first, because a secret that is cut off wouldn't be recognized.
     clean = redactor.clean(text)[:READ_OF_WORDS]
     visible = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in clean)
     line = " ".join("".join(visible).split())
@@ -153,7 +153,10 @@ def plain_words(text: str, redactor: Redactor) -> str:
 
 
 def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) -> ServiceError:
-    """Return the error for an HTTP library exception, without its text, which contains URLs."""
+    """Return the error for an exception of the HTTP library.
+
+    The exception's text isn't used, because it contains URLs.
+    """
     for types, unsent in _NEVER_SENT:
         if isinstance(accident, types):
             status = getattr(accident, "status", 0)
@@ -173,19 +176,19 @@ def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) 
 
 
 def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
-    """Return the error for an answer larger than `most_bytes`."""
+    """Return the error for an answer of more than `most_bytes`."""
     return ResponseTooLarge(
         call.service, f"{call.subject} sent too much data (over {most_bytes >> 20} MiB)."
     )
 
 
 def wrong_form(call: ServiceCall, why: str) -> WrongForm:
-    """Return the error for an answer that doesn't match the specification; `why` is the reason."""
+    """Return the error for an answer that isn't as specified; `why` names the problem."""
     return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
 
 
 def json_of(call: ServiceCall, answer: Answer) -> object:
-    """Return the body as JSON; raises NotJson."""
+    """Return the parsed JSON of an answer; raise NotJson if its body isn't JSON."""
     try:
         sent: object = from_json(answer.body)
     except ValueError:
@@ -195,7 +198,7 @@ def json_of(call: ServiceCall, answer: Answer) -> object:
 
 
 def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
-    """Return the JSON from `json_of` as `model`; the error names fields, but no values."""
+    """Validate JSON as a model; raise WrongForm, which names the wrong field but not its value."""
     try:
         return model.model_validate(sent)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The HTTP client for all services: a shared session, limits on time and size, no redirects."""
+"""The HTTP client for all services, with a shared session and limits on time and size."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -42,28 +42,28 @@ Read = TypeVar("Read")
 
 
 class Permit:
-    """An attempt at a call, from the quota's point of view; this one is for calls without a quota.
+    """Permission for one attempt at a call. This base class is for calls without a quota.
 
-    If the context ends without `responded()`, no answer arrived. If it ends without an error, the
-    call succeeded, so the organization is not blocked.
+    A permit is used as a context. If the context ends without `responded()`, no answer arrived. If
+    it ends without an error, the call succeeded, so the organization isn't blocked.
     """
 
     def __init__(self, is_fresh: Callable[[], bool] = lambda: True) -> None:
         self._is_fresh = is_fresh
 
     def may_send(self) -> bool:
-        """Return True if the request may be sent now; called right before sending."""
+        """Return True if the request may still be sent. Called right before sending."""
         return self._is_fresh()
 
     async def responded(self, limits: ReportedLimits | None = None) -> None:
-        """Record that the response headers arrived, with the limits in them."""
+        """Record that the response's headers arrived, with the limits that they report, if any."""
 
     async def refused(self, error: RateLimited) -> None:
-        """Record a 429."""
+        """Record that the service answered with a 429."""
 
 
 OpenPermit = Callable[[], AbstractAsyncContextManager[Permit]]
-"""Opens the context of one attempt, which lasts from before sending until after the body."""
+"""Opens a permit's context, which lasts from before sending until the body has been read."""
 
 
 def unlimited() -> AbstractAsyncContextManager[Permit]:
@@ -72,53 +72,56 @@ def unlimited() -> AbstractAsyncContextManager[Permit]:
 
 
 def proxy_for(host: str) -> str | None:
-    """Return the proxy for `https://` to a host, or None to connect directly."""
+    """Return the proxy to use for `https://` requests to a host, or None to connect directly."""
     proxies = getproxies_environment()
     return None if proxy_bypass_environment(host, proxies) else proxies.get("https")
 
 
 @asynccontextmanager
 async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
-    """Open the process's session: no cookies, verified TLS, proxies from the environment."""
+    """Open the session that the process shares for all requests.
+
+    It stores no cookies, verifies TLS, and uses the proxies in the environment variables.
+    """
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=DNS_SECONDS)
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(
         connector=connector,
         cookie_jar=jar,
         request_class=CheckedRequest,
-        # Only with proxies, because this also makes aiohttp read credentials from ~/.netrc.
+        # Off without proxies, because it also makes aiohttp read credentials from ~/.netrc.
         trust_env=bool(getproxies_environment()),
         headers={"User-Agent": "gatehouse"},
-        # For callers that don't set a timeout, such as Slack's client with a session passed to it.
+        # The default for callers that don't set a timeout, such as Slack's client.
         timeout=aiohttp.ClientTimeout(total=TOTAL_SECONDS, sock_connect=CONNECT_SECONDS),
     ) as session:
         yield session
 
 
 class CheckedRequest(aiohttp.ClientRequest):
-    """A request that checks right before sending that it may still be sent.
+    """A request that checks once more, right before sending, that it may still be sent.
 
-    The process may have been suspended since the grant, or since the connection was made.
+    The process may have been suspended after it got the permit, or after it connected.
     """
 
     may_send: Callable[[], bool] | None = None
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Write the request, unless it may no longer be sent or a header can't be."""
+        """Send the request; raise NeverSentError if it may no longer be or can't be sent."""
         if self.may_send is not None and not self.may_send():
             raise HeldUpError
         try:
             return await super().send(conn)
         except ValueError as error:
-            # The exception is about the headers, which its text quotes; nothing has been sent yet.
+            # The headers are invalid, and nothing was sent. The exception's text quotes them.
             raise UnsendableError from error
 
 
 def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
-    """Return a middleware that checks `may_send` right before sending, and never sends again.
+    """Return a middleware that checks `may_send` right before sending, and never sends twice.
 
-    aiohttp resends a GET after two exceptions (client.py, `retry_persistent_connection`) without
-    the quota guard's knowledge, so the service might count two calls for one grant.
+    After two kinds of exceptions, aiohttp sends a GET again on its own (client.py,
+    `retry_persistent_connection`). The service could then count two calls for one permit.
     """
 
     async def send(
@@ -137,7 +140,7 @@ def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
 
 
 class ServiceHttp:
-    """Calls services using the shared session; `observer` receives each attempt."""
+    """Sends calls to services, and reports each attempt to `observer`."""
 
     def __init__(
         self,
@@ -162,13 +165,13 @@ class ServiceHttp:
         *,
         retried: bool = True,
     ) -> Read:
-        """Send the call; return the result of `read` for a complete 2xx answer.
+        """Send the call, and return the result of calling `read` with the 2xx answer.
 
-        `read` raises a ServiceError for an unreadable answer. Large answers are read in a thread,
-        so `read` must only access the answer.
+        `read` raises a ServiceError if it can't use the answer. Large answers are read in a thread,
+        so `read` must not access anything else.
 
-        If `retried`, a GET is attempted up to three times on connection errors and 5xx, but not
-        after a timeout, because a person is waiting. Each attempt needs a permit.
+        With `retried`, a GET is attempted up to three times after connection errors and 5xx, but
+        not after a timeout, because a person is waiting. Each attempt needs its own permit.
         """
         for pause in RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ():
             try:
@@ -195,7 +198,7 @@ class ServiceHttp:
             if failure is not None:
                 raise failure
             answer = Answer(status, response.headers, body)
-            # Parsing ten thousand organizations would delay other people's acknowledgements.
+            # Parsing a large answer here would block the event loop and delay other people.
             is_large = len(body) >= LARGE_BYTES
             result = await asyncio.to_thread(read, answer) if is_large else read(answer)
             outcome = "ok"
@@ -240,7 +243,7 @@ class ServiceHttp:
     async def _body(
         self, call: ServiceCall, response: aiohttp.ClientResponse, deadline: float
     ) -> bytes:
-        """Read the body, measuring its size when received and decompressed."""
+        """Read the body; raise ResponseTooLarge if it's too large, compressed or decompressed."""
         body = bytearray()
         try:
             with self._accidents(call):
@@ -260,7 +263,7 @@ class ServiceHttp:
 
     @contextmanager
     def _accidents(self, call: ServiceCall) -> Iterator[None]:
-        """Convert HTTP library exceptions to ServiceError without their text, which has URLs."""
+        """Convert exceptions of the HTTP library to ServiceError."""
         try:
             yield
         except (aiohttp.ClientError, OSError, NeverSentError) as accident:

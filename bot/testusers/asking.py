@@ -133,7 +133,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
     if undone.progress.undone_by:
         raise Conflict("Someone has already asked to undo this.")
     if undone.is_over and not done.change.removals:
-        raise Conflict("There's nothing to undo: this access has already ended or been changed.")
+        raise Conflict("This access has already ended or been changed, so there's nothing to undo.")
     unchanged, grant_ends = await _read(bot, flow)
     listed = {*unchanged.seen}
     wanted, ends = inverse_of(done, listed, now)

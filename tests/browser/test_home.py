@@ -69,7 +69,7 @@ async def test_cancel_on_home_asks_first(person: Person, sandbox: Sandbox) -> No
     await own.get_by_role("button", name="Cancel").click()
     question = person.page.get_by_role("dialog", name="Cancel this request?")
     await expect(question).to_have_accessible_description(
-        "It will be withdrawn and can't be approved anymore: add sure@example.com to survey."
+        "This request will be withdrawn: add sure@example.com to survey."
     )
     assert await violations(person) == []
     await person.page.keyboard.press("Escape")

@@ -68,7 +68,7 @@ async def test_call_that_the_proxy_declines_is_told_as_unsent(
     call = ServiceCall("email", "the email service", "GET", URL("https://elsewhere.example/v3"))
     async with server, open_bench() as bench:
         with pytest.raises(
-            ServiceUnreachable, match=rf"the proxy declined \(HTTP {status}\)"
+            ServiceUnreachable, match=rf"the proxy refused to connect \(HTTP {status}\)"
         ) as got:
             await bench.request(call)
     assert (got.value.sent, got.value.retryable) == (False, may_help)

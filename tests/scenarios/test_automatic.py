@@ -42,16 +42,16 @@ async def applied(world, nth: int):
 
 
 async def test_addition_within_the_rule_is_applied_at_once(world):
-    assert "Approved by a rule" in await ask(world, "add welcome +1 for 2h")
+    assert "Approved automatically" in await ask(world, "add welcome +1 for 2h")
     message = await applied(world, 0)
-    assert "Rule `auto` of FLOW_POLICIES (this flow): at most 4 h, 1 of 2 used today" in (
+    assert "Rule `auto` in FLOW_POLICIES (this flow): at most 4 h, 1 of 2 requests used today" in (
         message.all_text
     )
     assert message.buttons == ["Undo"]
     assert "<@" not in message.all_text
     assert world.services.state.flows[WELCOME].identities == ["+1"]
     await ask(world, "remove welcome +1")
-    assert "2 of 2 used today" in (await applied(world, 1)).all_text
+    assert "2 of 2 requests used today" in (await applied(world, 1)).all_text
     await ask(world, "add welcome +2 for 2h")
     message = await card(world, 2)
     assert message.buttons == ["Approve", "Deny", "Cancel"]

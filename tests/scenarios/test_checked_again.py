@@ -92,12 +92,14 @@ async def test_extension_reads_as_an_extension_and_never_as_a_removal(world):
         assert "until 30 d after approval (currently until" in text
         assert "remove" not in message.all_text + text
     assert "Already on the list" not in message.all_text
-    assert "can't be approved anymore: change the end date of +1 on welcome." in message.all_text
+    assert (
+        "This request will be withdrawn: change the end date of +1 on welcome." in message.all_text
+    )
     await click(world, ADA, message, "Approve")
     await shows(world, message, "*Applied*")
     assert flow(world).identities == ["+1"]
     await shows(world, first, "*Replaced by a later request:* `+1`")
-    assert "`+1` could test *welcome*." in first.all_text
+    assert "`+1` had access to *welcome*." in first.all_text
 
 
 async def test_extension_whose_old_end_has_passed_reads_as_an_addition(world):
@@ -337,12 +339,15 @@ async def test_asking_again_after_a_denial_keeps_the_times(world, term):
 async def test_card_names_other_open_requests_for_the_same_person(world):
     first = await asked(world, "add welcome +1 for 2h")
     second = await asked(world, "add welcome +1 from tomorrow 9:00")
-    assert "*Also open for the same people:* add `+1` to *welcome* for 2 h (Otto Operator)" in (
-        second.all_text
+    assert (
+        "*Other open requests for the same people:* add `+1` to *welcome* for 2 h (Otto Operator)"
+        in (second.all_text)
     )
-    await shows(world, first, "*Also open for the same people:* add `+1` to *welcome* from")
+    await shows(
+        world, first, "*Other open requests for the same people:* add `+1` to *welcome* from"
+    )
     await click(world, OTTO, second, "Cancel")
-    await world.slack.until(lambda: "Also open" not in first.all_text)
+    await world.slack.until(lambda: "Other open requests" not in first.all_text)
 
 
 async def test_card_says_who_can_approve_though_others_are_notified(sqlite_url):
@@ -374,13 +379,13 @@ async def test_each_time_says_what_it_is_the_time_of(world, decide, outcome, lab
     message = await asked(world, "add welcome +1")
     await decide(world, message)
     await shows(world, message, outcome)
-    assert "asked by Otto Operator <!date^" in message.all_text
+    assert "requested by Otto Operator <!date^" in message.all_text
     assert f" · {label} <!date^" in message.all_text
 
 
 async def test_card_of_a_change_made_now_says_when(world):
     message = await asked(world, "add welcome +1 now because urgent", by=ADAM)
-    assert re.search(r"asked by Adam Admin <!date\^\S+ .* · applied <!date\^", message.all_text)
+    assert re.search(r"requested by Adam Admin <!date\^\S+ .* · applied <!date\^", message.all_text)
 
 
 async def test_undo_is_not_filed_beside_a_removal_that_waits(world):

@@ -52,7 +52,7 @@ async def test_list_from_before_a_confirmed_change_is_never_written_back(world):
     await click(world, ADA, message, "Approve")
     await shows(world, message, "Failed: nothing was changed")
     assert posts(world) == [["+9"]]
-    assert "older list" in message.all_text
+    assert "outdated list" in message.all_text
     assert message.buttons == ["Retry"]
     stale.lift()
     await click(world, ADA, message, "Retry")
@@ -109,7 +109,7 @@ async def test_list_links_the_address_in_the_services_answer(world, identities):
     flow(world).identities[:] = identities
     answer = await world.ask(OTTO, "/testusers", "list welcome")
     url = f"{world.services.url}/v2/Flows/{WELCOME_FLOW}/TestUsers"
-    assert f"<{url}|The list in the flow service>" in answer.all_text
+    assert f"<{url}|View the list in the flow service>" in answer.all_text
 
 
 async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
@@ -120,12 +120,12 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
         lambda request, state, sid, sent: real(request, state, sid, [s.lower() for s in sent]),
     )
     message = await applied(world, "add welcome mailto:Jane@Example.com for 2h")
-    assert "Stored by the service as `mailto:jane@example.com`" in message.all_text
+    assert "The service stores this as `mailto:jane@example.com`" in message.all_text
     assert posts(world) == [["mailto:Jane@Example.com".lower()]]
     listed = (await world.ask(OTTO, "/testusers", "list welcome")).all_text
     assert "approved by Ada Approver" in listed
     again = await world.ask(OTTO, "/testusers", "add welcome MAILTO:jane@example.com")
-    assert "On the list with another spelling: `mailto:jane@example.com`" in again.all_text
+    assert "On the list with a different spelling: `mailto:jane@example.com`" in again.all_text
     await click(world, OTTO, message, "Undo")
     await world.slack.until(lambda: len(world.slack.workspace.messages("C0APPROVALS")) == 3)
     undo = world.slack.workspace.messages("C0APPROVALS")[-1]
@@ -181,7 +181,7 @@ async def test_refused_credential_is_told_once_to_those_who_run_the_bot(world):
     await click(world, ADA, message, "Retry")
     await shows(world, message, "Applied")
     await world.slack.until(lambda: len(alerts(world)) == 2)
-    assert "works again" in alerts(world)[1]
+    assert "can use the flow service again" in alerts(world)[1]
 
 
 async def test_change_that_the_service_rejects_is_sent_once(world):
@@ -211,7 +211,7 @@ async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
     assert "An approver can press Retry on the card." in failure.all_text
     broken.lift()
     await click(world, ADA, message, "Retry")
-    await shows(world, failure, "It worked on retry (Ada Approver, ")
+    await shows(world, failure, "*Applied* after a retry by Ada Approver (")
     assert len(thread("C0APPROVALS", message.ts)) == 1
 
 
@@ -259,6 +259,10 @@ async def test_every_end_of_a_request_is_announced(world):
     await shows(world, undo, "Applied")
     for hours, identity in ((4, "+1"), (8, "+2")):
         await world.later(timedelta(hours=hours, minutes=1))
-        await told(world, OTTO, f"Access of `{identity}` to *welcome* ends")
-    announced = [item for item in world.slack.workspace.dm(OTTO) if "Access of" in item.all_text]
+        await told(world, OTTO, f"for `{identity}`.")
+    announced = [
+        item
+        for item in world.slack.workspace.dm(OTTO)
+        if "Access to *welcome* ends" in item.all_text
+    ]
     assert len(announced) == 2

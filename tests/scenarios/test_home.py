@@ -105,9 +105,9 @@ async def test_enough_approvals_by_now_wait_for_who_gave_them_too(sqlite_url):
     async with running_world(sqlite_url, inventory_watch="off") as world:
         cards = world.slack.workspace.messages
         card = await world.slack.until(lambda: cards("C0APPROVALS")[0])
-        await world.slack.until(lambda: "Enough approvals now" in card.all_text)
+        await world.slack.until(lambda: "There are now enough approvals" in card.all_text)
         ada = await opened(world, ADA)
-        await shows(world, ada, "enough approvals: press Approve")
+        await shows(world, ada, "enough approvals, one more click")
         await world.slack.click(ADA, ada, "Approve")
         flow = world.services.state.flows[WELCOME]
         await world.slack.until(lambda: flow.history)
@@ -243,8 +243,8 @@ async def test_grants_that_end_soon_are_shown(world):
     otto = await opened(world, OTTO)
     card = await asked(world, "add welcome +15550100 for 2h")
     await world.slack.click(ADA, card, "Approve")
-    await shows(world, otto, "Ending within 24 hours")
-    ending = otto.all_text.partition("Ending within 24 hours")[2]
+    await shows(world, otto, "Access ending within 24 hours")
+    ending = otto.all_text.partition("Access ending within 24 hours")[2]
     assert "+15550100" in ending
     assert otto.buttons[-3:] == ["Extend", "+2 h", "+1 day"]
     await world.slack.click(OTTO, otto, "Extend")

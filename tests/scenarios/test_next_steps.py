@@ -277,7 +277,7 @@ async def test_preset_that_was_replaced_or_deleted_comes_back(world):
     await world.ask(OTTO, "/testusers", 'preset save demo +1 "Ben & Jerry"')
     for text in ("preset save demo +2", "preset delete demo"):
         answer = await world.ask(ADA, "/testusers", text)
-        await pressed(world, ADA, answer, "Undo", "stands for `+1`, `Ben &amp; Jerry`")
+        await pressed(world, ADA, answer, "Undo", "with `+1`, `Ben &amp; Jerry`")
 
 
 def dialogs_of(message) -> dict[str, str]:
@@ -295,15 +295,13 @@ async def test_dialog_names_the_change_it_is_about(world):
     change = "add +15550100 to welcome."
     await world.ask(OTTO, "/testusers", "add welcome +15550100")
     (card,) = world.slack.workspace.messages("C0APPROVALS")
-    assert dialogs_of(card) == {
-        "Cancel": f"It will be withdrawn and can't be approved anymore: {change}"
-    }
+    assert dialogs_of(card) == {"Cancel": f"This request will be withdrawn: {change}"}
     await world.slack.click(ADA, card, "Deny")
     form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
     assert "wants to add `+15550100` to *welcome*" in str(form)
     await world.slack.click(ADA, card, "Approve")
     await world.slack.until(lambda: "Applied" in card.all_text)
-    assert dialogs_of(card) == {"Undo": f"Asks an approver to take this back: {change}"}
+    assert dialogs_of(card) == {"Undo": f"This makes a request to reverse the change: {change}"}
 
 
 async def test_undo_answers_with_a_link_to_its_card(world):

@@ -104,7 +104,7 @@ async def test_a_name_that_nobody_has(world):
 
 async def test_the_menu_shows_one_below_the_list(world):
     listing = await world.ask("U0VIEWER", "/orgs", "tailspin")
-    await world.slack.click("U0VIEWER", listing, "Open an organization …", "Tailspin Toys (com)")
+    await world.slack.click("U0VIEWER", listing, "Open an organization…", "Tailspin Toys (com)")
     answer = await world.answer("U0VIEWER", after=1)
     assert "John Smith" in answer.text
     assert "Tailspin" in listing.text

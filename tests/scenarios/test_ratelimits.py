@@ -233,7 +233,7 @@ async def test_a_part_of_a_name_shows_one_and_acts_on_none(world):
     assert "*Tailspin Toys*" in shown.text
     for typed in ("plan tailsp premium", "check tailsp"):
         answer = await world.ask("U0ADMIN", "/ratelimits", typed)
-        assert "“tailsp” is only part of a name. It matches 1 organization." in answer.text
+        assert "“tailsp” isn't a full name. It matches 1 organization." in answer.text
         assert "Tailspin Toys (10407630, com)" in answer.text
     assert len(world.services.state.calls) == calls
     again = await world.ask("U0ADMIN", "/ratelimits", "tailspin toys")

@@ -93,7 +93,7 @@ async def test_an_outside_edit_survives_and_the_card_mentions_it(world):
     await click(world, ADA, message, "Approve")
     await shows(world, message, "Applied")
     assert flow(world).identities == ["new", "+1"]
-    assert "Changed by someone else in the meantime (kept)" in message.all_text
+    assert "Changes by someone else in the meantime, which were kept" in message.all_text
     assert "added `new`; removed `old`" in message.all_text
 
 
@@ -186,7 +186,7 @@ async def test_change_is_undone_from_the_history_where_its_channel_is_gone(sqlit
         assert (await world.ask(VERA, "/testusers", "history welcome")).buttons == []
         history = await world.ask(OTTO, "/testusers", "history welcome")
         assert history.buttons == ["Undo"]
-        assert "Sent to <#C0ALERTS>" in (await click(world, OTTO, history, "Undo")).all_text
+        assert "Sent to <#C0ALERTS> " in (await click(world, OTTO, history, "Undo")).all_text
         cards = world.slack.workspace.messages
         (inverse,) = await world.slack.until(
             lambda: [item for item in cards("C0ALERTS") if "Approve" in item.buttons]
@@ -211,7 +211,7 @@ async def test_a_grant_ends_on_time_and_it_is_told(world):
     await click(world, ADA, message, "Approve")
     await shows(world, message, "Access ended")
     assert flow(world).identities == []
-    await told(world, OTTO, "has ended: `+1`")
+    await told(world, OTTO, "has ended for `+1`")
 
 
 async def test_what_people_type_mentions_and_formats_nothing(world):
@@ -243,7 +243,7 @@ async def test_the_form_keeps_what_was_typed_until_it_is_right(world):
         assert words in message.all_text
     answer = (await world.answer(OTTO)).all_text
     assert "Sent to" in answer
-    assert "You'll get a DM when someone decides." in answer
+    assert "You'll get a direct message when someone decides." in answer
 
 
 async def fill_in(world, **inputs):
@@ -353,9 +353,9 @@ async def test_a_request_is_remembered_once_and_expires(sqlite_url):
         await shows(world, message, "Expired")
         assert message.buttons == []
         (reminder,) = world.slack.workspace.thread("C0APPROVALS", message.ts)[-1:]
-        await shows(world, reminder, "No longer waiting, it expired: Otto Operator asked to add")
+        await shows(world, reminder, "because it expired: Otto Operator asked to add")
         assert "Still waiting for approval" in reminder.versions[0][0]
-        await told(world, OTTO, "*Expired*, nobody approved it in time")
+        await told(world, OTTO, "*Expired* because nobody approved it in time")
 
 
 async def test_a_quorum_counts_in_the_card(sqlite_url):

@@ -34,12 +34,12 @@ async def say(world, user: str, text: str) -> str:
 
 
 async def test_a_preset_is_asked_for_from_tomorrow_and_cancelled_before(world):
-    assert "Saved: `@demo` stands for `+1`, `+2`." in await say(
+    assert "Saved the preset `@demo` with `+1`, `+2`." in await say(
         world, OTTO, "preset save demo +1 +2"
     )
     assert "`@demo` (2 test users)" in await say(world, VERA, "presets")
     answer = await world.ask(OTTO, "/testusers", "add welcome @demo from tomorrow 9:00")
-    assert "Sent to <#C0APPROVALS>: add `+1`, `+2` to *welcome* from <!date^" in answer.all_text
+    assert "> for approval: add `+1`, `+2` to *welcome* from <!date^" in answer.all_text
     message = await card(world)
     await world.slack.click(ADA, message, "Approve")
     await world.slack.until(lambda: "*Starts later*" in message.all_text)
@@ -56,13 +56,13 @@ async def test_a_mistyped_preset_is_offered_as_a_button(world):
     answer = await world.ask(OTTO, "/testusers", "preset sav Demo +1 +2")
     assert answer.buttons == ["/testusers preset save Demo +1 +2"]
     await world.slack.click(OTTO, answer, "/testusers preset save Demo +1 +2")
-    await world.slack.until(lambda: "`@demo` stands for `+1`, `+2`" in answer.all_text)
+    await world.slack.until(lambda: "the preset `@demo` with `+1`, `+2`" in answer.all_text)
     answer = await world.ask(OTTO, "/testusers", "add welcome @Dmo for 2h")
     assert answer.buttons == ["/testusers add welcome @demo for 2h"]
     answer = await world.ask(OTTO, "/testusers", "preset delete dmo")
     assert "put it in quotes" not in answer.all_text
     assert answer.buttons == ["/testusers preset delete demo"]
-    assert "Saved: `@team`" in await say(world, OTTO, "presets save team +1")
+    assert "Saved the preset `@team`" in await say(world, OTTO, "presets save team +1")
 
 
 async def test_the_same_again_is_asked_anyway_with_a_button(world):
@@ -241,7 +241,7 @@ async def test_extend_fills_in_the_last_duration_and_shows_the_end(world):
     mine = await world.ask(OTTO, "/testusers", "mine")
     await world.slack.click(OTTO, mine, "Extend")
     form = await form_of(world)
-    assert "Current end of access: <!date^" in json.dumps(form.blocks)
+    assert "Access currently ends <!date^" in json.dumps(form.blocks)
     await world.slack.submit(OTTO, form, {})
     assert "until 1 h 30 min after approval" in (await card(world, 1)).all_text
 

@@ -53,7 +53,7 @@ async def test_reminder_and_escalation_wait_for_the_card(world):
     await world.slack.until(lambda: len(thread(world, message)) == 2)
     said = "\n".join(item.text for item in thread(world, message))
     assert "Still waiting for approval: Otto Operator wants to add" in said
-    assert f"<@{ADAM}> Still waiting: Otto Operator wants to add" in said
+    assert f"<@{ADAM}> Still waiting for approval: Otto Operator wants to add" in said
 
 
 async def test_reminder_and_escalation_are_corrected_once_decided(world):
@@ -64,8 +64,8 @@ async def test_reminder_and_escalation_are_corrected_once_decided(world):
     await shows(world, message, "*Expired*")
     await world.slack.until(lambda: all(item.is_edited for item in thread(world, message)))
     assert sorted(item.text.partition(":")[0] for item in thread(world, message)) == [
-        "No longer waiting, it expired",
-        "No need to step in anymore, it expired.",
+        "No longer waiting for approval, because it expired",
+        "You no longer need to step in, because it expired.",
     ]
 
 
@@ -74,8 +74,10 @@ async def test_requester_of_a_change_made_now_hears_of_a_missing_card(world):
     await world.ask(ADAM, "/testusers", "add welcome +1 now because the demo is on")
     await told(world, ADAM, "*Applied without approval* by")
     await world.later(timedelta(seconds=61))
-    await told(world, ADAM, "*The card is missing*: Slack hasn't accepted the card")
-    assert not any("Nobody has been asked" in item.text for item in world.slack.workspace.dm(ADAM))
+    await told(world, ADAM, "*The card is missing*, because Slack hasn't accepted the card")
+    assert not any(
+        "No approver has been asked" in item.text for item in world.slack.workspace.dm(ADAM)
+    )
     assert flow(world).identities == ["+1"]
 
 
@@ -84,7 +86,7 @@ async def test_requester_hears_that_nobody_has_been_asked_yet(world):
     answer = await world.ask(OTTO, "/testusers", "add welcome +1")
     assert "Slack hasn't accepted the card yet" in answer.all_text
     await world.later(timedelta(seconds=61))
-    await told(world, OTTO, "*Nobody has been asked yet*")
+    await told(world, OTTO, "*No approver has been asked yet*")
 
 
 async def test_refused_direct_message_is_given_up_after_a_day(world):

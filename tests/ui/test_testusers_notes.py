@@ -23,7 +23,7 @@ def test_who_asked_is_told_of_the_end_and_can_ask_again(identities, duration, sh
     requested = RequestedChange(Change(tuple(identities)), (), 0, duration_seconds=duration)
     request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.APPLIED)
     message = notes.outcome(request, {"event": "ended", "identities": identities})
-    assert message.text.startswith(f"Access to *welcome* has ended: {in_full(identities[0])}")
+    assert message.text.startswith(f"Access to *welcome* has ended for {in_full(identities[0])}")
     (again,) = [block for block in message.slack_blocks if block["type"] == "actions"]
     (button,) = again["elements"]
     assert (button["text"]["text"], button["action_id"]) == ("Give access again", TESTUSERS_EXTEND)

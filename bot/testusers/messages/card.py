@@ -1,4 +1,4 @@
-"""The card of a request, which shows only the stored state, and the buttons for requests."""
+"""The card of a request, rendered from its stored state, and the buttons for requests."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,15 +22,19 @@ OFFERED = {
     State.FAILED: [Act.RETRY],
 }
 STYLES = {Act.APPROVE: "primary", Act.DENY: "danger"}
-# The title, the sentence and the label of the dialog that asks to confirm.
+# The title, the first words and the button label of each confirmation dialog.
 DIALOGS = {
     Act.CANCEL: (
         "Cancel this request?",
-        "It will be withdrawn and can't be approved anymore",
+        "This request will be withdrawn",
         "Cancel it",
     ),
-    Act.RETRY: ("Try again?", "Sends the approved change again without a new approval", "Retry"),
-    Act.UNDO: ("Ask to undo this?", "Asks an approver to take this back", "Ask to undo"),
+    Act.RETRY: (
+        "Try again?",
+        "The approved change will be sent again",
+        "Retry",
+    ),
+    Act.UNDO: ("Ask to undo this?", "This makes a request to reverse the change", "Ask to undo"),
 }
 ENDED_SHOWN = 5
 RELATED_SHOWN = 3
@@ -47,15 +51,15 @@ def card(
     approvers: str = "",
     related: Sequence[Request] = (),
 ) -> Message:
-    """Return the request as a card, with its current buttons.
+    """Return the card of a request, with the buttons for its current state.
 
     Args:
-        request: The request.
+        request: The request, as stored.
         mentioned: Users and groups to mention while the request is pending.
         needed: The number of approvals that the request needs.
-        allows_self: True if requesters may approve their own requests.
+        allows_self: True if requesters can approve their own requests.
         approvers: The names of the people who can approve, if a policy mentions other people.
-        related: Other open requests about the same people.
+        related: Other open requests that affect the same people.
     """
     left_out = set() if allows_self else {request.requester.slack_user_id}
     if not (approvers or request.has_enough_approvals(needed)):
@@ -70,7 +74,7 @@ def card(
 
 @dataclass(frozen=True)
 class _Card:
-    """A card; a short one leaves out details, but never people who are added or removed."""
+    """A card. A short card leaves out details, but never people who are added or removed."""
 
     request: Request
     needed: int
@@ -105,7 +109,7 @@ class _Card:
         )
 
     def fallback(self) -> str:
-        """Return the notification text."""
+        """Return the text for notifications."""
         request = self.request
         if request.state is State.PENDING:
             reason = text.escape(request.requested.reason, 150)
@@ -118,7 +122,7 @@ class _Card:
         return f"{outcome} {who(request.requester)} asked to {change_of(request)}."
 
     def headline(self) -> Iterator[str]:
-        """Yield the outcome, and the requester and the change."""
+        """Yield who wants what, along with the outcome or the approvals so far."""
         request, progress = self.request, self.request.progress
         wanted = f"to {change_of(request, name=phrases.counted)}"
         if request.state is State.PENDING:
@@ -139,7 +143,7 @@ class _Card:
         given, needed = len(self.request.progress.approvals), self.needed
         names = phrases.approvers(self.request, 3 if self.is_short else 20)
         if self.request.has_enough_approvals(needed):
-            yield f"*Enough approvals now* ({names}). {phrases.COMPLETES}"
+            yield f"*There are now enough approvals* ({names}). {phrases.COMPLETES}"
         elif given:
             more = "One more needed." if needed - given == 1 else f"{needed - given} more needed."
             yield f"*{given} of {needed} approvals* ({names}). {more}"
@@ -147,7 +151,7 @@ class _Card:
             yield f"{needed} approvals needed."
 
     def trying(self) -> str:
-        """Return the last failure, and the next attempt."""
+        """Return the last failure and when the next attempt follows, or "" without a failure."""
         tries, progress = self.request.progress.tries, self.request.progress
         failure = f" {text.sentence(progress.failure, self.reason_characters)}"
         if self.request.state is State.FAILED:
@@ -155,12 +159,12 @@ class _Card:
         if self.request.state is State.SCHEDULED or not tries:
             return ""
         if progress.is_unsure or tries >= TRIES:
-            return f"{failure} Checking whether the change went through …"
+            return f"{failure} Checking whether the change went through…"
         pause = PAUSES_SECONDS[tries - 1]
         return f" Attempt {tries} of {TRIES} failed:{failure} Trying again in {pause:g} s."
 
     def facts(self) -> Iterator[str]:
-        """Yield the small print: sizes, times, and exact ids."""
+        """Yield the small print: the list's size, times, and ids."""
         request, done = self.request, self.request.progress.done
         yield self.sizes()
         if request.state is State.PENDING:
@@ -169,7 +173,7 @@ class _Card:
             yield text.code(request.flow.sid) if request.flow.alias else ""
             yield f"requester {request.requester.slack_user_id}"
         else:
-            yield f"asked by {who(request.requester)} {text.time(request.created_at)}"
+            yield f"requested by {who(request.requester)} {text.time(request.created_at)}"
             if request.decided_at is not None and not request.requested.without_approval:
                 verb = request.state.value if request.state in GIVEN_UP else "approved"
                 yield f"{verb} {text.time(request.decided_at)}"
@@ -177,7 +181,7 @@ class _Card:
                 yield f"applied {text.time(done.at)}"
         if self.is_short and request.requested.ends and request.state not in GIVEN_UP:
             ends = request.requested.ends.values()
-            yield f"{len(ends)} end dates from {text.time(min(ends))} to {text.time(max(ends))}"
+            yield f"{len(ends)} end dates between {text.time(min(ends))} and {text.time(max(ends))}"
 
     def sizes(self) -> str:
         done, requested = self.request.took_effect, self.request.requested
@@ -185,32 +189,33 @@ class _Card:
             return f"{done.size_before} → {phrases.how_many(done.size_after)}"
         if self.request.state in GIVEN_UP or self.request.state is State.FAILED:
             return ""
-        # A person who is on the list now but counts as added will be gone when this change starts.
+        # People who are on the list but count as added will be off it when this change starts.
         new = set(requested.change.additions).difference(requested.end_changes)
         seen = [identity for identity in requested.seen if identity not in new]
         size = len(apply_change(seen, requested.change))
         return f"{len(seen)} → {phrases.how_many(size)}"
 
     def also_open(self) -> Iterator[str]:
-        """Yield a line with the other open requests about the same people."""
+        """Yield a line with the other open requests that affect the same people."""
         if not self.related or self.request.state not in {State.PENDING, State.SCHEDULED}:
             return
         shown = self.related[: 0 if self.is_short else RELATED_SHOWN]
         listed = [f"{change_of(other)} ({who(other.requester)})" for other in shown]
         more = len(self.related) - len(shown)
         listed += [text.count(more, "more request" if shown else "request")] if more else []
-        yield f":warning: *Also open for the same people:* {'; '.join(listed)}"
+        yield f":warning: *Other open requests for the same people:* {'; '.join(listed)}"
 
     def news(self) -> Iterator[str]:
-        """Yield news about an approved request, apart from its outcome."""
+        """Yield what else happened: changes by others, access that ended, and undos."""
         progress = self.request.progress
         if progress.done is not None:
             yield from self.surprises(progress.done)
         if progress.respelled:
-            yield f"Stored by the service as {self.named([*progress.respelled.values()])}"
+            yield f"The service stores this as {self.named([*progress.respelled.values()])}"
         shown = progress.ended[-1 if self.is_short else -ENDED_SHOWN :]
         if len(progress.ended) > len(shown):
-            yield f"*Access ended ({len(progress.ended)}), most recent {len(shown)}:*"
+            ended = phrases.how_many(len(progress.ended))
+            yield f"*Access ended for {ended}, most recently for:*"
         for end in shown:
             gone = " (already removed)" if end.was_gone else ""
             yield f"*Access ended:* {phrases.in_full(end.identity)} {text.time(end.at)}{gone}"
@@ -218,33 +223,33 @@ class _Card:
             yield f"*Replaced by a later request:* {self.named(progress.superseded)}"
         if progress.overdue:
             why = text.sentence(progress.overdue, min(300, self.reason_characters))
-            yield f"*Expired but not removed yet:* {why} Retrying until it works."
+            yield f"*Expired but not removed yet:* {why} I'll keep trying."
         if progress.undone_by:
             yield "*Undone*" if progress.is_undone else "*Undo requested*"
 
     def people(self) -> Iterator[str]:
-        """Yield all people in the request, so that nobody approves people they did not see."""
+        """Yield all people in the request, because approvers must see everyone they approve."""
         request = self.request
         if request.state is State.APPLIED and len(request.requested.change.identities) == 1:
-            # The headline names a single person.
+            # The headline already names a single person.
             return
         groups = phrases.titled(request, each_end=not self.is_short)
         for title, identities in groups.items():
-            # The headline says the same as the only title.
+            # A single title would only repeat the headline.
             if len(groups) > 1 or request.has_failed_in_part:
                 yield f"*{title} ({len(identities)}):*"
             yield from phrases.lines_of(identities)
 
     def surprises(self, done: Done) -> Iterator[str]:
-        """Yield the parts that were already true, and the changes by others."""
+        """Yield the parts of the change that others had already made, and their other changes."""
         already = done.already.without(self.request.requested.end_changes)
         if already.additions:
             yield f"*Already on the list:* {self.named(already.additions)}"
         if already.removals:
-            yield f"*Already gone:* {self.named(already.removals)}"
+            yield f"*Already removed:* {self.named(already.removals)}"
         if not done.outside.is_empty:
             edits = self.edits(done.outside)
-            yield f"*Changed by someone else in the meantime (kept):* {edits}"
+            yield f"*Changes by someone else in the meantime, which were kept:* {edits}"
 
     def named(self, identities: Sequence[str]) -> str:
         return str(len(identities)) if self.is_short else brief(identities)
@@ -254,7 +259,7 @@ class _Card:
         return "; ".join(f"{verb} {self.named(people)}" for verb, people in parts if people)
 
     def mention(self) -> list[SlackBlock]:
-        """Mention the people who may approve; the bot mentions nobody else on the card."""
+        """Mention the people who can approve. The card mentions nobody else."""
         if self.request.state is not State.PENDING:
             return []
         able = [phrases.mention(user) for user in self.mentioned if user != EVERY_FULL_MEMBER]
@@ -276,13 +281,13 @@ class _Card:
 
 
 def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
-    """Return the buttons for those of the actions that the request offers in its state."""
+    """Return buttons for these actions, without those that the request's state doesn't allow."""
     if request.progress.undone_by:
         return []
     offered = list(OFFERED.get(request.state, ()))
     took_effect = request.state is State.APPLIED or request.has_failed_in_part
     change = (request.progress.part or request.requested).change
-    # There is nothing to undo once the access is over.
+    # Once the access is over, there's nothing to undo.
     if took_effect and (change.removals or not request.is_over):
         offered.append(Act.UNDO)
     return [_act_button(request, act) for act in offered if act in acts]
@@ -293,7 +298,7 @@ def _act_button(request: Request, act: Act) -> SlackBlock:
     if act in DIALOGS:
         title, sentence, proceed = DIALOGS[act]
         dialog = block_kit.confirm(title, f"{sentence}: {change_in_plain(request)}.", proceed)
-    spoken = f"{label} the request of {request.requester.name} on {request.flow.name}"
+    spoken = f"{label} {request.requester.name}'s request for {request.flow.name}"
     action_id, style = ids.testusers_act(act), STYLES.get(act)
     return block_kit.button(label, action_id, request.id, style=style, spoken=spoken, sure=dialog)
 
@@ -301,7 +306,7 @@ def _act_button(request: Request, act: Act) -> SlackBlock:
 def form_button(
     label: str, filled: Prefilled, action_id: str = ids.TESTUSERS_EXTEND, style: str | None = None
 ) -> list[SlackBlock]:
-    """Return the button that opens the filled-in form; no button if the values don't fit."""
+    """Return a button that opens the form with these values, or [] if they don't fit."""
     value = filled.value()
     if len(value) > block_kit.VALUE_CHARACTERS:
         return []
@@ -309,7 +314,7 @@ def form_button(
 
 
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
-    """Return `Extend`, `+2 h` and `+1 day`; an empty list if the people don't fit into a button."""
+    """Return the buttons `Extend`, `+2 h` and `+1 day`, or [] if there are too many people."""
     filled = Prefilled(flow.sid, "add", tuple(identities))
     more = [
         form_button(label, replace(filled, more_seconds=seconds), f"{ids.TESTUSERS_MORE}.{number}")
@@ -320,11 +325,11 @@ def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
 
 
 def again_button(request: Request) -> list[SlackBlock]:
-    """Return `Ask again`, which opens the form with the same request, if it fits."""
+    """Return the button `Ask again`, which opens the form with the same values, if they fit."""
     requested, change = request.requested, request.requested.change
     if requested.undo_of or (change.additions and change.removals):
         return []
-    # A duration takes precedence. A fixed end is the same for everybody.
+    # A form can't have both. A typed end is the same for everybody, so the last one is enough.
     seconds = requested.duration_seconds
     filled = Prefilled(
         request.flow.sid,
@@ -338,7 +343,7 @@ def again_button(request: Request) -> list[SlackBlock]:
 
 
 def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | None:
-    """Return a menu with `Extend` and `Remove` for a listed person; a button if they don't fit."""
+    """Return a menu to extend or remove a test user, or a single button if it doesn't fit."""
     person = Prefilled(flow.sid, identities=(identity,))
     more = {label: replace(person, more_seconds=seconds) for label, seconds in EXTENSIONS.items()}
     filled = {

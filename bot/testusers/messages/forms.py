@@ -1,4 +1,4 @@
-"""The modals: the change form, and the form for a denial's reason."""
+"""The modals: the form for a change, and the form that asks for the reason of a denial."""
 
 import json
 from collections.abc import Sequence
@@ -32,19 +32,19 @@ def change_form(
     """Return the form that `/testusers` opens.
 
     Args:
-        reply_to: The destination of the answer.
-        filled: The initial values, with as many identities as fit.
+        reply_to: The response_url for the answer, or "".
+        filled: The initial values. Identities that don't fit are left out.
         flow: The preselected flow.
         presets: The names of all presets.
-        longest: The longest access that the selected flow allows; "" for no limit.
-        identities_block: The block id of the identities.
+        longest: The longest access that the selected flow allows, or "" for no limit.
+        identities_block: The block id of the identities input.
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
     only_preset = " Required unless you add a preset." if presets else ""
     lines = [*map(as_line, filled.identities), *filled.lines]
     while len("\n".join(lines)) > block_kit.INPUT_CHARACTERS:
         lines.pop()
-    ends = f"Current end of access: {text.time(filled.ends_at)}." if filled.ends_at else ""
+    ends = f"Access currently ends {text.time(filled.ends_at)}." if filled.ends_at else ""
     flows: Json = {
         "type": "external_select",
         "min_query_length": 0,
@@ -83,7 +83,7 @@ def change_form(
 
 
 def denial_form(request: Request, reply_to: str, page: str = "") -> Json:
-    """Return the form that asks for a reason; `page` is the page of the list with the button."""
+    """Return the form that asks for a reason; `page` is the page of the list with the request."""
     reason = _input(
         ids.TESTUSERS_REASON,
         "Reason",
@@ -127,12 +127,12 @@ def _input(
 
 
 def _doubt(lines: Sequence[str]) -> list[SlackBlock]:
-    """Return the question about the first line that doesn't look like an identity."""
+    """Ask about the first line that doesn't look like an identity, if there is one."""
     odd = odd_line(lines)
     if not odd or identity_problem(odd):
         return []
     meant = phone_in(odd)
-    asked = f"Did you mean {text.identity(meant)}?" if meant else f"Keep {text.identity(odd)}?"
+    asked = f"Did you mean {text.identity(meant)}?" if meant else f"Is {text.identity(odd)} right?"
     choices = {f"Yes, {meant}": meant} if meant else {}
     choices[f"Keep “{odd}” as typed"] = f'"{odd}"'
     buttons = [

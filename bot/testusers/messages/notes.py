@@ -1,4 +1,4 @@
-"""Notes: answers to commands and clicks, and messages to requesters and in threads."""
+"""Answers to commands and clicks, direct messages to requesters, and messages in threads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -33,28 +33,28 @@ NOT_POSTED = "Slack hasn't accepted the card yet. It will appear as soon as Slac
 def asked(
     flow: Flow, effect: Effect, request: Request | None, channel_id: str, time_zone: str = ""
 ) -> Message:
-    """Return the answer to the requester: the request, the parts left out, and its state.
+    """Return the answer to the requester: where the request went, and what it doesn't change.
 
-    `time_zone` is the requester's time zone, if they gave a time.
+    `time_zone` is the requester's time zone, if they typed a time.
     """
     lines = []
     if request is None:
-        lines.append(f"Nothing to change on {flow_name(flow)}, so I didn't ask anyone.")
+        lines.append(f"There's nothing to change on {flow_name(flow)}, so I made no request.")
     elif request.requested.without_approval:
         lines.append(f"Applying now, without approval: {change_of(request)}.")
     elif request.progress.rule:
-        lines.append(f"Approved by a rule, applying now: {change_of(request)}.")
+        lines.append(f"Approved automatically, applying now: {change_of(request)}.")
         lines.append(f"{phrases.rule_of(request)}.")
     else:
-        lines.append(f"Sent to <#{channel_id}>: {change_of(request)}.")
-        lines.append("You'll get a DM when someone decides.")
+        lines.append(f"Sent to <#{channel_id}> for approval: {change_of(request)}.")
+        lines.append("You'll get a direct message when someone decides.")
     if time_zone and request is not None:
         lines.append(f"Times are in your Slack time zone, {text.escape(time_zone)}.")
     left_out = {
         "Already on the list": effect.dropped.additions,
         "Not on the list": effect.dropped.removals,
-        "On the list with another spelling": effect.respelled,
-        "Also on the list with another spelling, and kept": effect.kept,
+        "On the list with a different spelling": effect.respelled,
+        "Also on the list with a different spelling, and not changed": effect.kept,
     }
     lines += [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
     return Message.of(*lines)
@@ -69,7 +69,7 @@ def asked_before(
     is_own: bool = False,
     card: str | None = None,
 ) -> Message:
-    """Return the answer to a repeated request, with `Ask anyway` and a link to the first card.
+    """Return the answer to a repeated request, with `Ask anyway` and a link to the open card.
 
     `is_own` is True if the same person made the open request.
     """
@@ -81,19 +81,19 @@ def asked_before(
 
 
 def value_of(command: ChangeRequest) -> str:
-    """Return the command as a button value; "" if it doesn't fit, or can't be typed."""
+    """Return the command as a button value, or "" if it doesn't fit or can't be typed."""
     typed = as_command(command)
     return typed if len(typed) <= block_kit.VALUE_CHARACTERS else ""
 
 
 def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
-    """Return the answer to a click."""
+    """Return the answer to the person who clicked a button on a card."""
     change = change_of(request)
     if reason is Reason.QUORUM_OPEN:
         given = len(request.progress.approvals)
         if request.has_enough_approvals(needed):
             return Message.of(
-                f"Thanks! That's now enough approvals to {change}. {phrases.COMPLETES}"
+                f"Thanks! There are now enough approvals to {change}. {phrases.COMPLETES}"
             )
         return Message.of(f"Thanks! That's {given} of {needed} approvals to {change}.")
     did = {
@@ -110,25 +110,25 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
 
 
 def outcome(request: Request, payload: Mapping[str, Any], card: str | None = None) -> Message:
-    """Return the message to the requester about the outcome of the request.
+    """Return the direct message that tells the requester about an event, such as a decision.
 
-    `card` is the link to the request's card, if known.
+    `card` is a link to the request's card, if there is one.
     """
     asked, steps = f"your request to {change_of(request)}", list[SlackBlock]()
     match payload["event"]:
         case "ended":
             identities, flow = tuple(map(str, payload["identities"])), request.flow
-            lines = [f"Access to {flow_name(flow)} has ended: {brief(identities)}"]
+            lines = [f"Access to {flow_name(flow)} has ended for {brief(identities)}."]
             seconds = request.requested.duration_seconds
             duration = spell_duration(seconds) if seconds else ""
             filled = Prefilled(flow.sid, "add", identities, duration)
             steps = form_button("Give access again", filled)
         case "unposted":
             is_open = request.state is State.PENDING
-            missing = "Nobody has been asked yet" if is_open else "The card is missing"
+            missing = "No approver has been asked yet" if is_open else "The card is missing"
             lines = [
-                f":warning: *{missing}*: Slack hasn't accepted the card: {asked}.",
-                "I'll post it as soon as Slack accepts it. For the cause, see `/gatehouse status`.",
+                f":warning: *{missing}*, because Slack hasn't accepted the card for {asked}.",
+                "I'll keep trying to post it. To find out more, use `/gatehouse status`.",
             ]
         case "asked_again":
             news = text.sentence(" ".join(request.progress.news), 500)
@@ -144,7 +144,7 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
 
 
 def _failure(request: Request, asked: str, reason: str) -> Iterator[str]:
-    """Yield the outcome of a failed request, the people by outcome, and the next step."""
+    """Yield the outcome of a failed request, who it took effect for, and the next step."""
     yield phrases.outcome_line(request, asked)
     if request.has_failed_in_part:
         for title, people in phrases.titled(request).items():
@@ -161,13 +161,13 @@ def _with_steps(message: Message, card: str | None, *buttons: SlackBlock) -> Mes
 
 
 def ending(request: Request, identities: list[str], at: datetime) -> Message:
-    """Return the announcement that access ends soon, with `Extend`."""
-    line = f"Access of {brief(identities)} to {flow_name(request.flow)} ends {text.time(at)}."
+    """Return the announcement that access ends soon, with buttons to extend it."""
+    line = f"Access to {flow_name(request.flow)} ends {text.time(at)} for {brief(identities)}."
     return _with_steps(Message.of(line), None, *extend_buttons(request.flow, identities))
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
-    """Return the message with `Cancel` and, once the card is posted, a link to the card."""
+    """Return the message with a `Cancel` button and a link to the card, if it's posted."""
     if card is None:
         message = Message(
             f"{message.text}\n{NOT_POSTED}", (*message.slack_blocks, block_kit.context(NOT_POSTED))
@@ -176,36 +176,35 @@ def with_next_steps(message: Message, request: Request, card: str | None) -> Mes
 
 
 def failure_in_thread(request: Request) -> Message:
-    """Return the failure in the card's thread, or its correction once the change is applied."""
+    """Return the message in the card's thread about a failure, or about the later success."""
     if request.state is State.FAILED:
         asked = f"{who(request.requester)} asked to {change_of(request)}"
         return Message.of(*_failure(request, asked, request.progress.failure))
     done, by = request.progress.done, request.progress.retried_by
     at = text.time(done.at) if done else ""
-    how = f"It worked on retry ({who(by)}, {at})" if by else f"It went through after all ({at})"
-    return Message.of(f":white_check_mark: {how}: {change_of(request)}.")
+    how = f"after a retry by {who(by)}" if by else "after all"
+    return Message.of(f":white_check_mark: *Applied* {how} ({at}): {change_of(request)}.")
 
 
 def service_refuses(sentence: str, flow: Flow) -> Message:
-    """Return the alert that the flow service rejects Gatehouse's credentials."""
+    """Return the alert that the flow service refuses Gatehouse's credentials or a change."""
     return Message.of(
         f":key: *Gatehouse can't use the flow service.* {text.sentence(sentence, 500)}",
-        f"An approved change to {flow_name(flow)} couldn't be made.",
-        "Whoever runs Gatehouse: fix this, then press Retry on each card that failed.",
+        f"An approved change to {flow_name(flow)} couldn't be applied.",
+        "Once this is fixed, an approver can press Retry on each card that failed.",
     )
 
 
 def service_accepts() -> Message:
     """Return the message that ends the alert about refused credentials."""
-    return Message.of(":white_check_mark: The flow service works again for Gatehouse.")
+    return Message.of(":white_check_mark: Gatehouse can use the flow service again.")
 
 
 def still_waiting(request: Request, escalate_to: Sequence[str] | None = None) -> Message:
-    """Return the reminder in a pending card's thread; an escalation mentions people."""
-    is_reminder = escalate_to is None
-    waiting = "Still waiting for approval" if is_reminder else "Still waiting"
+    """Return a reminder for a pending card's thread, or an escalation that mentions people."""
     asked = f"{who(request.requester)} wants to {change_of(request)}"
-    line = f"{waiting}: {asked}. The request expires {text.time(request.expires_at)}."
+    expires = f"The request expires {text.time(request.expires_at)}."
+    line = f"Still waiting for approval: {asked}. {expires}"
     return Message.of(" ".join([*map(phrases.mention, escalate_to or ()), line]))
 
 
@@ -215,11 +214,11 @@ def no_longer_waiting(request: Request, *, is_escalation: bool = False) -> Messa
         State.DENIED: f"{phrases.decider(request)} denied it",
         State.CANCELLED: f"{phrases.decider(request)} cancelled it",
         State.EXPIRED: "it expired",
-    }.get(request.state, f"approved by {phrases.approvers(request)}")
+    }.get(request.state, f"{phrases.approvers(request)} approved it")
     if is_escalation:
-        return Message.of(f"No need to step in anymore, {became}.")
+        return Message.of(f"You no longer need to step in, because {became}.")
     asked = f"{who(request.requester)} asked to {change_of(request)}"
-    return Message.of(f"No longer waiting, {became}: {asked}.")
+    return Message.of(f"No longer waiting for approval, because {became}: {asked}.")
 
 
 def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Message:
@@ -240,15 +239,15 @@ def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Mess
 
 
 def preset_saved(name: str, identities: Sequence[str], before: Preset | None) -> Message:
-    """Return the answer to saving a preset, with its previous people and `Undo`."""
-    replaced = f" It was {brief(before.identities)} before." if before else ""
-    line = f"Saved: {_preset(name)} stands for {brief(identities)}.{replaced}"
+    """Return the answer to saving a preset, with `Undo` if it replaced another one."""
+    replaced = f" It used to contain {brief(before.identities)}." if before else ""
+    line = f"Saved the preset {_preset(name)} with {brief(identities)}.{replaced}"
     return Message.of(line) if before is None else _with_undo(line, before)
 
 
 def preset_deleted(preset: Preset) -> Message:
     """Return the answer to deleting a preset, with the people in it and `Undo`."""
-    line = f"Deleted {_preset(preset.name)}. It stood for {brief(preset.identities)}."
+    line = f"Deleted the preset {_preset(preset.name)}. It had {brief(preset.identities)}."
     return _with_undo(line, preset)
 
 
@@ -262,23 +261,23 @@ def _preset(name: str) -> str:
     return text.code(f"@{name}", 60)
 
 
-NOT_UNDERSTOOD = "I didn't understand that. Here are things you can ask me (no slash needed):"
+NOT_UNDERSTOOD = "I didn't understand that. Here's what you can ask me, without a slash:"
 OPEN_FORM = "Open the form to pick a flow and people."
 HELLO = (
     "Hi! I look after test users, organizations and their API limits."
-    "\nPick one of these, or write `help` for everything I can do."
+    "\nPick one of these, or type `help` to see everything I can do."
 )
-TOO_LONG = "That's too much for one button. Please send it as a command: `testusers add …`."
+TOO_LONG = "That's too long for a button. Please send it as a command: `testusers add …`."
 
 
 def not_understood(forms: Message) -> Message:
-    """Return the answer to text that isn't a command: a list of possible requests."""
+    """Return the answer to a direct message that isn't a command, with the available commands."""
     shown = Message.of(NOT_UNDERSTOOD)
     return Message(f"{shown.text}\n{forms.text}", (*shown.slack_blocks, *forms.slack_blocks))
 
 
 def greeting(may: May) -> Message:
-    """Return two lines and the most frequently used buttons."""
+    """Return the answer to a greeting: two lines and the most important buttons."""
     form = block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
     buttons = [
         *([form] if may(Permission.REQUEST) else []),
@@ -290,13 +289,13 @@ def greeting(may: May) -> Message:
 
 
 def open_form() -> Message:
-    """Return a button that opens the form: Slack opens forms only after a click."""
+    """Return a button that opens the form, because Slack only opens forms after a click."""
     button = block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
     return Message(OPEN_FORM).plus(block_kit.actions(button))
 
 
 def filled_form(flow: Flow, filled: Prefilled) -> Message:
-    """Return a button that opens the form with the values from the message."""
+    """Return a button that opens the form with the values of a command in a direct message."""
     is_adding = filled.kind != "remove"
     people = brief(filled.identities) if filled.identities else "everyone in the preset"
     start = f" from {text.time(filled.start)}" if filled.start else ""
@@ -304,8 +303,8 @@ def filled_form(flow: Flow, filled: Prefilled) -> Message:
     term = f" for {text.escape(filled.duration)}" if filled.duration else end
     verb, preposition = ("Add", "to") if is_adding else ("Remove", "from")
     line = (
-        f"{verb} {people} {preposition} {flow_name(flow)}{start}{term}:"
-        " check the form, then submit it."
+        f"{verb} {people} {preposition} {flow_name(flow)}{start}{term}?"
+        " Check the form, then submit it."
     )
     button = form_button("Open the form", filled, style="primary")
     return Message(line).plus(*block_kit.row(button)) if button else Message(TOO_LONG)

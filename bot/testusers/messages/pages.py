@@ -1,4 +1,4 @@
-"""`/testusers list`, `history`, `requests` and `mine`, one page at a time."""
+"""The pages that `/testusers list`, `history`, `requests` and `mine` show."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FlowPage(ButtonValue):
-    """The page of a flow that a button or a typed command opens, and the filter text."""
+    """The page that a button or a typed command asks for, with its flow and search text."""
 
     flow: Annotated[str, Field(alias="f")] = ""
     page: Annotated[int, Field(alias="p", ge=0, lt=1_000_000)] = 0
@@ -42,7 +42,7 @@ class FlowPage(ButtonValue):
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """The items on one of `pages` pages, with the total number of items and the turned page."""
+    """The items on one of `pages` pages, the total number of items, and the page asked for."""
 
     items: Sequence[T]
     total: int
@@ -51,14 +51,14 @@ class Page(Generic[T]):
 
     @classmethod
     def cut(cls, found: Sequence[T], size: int, wanted: FlowPage) -> "Page[T]":
-        """Return the wanted page of everything found, or the last one."""
+        """Return the wanted page, or the last page if there are fewer."""
         pages = block_kit.page_count(len(found), size)
         wanted = replace(wanted, page=min(wanted.page, pages - 1))
         shown = found[wanted.page * size : (wanted.page + 1) * size]
         return cls(shown, len(found), pages, wanted)
 
     def turning(self, form: str) -> list[SlackBlock]:
-        """Return the buttons that turn the page of this form of the command."""
+        """Return the buttons that turn the page of this subcommand."""
         number, action_id = self.wanted.page, ids.testusers_page(form)
         turns = block_kit.turns(
             action_id, number, self.pages, lambda to: replace(self.wanted, page=to).value()
@@ -69,20 +69,20 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What the reader of a page may see, and whether they may ask for changes."""
+    """What the reader of a page is allowed to see, and if they can request changes."""
 
     sees_identities: bool
     asks: bool = False
 
     @property
     def show(self) -> Show:
-        """The identities as the reader may see them."""
+        """The function that formats identities for the reader."""
         return phrases.in_full if self.sees_identities else phrases.masked
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRow:
-    """An open request, the buttons for the reader, and the number of approvals that it needs."""
+    """An open request, what the reader can do with it, and how many approvals it needs."""
 
     request: Request
     decides: bool
@@ -100,7 +100,7 @@ class GrantGroup:
 
 
 def grouped(granted: Iterable[tuple[Flow, Grant]]) -> list[GrantGroup]:
-    """Return the grants by request and end, in the order of the first grant of each group."""
+    """Group grants by request and end, in the order of each group's first grant."""
     groups: dict[tuple[str, datetime | None], list[tuple[Flow, Grant]]] = {}
     for flow, grant in granted:
         groups.setdefault((grant.request_id, grant.ends_at), []).append((flow, grant))
@@ -123,16 +123,16 @@ def listing(
     scheduled: Sequence[Request] = (),
     url: str = "",
 ) -> Message:
-    """Return a flow's test users with approver and end of access.
+    """Return a page of a flow's test users, with who approved their access and when it ends.
 
     Args:
         flow: The flow.
-        page: The people; those with a grant come first.
-        grants: The grants by identity.
-        reader: The reader's rights.
-        outside: The total number of people without a grant.
+        page: The test users on the page. Those with a grant come first.
+        grants: The flow's grants by identity.
+        reader: What the reader can see and do.
+        outside: The total number of test users without a grant.
         scheduled: Approved requests that start later.
-        url: The list's address in the flow service, or "".
+        url: The list's URL in the flow service, or "".
     """
     text_ = page.wanted.text
     matching = f" matching {text.code(text_, 60)}" if text_ else ""
@@ -155,7 +155,7 @@ def listing(
     rows += [(f"Starts later: {change_of(request, reader.show)}", None) for request in scheduled]
     below = block_kit.row(form_button("Change…", Prefilled(flow.sid)) if reader.asks else [])
     if url:
-        below.append(block_kit.context(text.link(url, "The list in the flow service")))
+        below.append(block_kit.context(text.link(url, "View the list in the flow service")))
     return _message(rows, [*below, *page.turning("list")])
 
 
@@ -166,7 +166,7 @@ def _until(ends_at: datetime | None) -> str:
 def history(
     flow: Flow, page: Page[Request], endings: Sequence[RecordedChange], reader: Reader
 ) -> Message:
-    """Return a flow's requests and their outcomes, newest first, and the latest ends of access.
+    """Return a flow's requests and their outcomes, newest first, and access that recently ended.
 
     Requests that can be undone have an `Undo` button, because their card may have been deleted.
     """
@@ -177,7 +177,7 @@ def history(
     rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO, named=True)]
     for change in endings:
         ended = brief(change.ended, reader.show)
-        rows.append((f"• {text.time(change.at)} · Access of {ended} ended", None))
+        rows.append((f"• {text.time(change.at)} · Access ended for {ended}", None))
     return _message(rows, page.turning("history"))
 
 
@@ -193,13 +193,13 @@ def _requests(
 def open_requests(
     page: Page[OpenRow], scheduled: Sequence[OpenRow], channel_id: str, reader: Reader
 ) -> Message:
-    """Return the open requests with the reader's buttons; the cards are in the channel."""
+    """Return the open requests with the reader's buttons. Their cards are in `channel_id`."""
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
     for number, row in enumerate([*page.items, *scheduled]):
         line, shown = waiting(row, channel_id, reader.show)
-        # The buttons are named, so that a click can refresh the list.
+        # The block id tells which page to refresh after a click.
         name = {"block_id": f"{LIST_BLOCK}{page.wanted.page}.{number}"}
         blocks = [{**block, **(name if block["type"] == "actions" else {})} for block in shown]
         message = Message(f"{message.text}\n{line}", (*message.slack_blocks, *blocks))
@@ -207,20 +207,20 @@ def open_requests(
 
 
 def page_of_block(block_id: str) -> str:
-    """Return the request list page that contains this block; "" for any other block."""
+    """Return the page of the request list that contains this block, or "" for other blocks."""
     is_listed = block_id.startswith(LIST_BLOCK)
     return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
 
 
 def waiting(row: OpenRow, channel_id: str, show: Show) -> tuple[str, list[SlackBlock]]:
-    """Return an open request as a line and as blocks with its buttons."""
+    """Return an open request as a line of text, and as blocks with its buttons."""
     request, change = row.request, change_of(row.request, show, phrases.exact)
     is_exact = len(change) <= EXACT_CHARACTERS
     asked = f"wants to {change if is_exact else change_of(request, show)}"
     given = len(request.progress.approvals)
     count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
     if request.has_enough_approvals(row.needed):
-        count = " · enough approvals: press Approve to complete it"
+        count = " · enough approvals, one more click on Approve completes it"
     about = f"{count} · this request expires {text.time(request.expires_at)}"
     if request.state is not State.PENDING:
         about = f" · {phrases.outcome_of(request)}"
@@ -229,7 +229,7 @@ def waiting(row: OpenRow, channel_id: str, show: Show) -> tuple[str, list[SlackB
     if not is_exact:
         see = "Decide on" if row.decides else "See"
         line += f"\nThis change is too long to show here. {see} its card in <#{channel_id}>."
-    # People can only decide on changes that they see in full.
+    # Nobody can decide on a change here that isn't shown in full.
     decides = (Act.APPROVE, Act.DENY) if row.decides and is_exact else ()
     buttons = act_buttons(request, *decides, *((Act.CANCEL,) if row.cancels else ()))
     return line, [*block_kit.sections([line]), *block_kit.row(buttons)]
@@ -238,7 +238,7 @@ def waiting(row: OpenRow, channel_id: str, show: Show) -> tuple[str, list[SlackB
 def own(
     requests: Sequence[Request], page: Page[GrantGroup], people: int, reader: Reader
 ) -> Message:
-    """Return a person's own requests, and the access of `people` that they requested."""
+    """Return a person's own requests, and the access they requested for a number of `people`."""
     rows: list[Row] = [(NO_REQUESTS, None)] if not (requests or page.wanted.page) else []
     if requests and not page.wanted.page:
         rows = [(f"*Your requests* ({len(requests):,})", None)]
@@ -259,7 +259,7 @@ def own(
 
 
 def group_blocks(group: GrantGroup, reader: Reader) -> tuple[str, list[SlackBlock]]:
-    """Return people with the same access as a line, and as blocks with buttons to extend access."""
+    """Return people with the same access as a line, and as blocks with buttons to extend it."""
     people = brief(group.identities, reader.show)
     line = f"on {flow_name(group.flow)} · {_until(group.ends_at)}"
     if len(group.identities) > 1:
@@ -274,7 +274,7 @@ def group_blocks(group: GrantGroup, reader: Reader) -> tuple[str, list[SlackBloc
 
 
 def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:
-    """Return the rows with as many of their buttons as fit, or without buttons."""
+    """Return the rows with as many of their buttons as fit into a message."""
     lines = [line for line, _ in rows]
     body = [block_kit.section(line) for line in lines]
     room = MESSAGE_CHARACTERS - phrases.size_of(body) - phrases.size_of(below)

@@ -13,7 +13,7 @@ from bot.testusers.rules.requests import Effect, Request, Who
 
 BRIEF_COUNT = 5
 BRIEF_CHARACTERS = 60
-# Several short identities share a line: sixty phone numbers take twelve lines.
+# Short identities share a line, so sixty phone numbers take up twelve lines.
 IDENTITIES_A_LINE = 5
 LINE_CHARACTERS = 200
 
@@ -31,12 +31,12 @@ MARKS = {
     State.EXPIRED: ":alarm_clock: *Expired*",
 }
 
-# More approvals were needed at that time.
-COMPLETES = "Any approver can press Approve to complete it, even if they already did."
+# Shown if fewer approvals are needed now than when the last approver clicked.
+COMPLETES = "One more click on Approve completes it, even by someone who already approved."
 
 
 class Show(Protocol):
-    """Formats an identity as markup for the reader, shortened to the limit, if given."""
+    """A function that formats an identity for a reader, shortened to the limit if there is one."""
 
     def __call__(self, identity: str, limit: int | None = None, /) -> str: ...  # noqa: D102
 
@@ -45,17 +45,17 @@ Name = Callable[[Sequence[str], Show], str]
 
 
 def in_full(identity: str, limit: int | None = None, /) -> str:
-    """Return an identity for a reader who may see it in full, exactly as it is applied."""
+    """Format an identity in full, exactly as it's sent to the service."""
     return text.identity(identity, limit)
 
 
 def masked(identity: str, limit: int | None = None, /) -> str:
-    """Return an identity for a viewer: its last four characters."""
+    """Format an identity for viewers, who only see the last four characters."""
     return text.code(mask(identity), limit or IDENTITY_CHARACTERS)
 
 
 def who(person: Who) -> str:
-    """Return a person by name, without mentioning them."""
+    """Return a person's name, without mentioning them."""
     return text.escape(person.name, 80)
 
 
@@ -65,16 +65,16 @@ def mention(slack_id: str) -> str:
 
 
 def approvers(request: Request, most: int = 20) -> str:
-    """Return a request's approvers, the first ones by name, or who decided it without them."""
+    """Return the names of a request's approvers, or of whoever decided if it has none."""
     given = request.progress.approvals
     more = f" and {len(given) - most} more" if len(given) > most else ""
     return names([approval.who for approval in given[:most]]) + more or decider(request)
 
 
 def names(people: Sequence[Who]) -> str:
-    """Return people by name; with the ID if two have the same name.
+    """Return people's names, with their IDs if two people have the same name.
 
-    A name that looks like several names is in quotation marks.
+    A name that looks like more than one name is put in quotation marks.
     """
     shared = Counter(person.name for person in set(people))
     shown = []
@@ -87,14 +87,14 @@ def names(people: Sequence[Who]) -> str:
 
 
 def rule_of(request: Request) -> str:
-    """Return the rule that approved the request, and how much of the daily allowance is used."""
+    """Return the rule that approved the request, and how much of its daily limit was used."""
     rule = request.progress.rule
     if rule is None:
         return ""
     longest = text.duration(rule.longest_seconds)
     return (
-        f"Rule `auto` of {text.escape(rule.source)}: at most {longest},"
-        f" {rule.used} of {rule.a_day} used today"
+        f"Rule `auto` in {text.escape(rule.source)}: at most {longest},"
+        f" {rule.used} of {rule.a_day} requests used today"
     )
 
 
@@ -109,29 +109,29 @@ def flow_name(flow: Flow) -> str:
 
 
 def how_many(number: int) -> str:
-    """Return `1 test user`, `2 test users`."""
+    """Return a number of test users in words: `1 test user`, `2 test users`."""
     return text.count(number, "test user")
 
 
 def brief(identities: Sequence[str], show: Show = in_full, most: int = BRIEF_COUNT) -> str:
-    """Return the first few identities and the number of the others."""
+    """Return the first few identities and how many more there are."""
     shown = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:most])
     more = len(identities) - most
     return f"{shown} and {more} more" if more > 0 else shown
 
 
 def exact(identities: Sequence[str], show: Show = in_full) -> str:
-    """Return all identities in full."""
+    """Return all identities in full, separated by commas."""
     return ", ".join(show(identity) for identity in identities)
 
 
 def counted(identities: Sequence[str], _show: Show = in_full) -> str:
-    """Return the number of identities."""
+    """Return how many test users there are, instead of their identities."""
     return f"*{how_many(len(identities))}*"
 
 
 def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
-    """Return all identities in full, with several short ones on a line."""
+    """Return all identities as lines, with several short ones per line."""
     lines: list[list[str]] = []
     for shown in map(show, identities):
         fits = lines and len(lines[-1]) < IDENTITIES_A_LINE
@@ -144,10 +144,10 @@ def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The people in a request for whom the same happens.
+    """The people in a request who are affected in the same way.
 
-    `kind` is `add`, `remove`, `keep` (people on the list get a later end) or `limit` (a sooner
-    end). `term` is the end of their access, such as ` for 2 h`, and `now` the current end.
+    `kind` is `add`, `remove`, `keep` (people on the list get a later end) or `limit` (they get a
+    sooner end). `term` is their new end of access, such as ` for 2 h`, and `now` the current one.
     """
 
     kind: str
@@ -156,7 +156,7 @@ class Part:
     now: str = ""
 
 
-# The verb, the preposition before the flow, the adverb before the end, and the past tense.
+# The verb, the preposition before the flow, the adverb before the end, and the past participle.
 WORDS = {
     "add": ("add", "to", "", "added"),
     "remove": ("remove", "from", "", "removed"),
@@ -176,9 +176,9 @@ KINDS = {
 def parts(
     request: Request, change: Change | None = None, *, each_end: bool = False
 ) -> Iterator[Part]:
-    """Yield the parts of a request's change, or of the part of it in `change`.
+    """Yield the people in a request's change, or only in `change`, grouped by what happens to them.
 
-    With `each_end`, people with different ends are in different parts.
+    With `each_end`, people whose access ends at different times are in different groups.
     """
     requested = request.requested
     at = requested.shown_at or request.created_at
@@ -222,11 +222,11 @@ def _current_end(request: Request, identity: str) -> str:
     if request.state not in {State.PENDING, State.SCHEDULED}:
         return ""
     end = request.requested.current_ends.get(identity)
-    return f" (currently until {text.time(end)})" if end else " (currently no end date)"
+    return f" (currently until {text.time(end)})" if end else " (currently with no end date)"
 
 
 def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str:
-    """Return a request's change: `add +1, +2 to welcome for 2 h; remove +3 from welcome`."""
+    """Describe a request's change: `add +1, +2 to welcome for 2 h; remove +3 from welcome`."""
     starts_at, flow = request.requested.starts_at, flow_name(request.flow)
     has_started = request.state in {State.APPLYING, State.APPLIED, State.FAILED}
     start = f" from {text.time(starts_at)}" if starts_at and not has_started else ""
@@ -239,7 +239,7 @@ def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str
 
 
 def change_in_plain(request: Request) -> str:
-    """Return a request's change as plain text: `add +1, +2 to welcome`."""
+    """Describe a request's change without markup and times: `add +1, +2 to welcome`."""
     said = []
     for part in parts(request):
         verb, preposition, *_ = WORDS[part.kind]
@@ -250,7 +250,7 @@ def change_in_plain(request: Request) -> str:
 
 
 def titled(request: Request, *, each_end: bool = True) -> dict[str, tuple[str, ...]]:
-    """Return a request's people by what happens to them, or by what happened, if it failed."""
+    """Group a request's people under titles that say what happens, or happened, to them."""
     titles: dict[str, tuple[str, ...]] = {}
     part = request.progress.part
     if part is None or not request.has_failed_in_part:
@@ -266,7 +266,7 @@ def titled(request: Request, *, each_end: bool = True) -> dict[str, tuple[str, .
 
 
 def effect_of_change(request: Request) -> str:
-    """Return the effect of an applied change: `+1 can test welcome until 3:57 PM`."""
+    """Describe what an applied change has done: `+1 can test welcome until 3:57 PM`."""
     change, flow = request.requested.change, flow_name(request.flow)
     people = change.identities
     subject = in_full(people[0]) if len(people) == 1 else how_many(len(people))
@@ -276,19 +276,19 @@ def effect_of_change(request: Request) -> str:
     if change.removals:
         return f"{subject} can no longer test {flow}"
     if request.is_over:
-        # Access may have ended early; the card says below how and when.
-        return f"{subject} could test {flow}"
+        # The card shows further down when and how the access ended.
+        return f"{subject} had access to {flow}"
     terms = {part.term for part in parts(request, each_end=True)}
     return f"{subject} can test {flow}{terms.pop() if len(terms) == 1 else ''}"
 
 
 def outcome_of(request: Request, most: int = 20) -> str:
-    """Return the state of a request and who decided: `:no_entry: *Denied* by Ada`."""
+    """Describe a request's state and who decided: `:no_entry: *Denied* by Ada`."""
     by, state, mark = decider(request), request.state, MARKS[request.state]
     if state is State.PENDING:
         return mark
     if state is State.EXPIRED:
-        return f"{mark}, {_lapse(request)}"
+        return f"{mark} because {_lapse(request)}"
     if state in {State.DENIED, State.CANCELLED}:
         return f"{mark} by {by}"
     if state is State.FAILED:
@@ -302,7 +302,7 @@ def outcome_of(request: Request, most: int = 20) -> str:
 
 
 def outcome_line(request: Request, asked: str) -> str:
-    """Return the outcome, with the effect of an applied change, or else with `asked`."""
+    """Return the outcome as a sentence, with what an applied change has done, or `asked`."""
     is_applied = request.state is State.APPLIED
     return f"{outcome_of(request)}: {effect_of_change(request) if is_applied else asked}."
 
@@ -311,12 +311,12 @@ def _lapse(request: Request) -> str:
     if request.change_at(request.decided_at or request.expires_at).is_empty:
         return "the requested access would already have ended"
     if request.progress.approvals:
-        return "its approval wasn't completed in time"
+        return "not enough people approved it in time"
     return "nobody approved it in time"
 
 
 def summary(request: Request, show: Show, *, names_requester: bool = False) -> str:
-    """Return a request with its outcome, as an item of a list."""
+    """Describe a request and its outcome for a list of requests."""
     reasons = {
         State.DENIED: request.progress.denial_reason,
         State.FAILED: request.progress.failure,
@@ -327,41 +327,41 @@ def summary(request: Request, show: Show, *, names_requester: bool = False) -> s
     by = f" by {who(request.requester)}" if names_requester else ""
     said = (
         f"{outcome_of(request, NAMED)}{f': {text.escape(why, 200)}' if why else ''}",
-        f"\n{change[0].upper()}{change[1:]} · asked{by} {text.time(request.created_at)}",
+        f"\n{change[0].upper()}{change[1:]} · requested{by} {text.time(request.created_at)}",
         f" · _{text.escape(because, 200)}_" if because else "",
     )
     return "".join(said)
 
 
 def what_failed(request: Request) -> str:
-    """Return how much of a failed request took effect, as far as known."""
+    """Describe how much of a failed request took effect, as far as it's known."""
     part, is_unsure = request.progress.part, request.progress.is_unsure
     if part is None:
         return "not sure whether the change went through" if is_unsure else "nothing was changed"
     through, asked = part.change.identities, request.requested.change.identities
-    rest = ", not sure about the rest" if is_unsure else ""
+    rest = ", and I'm not sure about the rest" if is_unsure else ""
     return f"only {len(through):,} of {text.count(len(asked), 'change')} went through{rest}"
 
 
 def after_all(request: Request) -> str:
-    """Return the possible outcome of a failed request whose result is unknown."""
+    """Return a sentence for a failed request whose change may still go through, or ""."""
     return " If it goes through after all, I'll update the card." * request.progress.is_unsure
 
 
 def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
-    """Return a reason; for viewers, identities in it are masked, as everywhere else."""
+    """Return a reason, with the identities in it masked unless the reader sees them in full."""
     if show is in_full:
         return reason
     return mask_in(reason, request.requested.change.identities)
 
 
 def quote(reason: str, limit: int) -> list[str]:
-    """Return a reason as a quotation; nothing if it is empty."""
+    """Return a reason as a quotation, or an empty list without a reason."""
     return [f"> {text.escape(reason, limit)}"] if reason else []
 
 
 def size_of(value: object) -> int:
-    """Return the number of markup characters in blocks, as Slack counts them."""
+    """Return the number of characters in blocks, as Slack counts them."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):
@@ -369,11 +369,11 @@ def size_of(value: object) -> int:
     return sum(map(size_of, value)) if isinstance(value, Iterable) else 0
 
 
-# Errors are plain text, which can't show times in the reader's zone, so they say how long ago.
-
-
 def state_sentence(request: Request, now: datetime) -> str:
-    """Return who decided on the request and how long ago, or that it is pending."""
+    """Describe in plain text who decided on a request and how long ago.
+
+    Plain text can't show times in the reader's time zone.
+    """
     by = request.decided_by.name if request.decided_by else "Nobody"
     is_direct = request.requested.without_approval
     failed = "partly failed" if request.has_failed_in_part else "failed"
@@ -383,7 +383,7 @@ def state_sentence(request: Request, now: datetime) -> str:
         State.SCHEDULED: ("approved this", " It starts later."),
         State.APPLYING: ("approved this", " Gatehouse is updating the list."),
         State.APPLIED: ("approved this", " It has been applied."),
-        State.FAILED: ("approved this", f" It {failed}; approvers can retry it."),
+        State.FAILED: ("approved this", f" It {failed}. Approvers can retry it."),
     }.get(request.state, ("", ""))
     did = "applied this without approval" if is_direct else did
     when = ago(now - (request.decided_at or now))
@@ -396,7 +396,7 @@ def state_sentence(request: Request, now: datetime) -> str:
 
 
 def ago(elapsed: timedelta) -> str:
-    """Return the elapsed time: `just now`, `5 min ago`."""
+    """Return how long ago something was: `just now`, `5 min ago`."""
     if elapsed < JUST_NOW:
         return "just now"
     return f"{text.duration(elapsed // JUST_NOW * 60)} ago"
