@@ -66,9 +66,7 @@ async def is_stored(world, request):
 
 async def test_request_is_kept_until_its_last_grant_has_ended(database, clock):
     world = World(database, clock)
-    request = await world.ask("add welcome +1 for 3d")
-    await world.decide(Act.APPROVE, request)
-    await world.work()
+    request = await world.applied("add welcome +1 for 3d")
     await remember_card(world, request)
     for _ in range(2):
         await world.pass_time(DAY)

@@ -104,21 +104,12 @@ async def test_a_call_carries_its_parts_and_gets_the_whole_answer(bench: Bench) 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 300, 304])
 async def test_no_redirect_is_followed(bench: Bench, status: int) -> None:
-    asked: list[str] = []
-
-    async def elsewhere(request: web.Request) -> web.Response:
-        asked.append(request.path_qs)
-        return web.Response()
-
-    async with web_server(elsewhere) as other:
-
-        async def redirect(_: web.Request) -> web.Response:
-            return web.Response(status=status, headers={"Location": f"{other}/stolen"})
-
-        async with web_server(redirect) as url:
+    async with RawServer(OK).running() as other:
+        head = f"HTTP/1.1 {status} X\r\nLocation: {other.url}/stolen\r\nContent-Length: 0\r\n\r\n"
+        async with RawServer(head.encode()).running() as server:
             with pytest.raises(Redirected, match="redirected the request") as caught:
-                await bench.request(a_call(url, headers={"Authorization": "Bearer k"}))
-    assert asked == []
+                await bench.request(a_call(server.url, headers={"Authorization": "Bearer k"}))
+    assert other.requests == []
     assert "127.0.0.1" not in caught.value.sentence
 
 
@@ -419,10 +410,7 @@ async def test_get_that_was_held_up_is_made_with_another_grant(bench: Bench) -> 
         def may_send(self) -> bool:
             return self.events.count("open") > 1
 
-    async def answer(_request: web.Request) -> web.Response:
-        return web.Response()
-
     attempts = HeldUpOnce()
-    async with web_server(answer) as url:
-        await bench.request(a_call(url), attempts)
+    async with RawServer(OK).running() as server:
+        await bench.request(a_call(server.url), attempts)
     assert attempts.events.count("open") == 2

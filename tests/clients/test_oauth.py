@@ -41,6 +41,11 @@ def a_credential(bench: Bench, url: str = TOKEN_URL) -> OAuthCredential:
     return OAuthCredential(bench.http, bench.clock, "eu", grant)
 
 
+def a_client(bench: Bench, guard: FakeGuard) -> InventoryClient:
+    access = DataCenterAccess(ROOT, a_credential(bench))
+    return InventoryClient(bench.http, guard.call, {"eu": access})
+
+
 def renewals(services: FakeServices) -> int:
     return len(services.requests.get(("POST", URL(TOKEN_URL)), []))
 
@@ -107,13 +112,7 @@ async def test_refused_token_is_renewed_once_with_another_grant(
     services.get(address, status=401)
     services.get(address, payload=LISTING)
     guard = FakeGuard()
-    access = DataCenterAccess(ROOT, a_credential(bench))
-    assert (
-        await InventoryClient(bench.http, guard.call, {"eu": access}).organizations(
-            EU, CallCause("list")
-        )
-        == ()
-    )
+    assert await a_client(bench, guard).organizations(EU, CallCause("list")) == ()
     sent = [
         request.kwargs["headers"]["Authorization"] for request in services.requests["GET", address]
     ]
@@ -124,10 +123,8 @@ async def test_refused_token_is_renewed_once_with_another_grant(
 async def test_a_token_refused_again_is_an_error(bench: Bench, services: FakeServices) -> None:
     answers(services, "old", "new", "never")
     services.get(ROOT / "organizations", status=401, repeat=True)
-    access = DataCenterAccess(ROOT, a_credential(bench))
-    client = InventoryClient(bench.http, FakeGuard().call, {"eu": access})
     with pytest.raises(CredentialsRefused):
-        await client.organizations(EU, CallCause("list"))
+        await a_client(bench, FakeGuard()).organizations(EU, CallCause("list"))
     assert renewals(services) == 2
 
 
@@ -136,10 +133,8 @@ async def test_no_call_is_granted_while_there_is_no_token(
 ) -> None:
     services.post(TOKEN_URL, status=503)
     guard = FakeGuard()
-    access = DataCenterAccess(ROOT, a_credential(bench))
-    client = InventoryClient(bench.http, guard.call, {"eu": access})
     with pytest.raises(ServiceFailed, match=r"OAuth provider \(eu\)"):
-        await client.organizations(EU, CallCause("list"))
+        await a_client(bench, guard).organizations(EU, CallCause("list"))
     assert guard.events == []
 
 

@@ -8,6 +8,7 @@ from secrets import token_hex
 from types import SimpleNamespace
 from typing import Any
 
+from bot.approvals.rules import Act, State
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
 from bot.slack.people import People
@@ -197,6 +198,24 @@ class World:
 
     async def decide(self, act, request: Request, by: str = ADA, reason: str = ""):
         return await decide(self, await self.person(by), act, request.id, reason)
+
+    async def approved(self, text: str) -> Request:
+        """Ask, and approve it."""
+        request = await self.ask(text)
+        await self.decide(Act.APPROVE, request)
+        return request
+
+    async def applied(self, text: str) -> Request:
+        """Ask, approve it, and have it done."""
+        request = await self.approved(text)
+        await self.work()
+        assert (await self.stored(request)).state is State.APPLIED
+        return request
+
+    async def look(self, seconds: int = 90) -> None:
+        """Let time pass as slowly as a POST in doubt is looked at."""
+        for _ in range(seconds // 5):
+            await self.pass_time(5)
 
     async def stored(self, request: Request) -> Request:
         async with self.database.read_only() as tx:

@@ -12,17 +12,11 @@ from bot.testusers import store
 from bot.testusers.applying import Applying
 from bot.testusers.rules.changes import Change
 from tests.conftest import BOTH
-from tests.support.testusers import ADA, WELCOME, World
+from tests.support.testusers import WELCOME, World
 
 
 def timed_out() -> ServiceTimeout:
     return ServiceTimeout("flow", "The flow service gave no answer in time.")
-
-
-async def approved(world: World, text: str, by: str = ADA):
-    request = await world.ask(text)
-    await world.decide(Act.APPROVE, request, by)
-    return request
 
 
 async def test_an_approval_during_the_read_rides_along(world):
@@ -60,7 +54,7 @@ async def test_flow_is_changed_by_one_process_at_a_time(world):
 
 
 async def test_an_edit_after_a_lost_answer_is_kept(world):
-    request = await approved(world, "add welcome +1")
+    request = await world.approved("add welcome +1")
     world.service.lost_answers = [timed_out()]
     await world.work()
     world.service.lists[WELCOME] = ["new", "+1"]
@@ -70,7 +64,7 @@ async def test_an_edit_after_a_lost_answer_is_kept(world):
 
 
 async def test_a_lost_lease_never_sends(world):
-    await approved(world, "add welcome +1")
+    await world.approved("add welcome +1")
     async with world.database.transaction() as tx:
         (job,) = [
             item for item in await jobs.claim(tx, "slow", 9) if item.kind == "testusers.apply"
@@ -85,7 +79,7 @@ async def test_a_lost_lease_never_sends(world):
 
 async def test_a_machine_that_slept_while_connecting_does_not_send(world):
     """The event loop's time stands still then, and so do its time-outs."""
-    request = await approved(world, "add welcome +1")
+    request = await world.approved("add welcome +1")
 
     async def sleep(call: str) -> None:
         if call == "replace":
@@ -104,7 +98,7 @@ async def test_a_machine_that_slept_while_connecting_does_not_send(world):
 
 async def test_the_audit_has_the_list_before_and_after_every_change(world):
     world.service.lists[WELCOME] = ["old"]
-    request = await approved(world, "add welcome +1")
+    request = await world.approved("add welcome +1")
     world.clock.advance(60)
     at = world.clock.now()
     await world.work()

@@ -37,13 +37,6 @@ async def undo(world: World, request, by: str = OTTO):
     return await asking.undo(world, await world.person(by), request.id)
 
 
-async def applied(world: World, text: str):
-    request = await world.ask(text)
-    await world.decide(Act.APPROVE, request)
-    await world.work()
-    return request
-
-
 async def test_an_undo_takes_back_only_what_was_really_done(world):
     request = await world.ask("add welcome +1 +2")
     world.service.lists[WELCOME] = ["+1"]
@@ -53,8 +46,8 @@ async def test_an_undo_takes_back_only_what_was_really_done(world):
 
 
 async def test_an_undo_gives_a_removed_person_the_time_that_was_left(world):
-    await applied(world, "add welcome +1 for 2h")
-    removal = await applied(world, "remove welcome +1")
+    await world.applied("add welcome +1 for 2h")
+    removal = await world.applied("remove welcome +1")
     world.clock.advance(3600)
     inverse = (await undo(world, removal)).request
     await world.decide(Act.APPROVE, inverse, ABEL)
@@ -83,7 +76,7 @@ async def test_an_undo_restores_an_end_that_nobody_knew_when_it_was_asked(world,
 
 
 async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
-    request = await applied(world, "add welcome +1")
+    request = await world.applied("add welcome +1")
     inverse = (await undo(world, request)).request
     for who in (ADA, OTTO):
         with pytest.raises(Conflict, match="Someone has already asked to undo this"):
@@ -101,7 +94,7 @@ async def test_only_an_applied_change_is_undone(world):
 
 
 async def test_an_undo_that_finds_nothing_to_take_back_says_so(world):
-    request = await applied(world, "add welcome +1")
+    request = await world.applied("add welcome +1")
     world.service.lists[WELCOME] = []
     assert (await undo(world, request, ADAM)).request is None
 

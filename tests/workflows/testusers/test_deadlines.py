@@ -6,16 +6,9 @@ from bot.approvals.rules import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed
 from bot.testusers import store
-from tests.support.testusers import WELCOME, World
+from tests.support.testusers import WELCOME
 
 HOUR = 3600
-
-
-async def applied(world: World, text: str):
-    request = await world.ask(text)
-    await world.decide(Act.APPROVE, request)
-    await world.work()
-    return request
 
 
 async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):
@@ -30,9 +23,9 @@ async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):
 
 
 async def test_a_later_add_extends(world):
-    first = await applied(world, "add welcome +1 for 2h")
+    first = await world.applied("add welcome +1 for 2h")
     await world.pass_time(HOUR)
-    await applied(world, "add welcome +1 for 2h")
+    await world.applied("add welcome +1 for 2h")
     assert (await world.stored(first)).progress.superseded == ("+1",)
     await world.pass_time(HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
@@ -41,8 +34,8 @@ async def test_a_later_add_extends(world):
 
 
 async def test_a_later_add_without_time_makes_permanent(world):
-    await applied(world, "add welcome +1 for 2h")
-    permanent = await applied(world, "add welcome +1")
+    await world.applied("add welcome +1 for 2h")
+    permanent = await world.applied("add welcome +1")
     assert (await world.stored(permanent)).state is State.APPLIED
     await world.pass_time(48 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
@@ -51,8 +44,8 @@ async def test_a_later_add_without_time_makes_permanent(world):
 
 
 async def test_a_removed_person_ends_nothing_later(world):
-    request = await applied(world, "add welcome +1 for 2h")
-    await applied(world, "remove welcome +1")
+    request = await world.applied("add welcome +1 for 2h")
+    await world.applied("remove welcome +1")
     world.service.lists[WELCOME] = ["+1"]
     await world.pass_time(3 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
@@ -60,7 +53,7 @@ async def test_a_removed_person_ends_nothing_later(world):
 
 
 async def test_an_end_waits_for_the_service_and_the_card_says_so(world):
-    request = await applied(world, "add welcome +1 for 2h")
+    request = await world.applied("add welcome +1 for 2h")
     down = [ServiceFailed("flow", "Down.", status=500) for _ in range(4)]
     world.service.read_faults = down
     await world.pass_time(2 * HOUR)

@@ -14,24 +14,13 @@ from bot.services.errors import (
 )
 from bot.testusers import store
 from bot.testusers.rules.changes import Change
-from tests.support.testusers import ADA, WELCOME, World
+from tests.support.testusers import WELCOME, World
 
 HOUR = 3600
 
 
-async def approved(world: World, text: str):
-    request = await world.ask(text)
-    await world.decide(Act.APPROVE, request, ADA)
-    return request
-
-
 async def state(world: World, request) -> State:
     return (await world.stored(request)).state
-
-
-async def look(world: World, seconds: int) -> None:
-    for _ in range(seconds // 5):
-        await world.pass_time(5)
 
 
 async def is_in_doubt(world: World) -> bool:
@@ -41,15 +30,15 @@ async def is_in_doubt(world: World) -> bool:
 
 async def test_failed_request_that_arrives_is_applied_and_ends(world):
     world.service.late = 1
-    request = await approved(world, "add welcome +1 for 2h")
+    request = await world.approved("add welcome +1 for 2h")
     await world.work()
     world.service.read_faults = [ServiceFailed("flow", "x", status=502) for _ in range(20)]
-    await look(world, 40)
+    await world.look(40)
     stored = await world.stored(request)
     assert (stored.state, stored.progress.is_unsure) == (State.FAILED, True)
     world.service.land()
     world.service.read_faults.clear()
-    await look(world, 120)
+    await world.look(120)
     assert await state(world, request) is State.APPLIED
     assert world.reported() == ["failed", "applied"]
     await world.pass_time(2 * HOUR)
@@ -58,12 +47,12 @@ async def test_failed_request_that_arrives_is_applied_and_ends(world):
 
 async def test_failed_request_that_never_arrives_says_so(world):
     world.service.late = 1
-    request = await approved(world, "add welcome +1")
+    request = await world.approved("add welcome +1")
     await world.work()
     world.service.read_faults = [ServiceFailed("flow", "x", status=502) for _ in range(20)]
-    await look(world, 90)
+    await world.look(90)
     world.service.read_faults.clear()
-    await look(world, 600)
+    await world.look(600)
     stored = await world.stored(request)
     assert (stored.state, stored.progress.is_unsure) == (State.FAILED, False)
     assert not await is_in_doubt(world)
@@ -71,11 +60,11 @@ async def test_failed_request_that_never_arrives_says_so(world):
 
 async def test_part_that_is_stored_takes_effect_and_the_rest_is_sent_again(world):
     world.service.late = 1
-    request = await approved(world, "add welcome +1 +2 for 2h")
+    request = await world.approved("add welcome +1 +2 for 2h")
     await world.work()
     world.service.in_the_air.clear()
     world.service.lists[WELCOME] = ["+2"]
-    await look(world, 65)
+    await world.look(65)
     assert world.service.posts == [("+2", "+1")]
     stored = await world.stored(request)
     assert stored.state is State.APPLIED
@@ -97,7 +86,7 @@ async def test_part_that_is_stored_takes_effect_and_the_rest_is_sent_again(world
 )
 async def test_refused_post_is_not_in_doubt(world, error):
     world.service.post_faults = [error]
-    await approved(world, "add welcome +1")
+    await world.approved("add welcome +1")
     await world.work()
     assert not await is_in_doubt(world)
 
@@ -114,10 +103,10 @@ async def test_refused_post_is_not_in_doubt(world, error):
 )
 async def test_post_without_an_answer_is_not_sent_again_for_a_minute(world, error):
     world.service.post_faults = [error]
-    await approved(world, "add welcome +1")
-    await look(world, 60)
+    await world.approved("add welcome +1")
+    await world.look(60)
     assert world.service.posts == []
-    await look(world, 10)
+    await world.look(10)
     assert world.service.posts == [("+1",)]
 
 
@@ -129,7 +118,7 @@ async def test_service_that_fails_for_one_fails_only_its_request(world):
     some.append(await world.ask("remove welcome “x”"))
     for one in some:
         await world.decide(Act.APPROVE, one)
-    await look(world, 30)
+    await world.look(30)
     states = [await state(world, item) for item in some]
     assert states == [State.APPLIED, State.FAILED, State.APPLIED]
     assert world.service.lists[WELCOME] == ["+1"]

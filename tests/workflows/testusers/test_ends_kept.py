@@ -7,17 +7,9 @@ from bot.errors import Conflict
 from bot.services.errors import ServiceFailed, ServiceRefused
 from bot.testusers import store
 from bot.testusers.asking import undo
-from tests.support.testusers import ADA, OTTO, WELCOME, World
+from tests.support.testusers import OTTO, WELCOME, World
 
 HOUR = 3600
-
-
-async def applied(world: World, text: str):
-    request = await world.ask(text)
-    await world.decide(Act.APPROVE, request, ADA)
-    await world.work()
-    assert (await world.stored(request)).state is State.APPLIED
-    return request
 
 
 async def pass_hours(world: World, hours: float) -> None:
@@ -42,8 +34,8 @@ def refusing(error):
     ids=["400", "503"],
 )
 async def test_end_that_is_refused_neither_hammers_nor_fills_the_audit(world, error):
-    await applied(world, "add welcome +1 for 2h")
-    await applied(world, "add welcome +2")
+    await world.applied("add welcome +1 for 2h")
+    await world.applied("add welcome +2")
     before = len(await world.audited())
     world.service.refuses = refusing(error)
     reads = world.service.reads
@@ -56,7 +48,7 @@ async def test_end_that_is_refused_neither_hammers_nor_fills_the_audit(world, er
 
 
 async def test_extension_of_an_overdue_grant_clears_the_card(world):
-    first = await applied(world, "add welcome +1 for 2h")
+    first = await world.applied("add welcome +1 for 2h")
     world.service.refuses = refusing(ServiceRefused("flow", "An empty list.", status=400))
     await world.pass_time(2 * HOUR)
     assert (await world.stored(first)).progress.overdue == "An empty list."
@@ -77,7 +69,7 @@ async def granted(world: World) -> list[str]:
 
 async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
     """As when a gateway answers while the service behind it is replaced."""
-    await applied(world, "add welcome +1 for 2h")
+    await world.applied("add welcome +1 for 2h")
     listed = world.service.lists.pop(WELCOME)
     await world.pass_time(2 * HOUR)
     for _ in range(28):
@@ -93,8 +85,8 @@ async def undone(world: World, request):
 
 
 async def test_undo_approved_after_the_end_it_restores_lets_nobody_in(world):
-    await applied(world, "add welcome +1 for 2h")
-    undo = await undone(world, await applied(world, "remove welcome +1"))
+    await world.applied("add welcome +1 for 2h")
+    undo = await undone(world, await world.applied("remove welcome +1"))
     world.clock.advance(3 * HOUR)
     with pytest.raises(Conflict, match="expired"):
         await world.decide(Act.APPROVE, undo)

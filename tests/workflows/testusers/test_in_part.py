@@ -16,22 +16,11 @@ from tests.support.testusers import ADA, OTTO, WELCOME, World
 HOUR = 3600
 
 
-async def approved(world: World, text: str):
-    request = await world.ask(text)
-    await world.decide(Act.APPROVE, request, ADA)
-    return request
-
-
-async def look(world: World, seconds: int = 90) -> None:
-    for _ in range(seconds // 5):
-        await world.pass_time(5)
-
-
 async def failed_in_part(world: World, text: str = "add welcome +1 +2 +3 for 2h"):
     """Of three people the service stores two; a minute later nothing is in doubt any more."""
     world.service.store_without("+3")
-    request = await approved(world, text)
-    await look(world)
+    request = await world.approved(text)
+    await world.look()
     world.service.answers = list
     assert (await world.stored(request)).state is State.FAILED
     return request

@@ -34,9 +34,7 @@ def with_policy(database, clock, **keys) -> World:
 async def test_an_undo_gives_no_longer_access_than_the_policy_lets_it(database, clock):
     world = with_policy(database, clock, longest_seconds=24 * HOUR)
     world.service.lists[WELCOME] = ["+9"]
-    request = await world.ask("remove welcome +9")
-    await world.decide(Act.APPROVE, request)
-    await world.work()
+    request = await world.applied("remove welcome +9")
     with pytest.raises(Conflict, match="Add an end"):
         await asking.undo(world, await world.person(OTTO), request.id)
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from bot.approvals.rules import Act, State
 from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.rules.changes import Change
-from tests.support.testusers import ADA, OTTO, WELCOME, World
+from tests.support.testusers import OTTO, WELCOME, World
 
 MARKED, OTHER = "\u202a+15550100\u202c", "\u200e+15550100"
 COMPOSED, DECOMPOSED = "caf\u00e9@b.c", "cafe\u0301@b.c"
@@ -14,14 +13,6 @@ COMPOSED, DECOMPOSED = "caf\u00e9@b.c", "cafe\u0301@b.c"
 
 async def asked(world: World, text: str):
     return await asking.ask(world, await world.person(OTTO), parse_testusers(text))
-
-
-async def applied(world: World, text: str):
-    request = await world.ask(text)
-    await world.decide(Act.APPROVE, request, ADA)
-    await world.work()
-    assert (await world.stored(request)).state is State.APPLIED
-    return request
 
 
 @pytest.mark.parametrize(
@@ -35,7 +26,7 @@ async def applied(world: World, text: str):
 )
 async def test_who_is_listed_in_another_spelling_can_be_removed(world, listed, typed):
     world.service.lists[WELCOME] = ["x", listed, "\u200ey"]
-    request = await applied(world, f"remove welcome {typed}")
+    request = await world.applied(f"remove welcome {typed}")
     assert request.requested.change == Change(removals=(listed,))
     assert world.service.lists[WELCOME] == ["x", "\u200ey"]
 

@@ -16,8 +16,7 @@ HOUR = 3600
 
 
 async def scheduled(world: World, text: str = "add welcome +1 from 12:00"):
-    request = await world.ask(text)
-    await world.decide(Act.APPROVE, request)
+    request = await world.approved(text)
     await world.work()
     return await world.stored(request)
 

@@ -65,8 +65,7 @@ async def test_no_decision_without_its_entry(world, act, by):
 
 @pytest.mark.parametrize("action", ["flow.changed", "request.applied"])
 async def test_no_change_is_called_applied_without_its_entries(world, action):
-    request = await world.ask("add welcome +1")
-    await world.decide(Act.APPROVE, request)
+    request = await world.approved("add welcome +1")
     fill_audit(world, action)
     with pytest.raises(DatabaseUnavailable):
         await world.work()
