@@ -410,7 +410,10 @@ async def test_get_that_was_held_up_is_made_with_another_grant(bench: Bench) -> 
         def may_send(self) -> bool:
             return self.events.count("open") > 1
 
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response()
+
     attempts = HeldUpOnce()
-    async with RawServer(OK).running() as server:
-        await bench.request(a_call(server.url), attempts)
+    async with web_server(answer) as url:
+        await bench.request(a_call(url), attempts)
     assert attempts.events.count("open") == 2
