@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _is_all_written() -> bool:
-    """Flush stdout; after a failure, keep Python from trying again at exit."""
+    """Flush stdout. After a failure, keep Python from trying again at exit."""
     is_all_written = True
     for stream in (sys.stdout, sys.stderr):
         try:

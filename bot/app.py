@@ -77,7 +77,7 @@ PRUNES = (
 
 
 class Gatehouse:
-    """All parts of the bot; building it makes no calls or connections.
+    """All parts of the bot. Building it makes no calls or connections.
 
     The caller closes the database and the session.
     """

@@ -52,7 +52,7 @@ NOT_THIS_VERSION = (
 
 
 class BackupError(Exception):
-    """A backup or restore failed; the message says why."""
+    """A backup or restore failed. The message says why."""
 
 
 async def back_up(url: str, path: Path) -> int:

@@ -17,7 +17,7 @@ FORM = "form"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to type a command: the parser's `kind`, and what the help says that it does.
+    """A form of a command: its `kind` for the parser, and its description in the help.
 
     `hint` is for Slack's usage hint if it differs from the `arguments`; "" to omit the form.
     """
@@ -62,7 +62,7 @@ class Command:
         return f"{self.name} {known[0].example}".rstrip()
 
     def permission(self, kind: str) -> Permission:
-        """Return the permission that this form requires; an unknown form is never allowed."""
+        """Return the permission that this form requires. An unknown form is never allowed."""
         return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
 
     def misuse(

@@ -179,7 +179,7 @@ class EmailClient:
 
 @dataclass
 class EmailKey:
-    """Tests the key; without a client, each test reports the `missing` settings."""
+    """Tests the key. Without a client, each test reports the `missing` settings."""
 
     client: EmailClient | None
     missing: tuple[str, ...]

@@ -21,7 +21,7 @@ class Meant:
 
 
 class GatehouseError(Exception):
-    """The base class of expected errors; some classes predefine their `sentence`.
+    """The base class of expected errors. Some classes predefine their `sentence`.
 
     `is_passing` is True if nothing was done and a retry may soon work; `meant` has suggestions.
     """
@@ -68,7 +68,7 @@ class UsageError(GatehouseError):
 
 
 class Refused(GatehouseError):
-    """The person lacks a permission; the sentence names it and the people who have it."""
+    """The person lacks a permission. The sentence names it and the people who have it."""
 
     outcome = "refused"
 
@@ -143,7 +143,7 @@ class DatabaseUnavailable(GatehouseError):
 
     outcome = "database"
     is_passing = True
-    sentence = "Gatehouse can't reach its database. Nothing was changed; please try again."
+    sentence = "Gatehouse can't reach its database. Nothing was changed. Please try again."
 
 
 class DatabaseInUse(DatabaseUnavailable):
@@ -197,7 +197,7 @@ class CommitUnknown(DatabaseUnavailable):
 
 
 class Conflict(GatehouseError):
-    """Someone else acted first; the sentence says who and when."""
+    """Someone else acted first. The sentence says who and when."""
 
     outcome = "conflict"
 
@@ -209,7 +209,7 @@ class QuotaError(GatehouseError):
 
 
 class QuotaExhausted(QuotaError):
-    """A limit is used up. `limit_kind` is `minute`, `day` or `concurrent`.
+    """A limit is used up: `limit_kind` is `minute`, `day` or `concurrent`.
 
     Calls are possible again at `free_at`, `seconds` after the decision by the database's clock.
     """
@@ -248,7 +248,7 @@ class SlackError(GatehouseError):
 
 
 class SlackUnreachable(SlackError):
-    """Slack didn't answer in time, or something else answered; the call may have arrived."""
+    """Slack didn't answer in time, or something else answered. The call may have arrived."""
 
     outcome = "slack_unreachable"
     is_passing = True

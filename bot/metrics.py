@@ -30,7 +30,7 @@ ACK_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3)
 
 
 class Refusal(StrEnum):
-    """The reason for refusing a request to `/slack/events`; the values are labels."""
+    """The reason for refusing a request to `/slack/events`. The values are labels."""
 
     UNSIGNED = "unsigned"
     STALE = "stale"
@@ -140,7 +140,7 @@ class Metrics:
             self.gateway_requests.labels(*series)
 
     def count_gateway(self, client: str, data_center: str, outcome: str, waited: float) -> None:
-        """Count a request to the gateway; the client is empty if the token is unknown."""
+        """Count a request to the gateway. The client is empty if the token is unknown."""
         self.gateway_requests.labels(client, data_center, outcome).inc()
         if client:
             self.gateway_wait_seconds.labels(client).observe(waited)

@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """A permission, granted by roles; its value completes "You need the … role to …"."""
+    """A permission, granted by roles. Its value completes "You need the … role to …"."""
 
     ASK_FOR_HELP = "ask for help"
     READ = "see organizations, limits, lists and the email key"
@@ -61,7 +61,7 @@ Roles = Mapping[Role, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Person:
-    """A person, as identified by Slack; people choose their names, so these must be escaped.
+    """A person, as identified by Slack. People choose their names, so these must be escaped.
 
     `groups` has the person's user groups that appear in the settings. `doubt` is a sentence if a
     group couldn't be looked up, and `stranger` if the person isn't a member of this workspace.

@@ -51,7 +51,7 @@ FIRST_LOOK_SECONDS = 5.0
 
 
 class CannotStartError(Exception):
-    """The program can't start, for the reason in the message; it exits with status 2."""
+    """The program can't start, for the reason in the message. It exits with status 2."""
 
 
 class Service:
@@ -217,7 +217,7 @@ class Service:
         for site in list(runner.sites):
             await site.stop()
         if runner.server is not None:
-            # Open connections would bring new requests.
+            # Connections that stay open would bring new requests.
             runner.server.pre_shutdown()
         if self._socket is not None:
             with contextlib.suppress(TimeoutError):

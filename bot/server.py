@@ -52,7 +52,7 @@ def make_server(
     metrics_token: str | None,
     besides: Callable[[], Sequence[str]] = list,
 ) -> web.Application:
-    """Return the aiohttp application; without a handler for Slack's requests in Socket Mode.
+    """Return the aiohttp application, which doesn't handle Slack's requests in Socket Mode.
 
     `ready` returns a word for the part that is not ready, and `besides` returns problems that don't
     affect readiness. Without `metrics_token`, only this machine may read the metrics.
@@ -141,7 +141,7 @@ class Connections:
 
 
 class Connection(web.RequestHandler):
-    """One connection; a client error gets a short 400, and is logged at DEBUG only."""
+    """One connection. A client error gets a short 400, and is logged at DEBUG only."""
 
     def __init__(self, server: web.Server, connections: Connections) -> None:
         super().__init__(
@@ -187,7 +187,7 @@ class Connection(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the response; parse the data that followed an upgrade request."""
+        """Send the response, and parse the data that followed an upgrade request."""
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
@@ -223,7 +223,7 @@ class Connection(web.RequestHandler):
         return answer
 
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as in aiohttp
-        """Log our own errors; client errors are only counted."""
+        """Log our own errors. Client errors are only counted."""
         error = kw.get("exc_info")
         if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
             self._malformed(error)

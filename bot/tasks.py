@@ -21,14 +21,14 @@ class Tasks:
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        """Run the coroutine in the background; it must handle its own exceptions."""
+        """Run the coroutine in the background. It must handle its own exceptions."""
         task = asyncio.create_task(work, name=name)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
 
     async def drain(self, seconds: float) -> None:
-        """Wait for running tasks and the tasks they start; cancel the rest when the time is up."""
+        """Wait for running tasks and the tasks they start. Cancel the rest when the time is up."""
         deadline = asyncio.get_running_loop().time() + seconds
         while self._running and (left := deadline - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(set(self._running), timeout=left)
@@ -94,7 +94,7 @@ class Watchdog:
 
     @contextmanager
     def watch(self, name: str, longest_seconds: float) -> Iterator[Callable[[], None]]:
-        """Watch a loop until the block ends; the loop calls the yielded function on progress.
+        """Watch a loop until the block ends. The loop calls the yielded function on progress.
 
         `longest_seconds` must exceed the loop's longest pause while it has work.
         """

@@ -1,4 +1,4 @@
-"""Slack listeners, one module per slash command or surface; importing this package loads all."""
+"""Slack listeners, one module per slash command or surface. Importing this package loads them."""
 
 import pkgutil
 from importlib import import_module

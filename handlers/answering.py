@@ -97,7 +97,7 @@ class Answering:
         return found
 
     def problems(self, check: Check) -> Mapping[str, str]:
-        """Return a form's problems by input; show an exhausted limit at the first input."""
+        """Return a form's problems by input, with an exhausted limit at the first input."""
         try:
             self.bot.pace.require(self.interaction.slack_user_id, "clicks")
         except TooManyCommands as error:

@@ -81,7 +81,7 @@ class GatehouseApp(AsyncApp):
         """Return Bolt's answer to one request from Slack."""
         started = self._bot.clock.monotonic()
         # Only payloads with a trigger act immediately; events are identified by their ids. Over a
-        # socket, payloads have no signature, and come again with the same trigger.
+        # socket, payloads have no signature, and repeats have the same trigger.
         trigger = str(req.body.get("trigger_id", ""))
         signatures = req.headers.get("x-slack-signature", [trigger])
         with following(signatures[0] if trigger else ""):
@@ -91,7 +91,7 @@ class GatehouseApp(AsyncApp):
 
 
 class SlackEndpoint:
-    """Passes signed requests to Bolt; without a signing secret (Socket Mode), refuses all."""
+    """Passes signed requests to Bolt. Without a signing secret (Socket Mode), it refuses all."""
 
     def __init__(
         self, app: AsyncApp, signing_secret: str | None, metrics: Metrics, clock: Clock

@@ -57,7 +57,7 @@ class Interaction:
     def typed(self, block_id: str) -> str:
         """Return the value of a form's input; empty if it has no value.
 
-        Lone surrogates are kept: the request is then refused rather than changed.
+        Lone surrogates are kept, so the request is refused rather than changed.
         """
         for element in _part(self._values, self.block(block_id)).values():
             if isinstance(element, Mapping):
@@ -115,7 +115,7 @@ class Context:
 
 
 def read(body: Body) -> Interaction:
-    """Parse Slack's payload; never raises, because this happens before the acknowledgement."""
+    """Parse Slack's payload without ever raising, because it isn't acknowledged yet."""
     actions, event, view = body.get("actions"), _part(body, "event"), _part(body, "view")
     first = actions[0] if isinstance(actions, list) and actions else {}
     action = first if isinstance(first, Mapping) else {}
@@ -305,7 +305,7 @@ def listens(
 def command(
     described: Command, parse: Callable[[Context], C]
 ) -> Callable[[Callable[[Context, C], Awaitable[Message | None]]], Answer]:
-    """Answer a slash command; only the person who typed it sees the answer.
+    """Answer a slash command. Only the person who typed it sees the answer.
 
     The function runs after parsing, and after checking the permission of the typed form.
     """
@@ -331,7 +331,7 @@ def command(
 
 
 async def require(context: Context, permission: Permission, *, acts: bool) -> None:
-    """Require the permission; an action that does more than open a form runs once per request.
+    """Require the permission. An action that does more than open a form runs once per request.
 
     Raises:
         Refused: The person lacks the permission.

@@ -75,7 +75,7 @@ def head_message(position: int, head: str) -> Message:
     entries = text.count(position, "entry", "entries")
     command = text.code(f"gatehouse audit verify --head {head}")
     line = (
-        f"The audit log has {entries}; its head is {text.code(head)}. To verify later that none"
+        f"The audit log has {entries}, and its head is {text.code(head)}. To verify later that none"
         f" of them has changed, run {command}"
     )
     return Message(line, (block_kit.section(line),))

@@ -91,7 +91,7 @@ async def _with_audit(
     """Run the command on the configured database; return its status, or 2 without a database."""
     database = Database(settings.database_url.get_secret_value(), SystemClock())
     try:
-        # Connecting would create the file.
+        # Connecting would create a missing file.
         if database.is_absent:
             print(f"There is no database file {database.file}. Check DATABASE_URL.")
             return UNUSABLE

@@ -49,7 +49,7 @@ REPORTED = frozenset(
 
 
 class Health:
-    """Runs the checks, and reports the problems found.
+    """Runs the checks and reports the problems that they find.
 
     There is one alert for each part that stays broken, across all processes: each process that sees
     the problem postpones the job that ends the alert.
@@ -79,7 +79,7 @@ class Health:
         return [trouble.part.value for trouble in self.troubles() if trouble.part not in READINESS]
 
     async def status(self) -> Status:
-        """Return the status; an unavailable database is reported in it, not raised."""
+        """Return the status. An unavailable database is reported in it, not raised."""
         parts = self._parts
         waiting, counts = None, dict[Counted, int]()
         try:
@@ -128,7 +128,7 @@ class Health:
         self.note(await check(self._parts))
 
     def note(self, findings: Iterable[Finding]) -> None:
-        """Start or end problems; leave a part without a finding as it is."""
+        """Start or end problems, but leave a part without a finding as it is."""
         wrong: dict[Part, Finding | None] = {}
         for finding in findings:
             part = Part(finding.subject.lower().replace(" ", "_"))

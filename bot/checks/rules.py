@@ -9,7 +9,7 @@ from bot.services.calls import ServiceSeen
 
 
 class Part(StrEnum):
-    """The monitored parts; the values are labels of the metric `gatehouse_working`."""
+    """The monitored parts. The values are labels of the metric `gatehouse_working`."""
 
     DATABASE = "database"
     SLACK_TOKEN = "slack_token"  # noqa: S105 - a name
@@ -56,7 +56,7 @@ class Trouble:
 
 
 class Counted(StrEnum):
-    """The numbers counted in the database; the values are names in metrics."""
+    """The numbers counted in the database. The values are names in metrics."""
 
     OPEN_INCIDENTS = "open_incidents"
     PENDING_REQUESTS = "pending_requests"

@@ -96,8 +96,8 @@ async def _data_center(
     if organization_id and organization_id not in {row.organization_id for row in found}:
         sentence = (
             f"organization_id {organization_id} is not one of the {len(found)} listed "
-            "organizations. Correct it in INVENTORY_DATA_CENTERS; the organization management "
-            "page of the service's console shows it."
+            "organizations. Find it on the organization management page of the service's"
+            " console, and correct INVENTORY_DATA_CENTERS."
         )
         return Finding(subject, "organization_not_listed", sentence)
     return well(subject, f"lists {count(len(found), 'organization')}.")
@@ -173,7 +173,7 @@ async def _form_field(
 
 
 async def email(parts: Parts) -> list[Finding]:
-    """Check the email key; if Basic is refused, try Bearer to find the reason."""
+    """Check the email key. If Basic is refused, try Bearer to find the reason."""
     settings = parts.settings
     client = email_client(settings, parts.http)
     if client is None:

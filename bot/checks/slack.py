@@ -83,7 +83,7 @@ async def app_token(parts: Parts) -> list[Finding]:
 
 
 async def channels(parts: Parts) -> list[Finding]:
-    """Check that the bot can post to both channels; each problem is a finding."""
+    """Check that the bot can post to both channels. Each problem is a finding."""
     settings = parts.settings
     found = await asyncio.gather(
         _channel(parts, "ALERTS_CHANNEL", settings.alerts_channel),

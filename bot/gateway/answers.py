@@ -1,4 +1,4 @@
-"""The gateway's own answers: refusals, declines in the service's format, and errors."""
+"""Answers from the gateway itself: refusals, declines in the service's format, and errors."""
 
 import json
 import math

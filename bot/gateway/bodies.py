@@ -23,7 +23,7 @@ SHORTEST_SECRET = 4
 
 
 class Spool:
-    """A temporary store for a body's bytes; a large body moves to a file."""
+    """A temporary store for a body's bytes. A large body moves to a file."""
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115
@@ -93,7 +93,7 @@ class Mask:
         self._tail = b""
 
     def clean(self, piece: bytes) -> bytes:
-        """Return the data that can be sent; keep back the end, where a secret may begin."""
+        """Return the data that can be sent, and keep back the end, where a secret may begin."""
         text = self._hidden(self._tail + piece)
         end = max(0, len(text) - self._kept_back)
         self._tail = text[end:]

@@ -82,7 +82,7 @@ class GatewayCall:
 
 @dataclass(slots=True)
 class Seen:
-    """The progress of a request, for the log and the metrics."""
+    """The state of a request so far, for the log and the metrics."""
 
     client: str = ""
     data_center: str = ""
@@ -95,7 +95,7 @@ class Seen:
 
 @dataclass(eq=False)
 class Forwarder:
-    """Forwards clients' calls; never sends a call twice or follows a redirect."""
+    """Forwards clients' calls. It never sends a call twice or follows a redirect."""
 
     session: aiohttp.ClientSession
     access: Mapping[str, DataCenterAccess]
@@ -211,7 +211,7 @@ class Forwarder:
         mask: Mask,
         content: Spool,
     ) -> tuple[web.StreamResponse, ServiceError | None]:
-        """Return the answer and its failure; a 429 is counted before its body is read."""
+        """Return the answer and its failure. A 429 is counted before its body is read."""
         status, told = response.status, response.headers
         if status < HTTPStatus.OK:
             # Data after a 101 is not HTTP, and no client requested another protocol.
@@ -276,7 +276,7 @@ async def _read_body(
 
 
 def _decompressed(body: bytes, response: aiohttp.ClientResponse) -> bytes:
-    """Return the start of a body, decompressed; a service may compress although asked not to."""
+    """Return the start of a body, decompressed. A service may compress although asked not to."""
     if response.headers.get("Content-Encoding", "").strip().casefold() not in _CODINGS:
         return body
     with suppress(zlib.error):

@@ -135,7 +135,7 @@ class Gateway:
             write("gateway request", method=request.method, **asdict(seen))
 
     def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return a response of the gateway's own; close the connection if body data is unread."""
+        """Return a response from the gateway itself; close the connection if data is unread."""
         is_unread = request.can_read_body and not request.content.is_eof()
         if is_unread or self._is_stopping:
             answer.force_close()

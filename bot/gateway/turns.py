@@ -184,7 +184,7 @@ class Turns:
                 del self._lines[line.key]
 
     async def _grant(self, line: _Line) -> None:
-        """Grant the calls that fit; the remaining calls have been declined for now."""
+        """Grant the calls that fit. The remaining calls have been declined for now."""
         used: Counter[str] | None = None
         while waiter := self._next(line, used or Counter()):
             if used is None and len({waiter.wait.client for waiter in line.waiters}) > 1:

@@ -1,4 +1,4 @@
-"""The Slack request being handled; its ID appears in logs, stored work, and the audit log."""
+"""The Slack request being handled. Its ID appears in logs, stored work, and the audit log."""
 
 import hashlib
 import uuid
@@ -31,7 +31,7 @@ def following(key: str = "") -> Iterator[None]:
 
 @contextmanager
 def following_again(*ids: str) -> Iterator[None]:
-    """Resume work stored for earlier requests under their IDs; ignore requests without an ID."""
+    """Resume work stored for earlier requests under their IDs. Ignore requests without an ID."""
     before = delivery_id()
     now_following(*ids)
     try:

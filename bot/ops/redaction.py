@@ -10,7 +10,7 @@ SHORTEST = 4
 
 
 class Redactor:
-    """Knows this process's secrets, including access tokens obtained later.
+    """Finds this process's secrets in text, including access tokens obtained later.
 
     Each secret is found literally, URL-escaped, and in Base64 after any user name given with it
     (HTTP Basic). The `repr` of this class doesn't show secrets.
@@ -23,7 +23,7 @@ class Redactor:
             self.add(secret)
 
     def add(self, secret: str, *, basic_user: str | None = None) -> None:
-        """Start hiding `secret`; with `basic_user`, also hide the pair in Base64."""
+        """Start hiding `secret`. With `basic_user`, also hide the pair in Base64."""
         if len(secret) < SHORTEST:
             return
         forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}

@@ -131,7 +131,7 @@ class Guard:
     async def granted(
         self, key: OrganizationKey, cause: CallCause, reservation: Reservation
     ) -> AsyncIterator["_Call"]:
-        """Yield a reserved call; settle it with its outcome when the block ends."""
+        """Yield a reserved call, and settle it with its outcome when the block ends."""
         call = _Call(reservation, CallRequest(key, cause, self.terms), self.clock)
         try:
             yield call
@@ -152,7 +152,7 @@ class Guard:
         return replace(result, asked_at=asked_at) if isinstance(result, Reservation) else result
 
     async def give_back(self, unused: Reservation) -> None:
-        """Give back an unused reservation; if the database is unavailable, it expires."""
+        """Give back an unused reservation. If the database is unavailable, it expires."""
         with suppress(DatabaseUnavailable):
             async with self.database.autocommit() as tx:
                 await quotas.give_back(tx, unused)
@@ -231,7 +231,7 @@ class Guard:
 
 @dataclass(eq=False)
 class _Call(Permit):
-    """A granted call; collects the outcome for the transaction that settles it."""
+    """A granted call, which collects the outcome for the transaction that settles it."""
 
     reservation: Reservation
     request: CallRequest

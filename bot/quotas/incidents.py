@@ -168,7 +168,7 @@ async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
 async def probe_job(
     tx: Transaction, organization: int, key: OrganizationKey, blocks: Blocks, *, ensure: bool
 ) -> None:
-    """Schedule the call at the end of the pause; with `ensure`, keep an existing job."""
+    """Schedule the call at the end of the pause. With `ensure`, keep an existing job."""
     if (longest := blocks.longest) is not None:
         due_at = datetime.fromtimestamp(longest.until, UTC)
         job = Job(f"{PROBE_JOB}:{organization}", PROBE_JOB, key.path, due_at)

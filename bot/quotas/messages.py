@@ -42,7 +42,7 @@ SOURCES = {
     DaySource.REPORTED: "reported by the service",
     DaySource.MESSAGE: "from the service's last error message",
 }
-LIFTED = "Limits that were lowered after errors are back to the plan's."
+LIFTED = "Limits that were lowered after errors have been restored."
 CLIENTS_SHOWN = 8
 ORGANIZATIONS_SHOWN = 15
 
@@ -175,7 +175,7 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
 
 
 def bar(meter: Meter) -> str:
-    """Draw a meter with ten cells; any use fills at least one cell."""
+    """Draw a meter with ten cells. Any use fills at least one cell."""
     full = min(CELLS, max(round(meter.share * CELLS), 1 if meter.used else 0))
     return "▰" * full + "▱" * (CELLS - full)
 

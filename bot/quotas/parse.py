@@ -21,7 +21,7 @@ class RatelimitsRequest:
 
 
 def parse_ratelimits(text: str) -> RatelimitsRequest:
-    """Parse the text after `/ratelimits`; a name that equals a keyword must be quoted."""
+    """Parse the text after `/ratelimits`. A name that equals a keyword must be quoted."""
     refuse_endless(text, RATELIMITS)
     words = read_words(text)
     if not words:

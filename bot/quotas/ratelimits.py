@@ -51,7 +51,7 @@ class RateLimits:
     clock: Clock
 
     async def overview(self, person: Person, page: int = 0) -> Message:
-        """Show a page of all organizations; call only data centers that were never listed."""
+        """Show a page of all organizations. Call only data centers that were never listed."""
         cause = CallCause(LIST, person.slack_user_id)
         directory = await self.directory.directory(cause, only_unlisted=True)
         called, idle, now = await self._standings(directory)

@@ -40,7 +40,7 @@ MOVED = (
 
 @dataclass(frozen=True)
 class Tidying:
-    """Runs the `quota_tidy` job; `clock` is used if the database has no clock."""
+    """Runs the `quota_tidy` job, with `clock` for a database without a clock of its own."""
 
     database: Database
     clock: Clock

@@ -106,7 +106,7 @@ class Watcher:
             await jobs.drop(tx, WATCH_KIND)
 
     async def run(self, _job: Job, lease: Lease) -> datetime | None:
-        """Make the next check; return the time of the one after it."""
+        """Make the next check; return the time of the following check."""
         if not self.is_on:
             return None
         async with self.database.read_only() as tx:

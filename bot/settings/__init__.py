@@ -1,4 +1,4 @@
-"""Reads the settings; an error names each invalid setting and an example, but never the value."""
+"""Reads the settings. An error names each invalid setting and an example, but never the value."""
 
 import re
 from collections import Counter
@@ -69,7 +69,7 @@ Problems = Iterator[tuple[str, str]]
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings from the environment; an empty value counts as not set.
+    """Return the settings from the environment. An empty value counts as not set.
 
     Raises:
         SettingsError: Some settings are invalid or missing; the error names all of them.

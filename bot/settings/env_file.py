@@ -25,7 +25,7 @@ UNREADABLE = "can't be read; write NAME='value' on one line"
 
 
 def load_env_file(environment: MutableMapping[str, str]) -> None:
-    """Add the settings from the file; variables in the environment take precedence.
+    """Add the settings from the file. Variables in the environment take precedence.
 
     Raises:
         SettingsError: The file or a line can't be read, or every user can write to the file.

@@ -51,7 +51,7 @@ def _like(pattern: str, problem: str) -> BeforeValidator:
 
 
 def _from_json(value: object) -> object:
-    """Parse JSON given as a string; errors include the position."""
+    """Parse JSON given as a string. Errors include the position."""
     if not isinstance(value, str):
         return value
 
@@ -222,7 +222,7 @@ class AutomaticSettings(_Part):
 
 
 class FlowPolicySettings(_Part):
-    """The policy for a flow's requests; each key is optional."""
+    """The policy for a flow's requests. Each key is optional."""
 
     approvers: NamedIds | None = None
     approvals_needed: int = Field(default=0, ge=1, le=20)

@@ -197,4 +197,4 @@ async def _http(*secrets: str) -> AsyncIterator[ServiceHttp]:
 
 
 def _unobserved(observed: Observed) -> None:
-    """Ignore the call; setup doesn't collect metrics."""
+    """Ignore the call. Setup doesn't collect metrics."""

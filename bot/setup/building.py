@@ -70,7 +70,7 @@ def check_settings(environment: Mapping[str, str]) -> Settings:
 
 
 def _workspace(answers: Answers, rest: Mapping[str, str]) -> Workspace:
-    """Look up names in Slack; skip the lookup, which needs scopes, if all answers are IDs."""
+    """Look up names in Slack, but skip the lookup, which needs scopes, if all answers are IDs."""
     people = [name for key in ROLES.values() for name in getattr(answers, key)]
     channels = (answers.alerts_channel, answers.approvals_channel)
     if all(name == EVERYBODY or PERSON_ID.fullmatch(name) for name in people) and all(

@@ -51,7 +51,7 @@ class Workspace:
         return min(found, default="")
 
     def channel_id(self, name: str, problems: list[str], prefix: str = "") -> str:
-        """Return a channel's ID, or add the problem; an ID is kept."""
+        """Return a channel's ID, or add the problem. An ID is kept."""
         found = {name} if CHANNEL_ID.fullmatch(name) else self.channels.get(_plain(name), set())
         if len(found) != 1:
             problems.append(

@@ -122,7 +122,7 @@ def _check_place(path: Path) -> None:
 
 
 def write_settings(path: Path, text: str) -> None:
-    """Write the file with mode 0600; back up an existing file as `<name>.bak`."""
+    """Write the file with mode 0600, and back up an existing file as `<name>.bak`."""
     try:
         if path.exists():
             _replace(path.with_name(f"{path.name}.bak"), path.read_bytes())

@@ -35,7 +35,7 @@ INVENTORY = {
         },
         advice=(
             "In each data center's API console (https://api-console.zoho.com, or with its suffix)"
-            " open Self Client. Copy the client ID and secret; under Generate Code enter the scope"
+            " open Self Client. Copy the client ID and secret. Under Generate Code, enter the scope"
             " ZohoInventory.settings.READ and ten minutes, and copy the code."
         ),
     ),

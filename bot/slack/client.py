@@ -169,7 +169,7 @@ class SlackClient:
         return str(answer.get("channel") or channel_id), str(answer.get("ts"))
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
-        """Edit one of the bot's messages; without `blocks`, existing blocks are removed."""
+        """Edit one of the bot's messages. Without `blocks`, existing blocks are removed."""
         await in_plain_if_need_be(
             message,
             lambda version: self._call(
@@ -264,7 +264,7 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
-    """Send the message; if Slack refuses its blocks, send simpler versions."""
+    """Send the message. If Slack refuses its blocks, send simpler versions."""
     while True:
         try:
             return await send(message)

@@ -114,7 +114,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
-    """Read a quoted word; it closes at a mark that ends a word: `"a"b c"` is one word.
+    """Read a quoted word, which closes only before a separator: `"a"b c"` is one word.
 
     `never_closed` caches unclosed marks, to search for each only once.
     """

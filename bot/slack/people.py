@@ -77,7 +77,7 @@ class Pace:
 
 
 class People:
-    """Identifies people and decides on permissions; concurrent lookups of an ID share one call.
+    """Identifies people and decides what they may do. Concurrent lookups of an ID share one call.
 
     Slack's refusals are cached too: asking about unknown people and groups on every click would use
     up the rate limit for everyone else. Without a database, no refusal is recorded.
@@ -102,11 +102,11 @@ class People:
 
     @property
     def is_ready(self) -> bool:
-        """True once the bot knows its workspace; before that, everyone is refused."""
+        """True once the bot knows its workspace. Before that, everyone is refused."""
         return self._met.is_set()
 
     def meet(self, team_id: str, bot_user_id: str) -> None:
-        """Set the workspace and the bot's user ID; release the requests waiting for them."""
+        """Set the workspace and the bot's user ID, and release the requests waiting for them."""
         self.team_id, self.bot_user_id = team_id, bot_user_id
         self._met.set()
 
@@ -240,7 +240,7 @@ class People:
         return sentence
 
     async def named(self, ids: Iterable[str]) -> str:
-        """Return the names of people and groups, without mentions; equal names get their IDs."""
+        """Return the names of people and groups, without mentions. Equal names get their IDs."""
         holders = tuple(ids)
         shown = holders[:NAMED_HOLDERS]
         names = await asyncio.gather(*(self._label(holder) for holder in shown))

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Replies:
-    """Posts to response_urls; Slack accepts five posts within thirty minutes for each.
+    """Posts to response_urls. Slack accepts five posts within thirty minutes for each.
 
     If a URL no longer works, `slack` sends the answer as a direct message. A URL that doesn't
     belong to `slack_api_url` is refused.
@@ -108,7 +108,7 @@ class Replies:
 
 @dataclass
 class DirectReplies:
-    """Answers one direct message; the answer replaces "Working on it"."""
+    """Answers one direct message. The answer replaces "Working on it"."""
 
     slack: SlackClient
     clock: Clock
@@ -163,7 +163,7 @@ def is_of_slack(response_url: str, slack: URL) -> bool:
 
 
 async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int) -> T:
-    """Retry while Slack is unavailable; wait as long as Slack asks, unless that is too long."""
+    """Retry while Slack is unavailable. Wait as long as Slack asks, unless that is too long."""
     number = 1
     while True:
         try:

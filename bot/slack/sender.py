@@ -199,7 +199,7 @@ class _Showing:
         return None
 
     async def _post_first(self) -> None:
-        """Post the card; if an earlier attempt arrived, Slack keeps showing its text."""
+        """Post the card. If an earlier attempt arrived, Slack keeps showing its text."""
         async with self.database.transaction() as tx:
             begun = await outbox.begin_post(tx, self.outbox_message)
         name = f"{self.outbox_message.key}:{begun.first_at}"

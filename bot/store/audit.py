@@ -1,4 +1,4 @@
-"""The audit log: append-only; each entry's hash covers its content and the previous hash.
+"""The append-only audit log. Each entry's hash covers its content and the previous hash.
 
 An entry is written in the same transaction as the change it records. Earlier versions could key the
 hashes (`AUDIT_KEY`). After such a chain comes the entry `CHAIN_BEGAN`, which has the old head and a

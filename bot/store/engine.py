@@ -96,7 +96,7 @@ class Transaction:
 
 
 class Database:
-    """The entry point to the store; its methods raise DatabaseUnavailable.
+    """The entry point to the store. Its methods raise DatabaseUnavailable.
 
     `clock` is SQLite's clock, and also PostgreSQL's in tests that pass `own_clock=False`.
     """
@@ -139,7 +139,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """Yield a write transaction; commit if the block succeeds, otherwise roll back.
+        """Yield a write transaction. Commit if the block succeeds, otherwise roll back.
 
         Raise CommitUnknown if the connection dropped during the commit.
         """
@@ -197,7 +197,7 @@ class Database:
             raise DatabaseUnavailable from error
 
     async def _check_out(self, engine: AsyncEngine) -> AsyncConnection:
-        """Take a connection; if the server refuses more, wait for one of the pool's connections."""
+        """Take a connection. If the server refuses more, wait for one of the pool's connections."""
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:

@@ -59,7 +59,7 @@ async def load(tx: Transaction, slack_user_id: str) -> HomeView | None:
 
 
 async def published(tx: Transaction, view: HomeView) -> None:
-    """Store the result of publishing; the stored `opened_at` doesn't change."""
+    """Store the result of publishing. The stored `opened_at` doesn't change."""
     await tx.connection.execute(
         update(home_views)
         .where(home_views.c.slack_user_id == view.slack_user_id)

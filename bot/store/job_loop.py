@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-# Leaves room for other kinds when all crowds are full: see `bot/app.py`.
+# Leaves room for other kinds when all `crowds` in `bot/app.py` are full.
 AT_ONCE = 116
 # Database queries time out after a few seconds, and calls after ten seconds.
 LONGEST_STANDSTILL_SECONDS = 60.0
@@ -35,7 +35,7 @@ SEND_WITHIN_SECONDS = 5.0
 
 
 class LeaseLost(GatehouseError):
-    """Another process has taken the job; the runner must stop without changing anything."""
+    """Another process has taken the job. The runner must stop without changing anything."""
 
     outcome = "lease_lost"
 
@@ -79,7 +79,7 @@ class Lease:
         await jobs.remember(tx, self.job)
 
     def check(self) -> None:
-        """Raise LeaseLost if there is no time left to send; call this right before sending.
+        """Raise LeaseLost if there is no time left to send. Call this right before sending.
 
         The process or machine may have been suspended since the lease was confirmed.
         """
@@ -103,9 +103,8 @@ class JobLoop:
     """Claims due jobs and runs them concurrently until it is stopped.
 
     A runner returns None when the job is done, or the time of its next run. `owner` is unique to
-    this process. Kinds whose jobs may wait long for a service are in `crowds`, which keeps them
-    from delaying other kinds: it limits how many of a kind run at once, at most half of them
-    retries.
+    this process. `crowds` limits how many jobs of a kind run at once, at most half of them retries,
+    to keep kinds that wait long for a service from delaying others.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class JobLoop:
             await asyncio.gather(renewing, return_exceptions=True)
 
     async def stop(self, seconds: float) -> None:
-        """Stop claiming jobs; wait up to `seconds` for running jobs, then cancel them."""
+        """Stop claiming jobs. Wait up to `seconds` for running jobs, then cancel them."""
         self._stopping = True
         self._awake.set()
         with suppress(TimeoutError):

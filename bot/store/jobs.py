@@ -114,7 +114,7 @@ async def ensure(tx: Transaction, job: Job) -> bool:
 
 
 async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
-    """Delay the job until at least `due_at`; a run in progress continues."""
+    """Delay the job until at least `due_at`. A run in progress continues."""
     await tx.connection.execute(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
 
 
@@ -131,7 +131,7 @@ async def claim(
     exclude_kinds: Collection[str] = (),
     exclude_retried: Collection[str] = (),
 ) -> list[Job]:
-    """Take up to `count` due jobs for `owner`, oldest first; no other process gets them.
+    """Take up to `count` due jobs for `owner`, oldest first. No other process gets them.
 
     Skip the kinds in `exclude_kinds`, and retries of the kinds in `exclude_retried`.
     """
@@ -174,7 +174,7 @@ async def finish(
     tries: int = 0,
     error: str | None = None,
 ) -> None:
-    """End a run: remove or reschedule the job; a job that was put again stays unchanged."""
+    """End a run: remove or reschedule the job. A job that was put again stays unchanged."""
     lease = {"its_key": job.key, "its_owner": owner}
     unchanged = {**lease, "its_generation": job.generation}
     if again_at is None:

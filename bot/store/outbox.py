@@ -16,13 +16,13 @@ SEND = "send"
 COPY = "/copy/"
 # The prefix of a card's key, followed by the ID of the card's object.
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
-# The fingerprint of a card with unknown contents.
+# The fingerprint of a card whose contents are unknown.
 WHATEVER = ""
 
 
 @dataclass(frozen=True)
 class OutboxMessage:
-    """A message to send; messages with the same key belong to one card and are sent in order.
+    """A message to send. Messages with the same key belong to one card and are sent in order.
 
     When it is sent, its kind's renderer renders the stored state of its subject. The payload never
     includes a secret. The store sets `id` and `created_at`.
@@ -170,7 +170,7 @@ async def prune(tx: Transaction, before: datetime) -> int:
 
 
 def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
-    """Match cards whose object exists; the condition is written to use an index."""
+    """Match cards whose object exists. The condition is written to use an index."""
     subject = func.substr(cards.c.key, len(prefix) + 1)
     return exists().where(cards.c.key.startswith(prefix), ids == subject)
 

@@ -116,7 +116,7 @@ class Connection(psycopg.AsyncConnection[Any]):
         interval: float = 0.1,
         timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
     ) -> Result:
-        """Wait for the server; after a timeout, close the connection without asking the server."""
+        """Wait for the server. After a timeout, close the connection without asking the server."""
         try:
             async with asyncio.timeout(self.statement_seconds):
                 return await waiting.wait_async(gen, self.pgconn.socket, interval, timeout)

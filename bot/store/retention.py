@@ -22,7 +22,7 @@ Daily = Callable[[Transaction], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Retention:
-    """Runs the job `retain`; each prune deletes a batch of old rows and returns their number."""
+    """Runs the job `retain`. Each prune deletes a batch of old rows and returns their number."""
 
     database: Database
     days: float

@@ -54,7 +54,7 @@ def sqlite_engine(url: URL) -> AsyncEngine:
 
 
 async def _open_sqlite(*args: Any, **parameters: Any) -> aiosqlite.Connection:  # noqa: ANN401
-    """Open a connection; on failure, return only once its thread has ended."""
+    """Open a connection. On failure, return only once its thread has ended."""
     connection = aiosqlite.connect(*args, **parameters)
     thread = connection._thread  # noqa: SLF001 - SQLAlchemy uses it too
     thread.daemon = True
@@ -105,7 +105,7 @@ def prepare_sqlite(engine: Engine) -> None:
 
 
 class ProcessLock:
-    """Reserves a SQLite file for one process; the OS releases the lock when the process ends.
+    """Reserves a SQLite file for one process. The OS releases the lock when the process ends.
 
     The lock file is next to the database file itself, even if the path is a symbolic link.
     """
@@ -119,7 +119,7 @@ class ProcessLock:
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock or raise `DatabaseInUse`; a database server doesn't need a lock."""
+        """Take the lock or raise `DatabaseInUse`. A database server doesn't need a lock."""
         if self._path is None:
             return
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

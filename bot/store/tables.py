@@ -164,7 +164,7 @@ grants = Table(
     Index(None, "request_id"),
 )
 
-# Named lists of people.
+# Presets: named lists of people.
 presets = Table(
     "presets",
     metadata,

@@ -24,7 +24,7 @@ class BlockCode(IntEnum):
 
     @classmethod
     def known(cls, code: int | None) -> "BlockCode":
-        """Return the code to act on; an undocumented or missing code counts as 44."""
+        """Return the code to act on. An undocumented or missing code counts as 44."""
         return cls(code) if code in {known.value for known in cls} else cls.MINUTE
 
     @property
@@ -80,7 +80,7 @@ class Blocks:
         return next((block for block in self.blocks if block.code is code), None)
 
     def in_the_way_of(self, call_class: CallClass, now: float) -> Block | None:
-        """Return the block that forbids a call; after the pause, only a probe is allowed."""
+        """Return the block that forbids a call. After the pause, only a probe is allowed."""
         block = self.longest
         if block is None:
             return None

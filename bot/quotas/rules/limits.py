@@ -74,7 +74,7 @@ class Limits:
         return replace(self, minute=max(1, self.minute - minute), day=max(1, self.day - day))
 
     def left_to(self, call_class: CallClass) -> "Limits":
-        """Return the limits for a class; background calls leave a fifth of each limit to people."""
+        """Return the limits for a class. Background calls leave a fifth of each limit to people."""
         if call_class is not CallClass.BACKGROUND:
             return self
         # Rounded down, to leave people one call even out of five.

@@ -83,7 +83,7 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The service blocks the organization; the bot tries again at `until`."""
+    """The service blocks the organization. The bot tries again at `until`."""
 
     code: BlockCode
     until: float

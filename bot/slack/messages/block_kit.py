@@ -42,7 +42,7 @@ class Message:
     Attributes:
         text: The fallback for notifications and screen readers, in escaped Slack markup. It is
             never empty, and is shortened to Slack's limit when sent.
-        slack_blocks: Block Kit; may be empty.
+        slack_blocks: The Block Kit blocks, which may be empty.
     """
 
     text: str
@@ -151,7 +151,7 @@ def button(
     spoken: str | None = None,
     sure: SlackBlock | None = None,
 ) -> SlackBlock:
-    """Return a button; screen readers read `spoken` if the label alone isn't clear.
+    """Return a button. Screen readers read `spoken` if the label alone isn't clear.
 
     `sure` is a `confirm` dialog.
     """

@@ -10,8 +10,8 @@ from bot.spelling import closest
 
 ALIASES_SHOWN = 20
 ABOUT_TEST_USERS = (
-    "Test users are the people who can try a flow's unpublished draft;"
-    " everyone else gets the published version."
+    "Test users are the people who can try a flow's unpublished draft. Everyone else gets the"
+    " published version."
 )
 
 

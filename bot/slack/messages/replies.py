@@ -9,7 +9,7 @@ from bot.slack.messages.block_kit import Message
 
 WORKING = Message("Working on it …")
 STOPPED = Message(
-    "Gatehouse was restarted before it could answer. Please try again in a moment; changes"
+    "Gatehouse was restarted before it could answer. Please try again in a moment. Changes"
     " already made are kept."
 )
 DONE = Message("Done.")

@@ -1,4 +1,4 @@
-"""Text from people and services, made safe for Slack; no other module escapes text.
+"""Text from people and services, made safe for Slack. No other module escapes text.
 
 Slack reads markup in `mrkdwn` objects and in a message's `text`, where `&`, `<` and `>` are escaped
 (docs.slack.dev, "Formatting message text"). Formatting characters can't be escaped; a word joiner

@@ -1,4 +1,4 @@
-"""Drop row signatures, unused tables and replaced jobs; store a lowered minute limit."""
+"""Drop row signatures, unused tables and replaced jobs, and store a lowered minute limit."""
 
 import sqlalchemy as sa
 from alembic import op
