@@ -82,7 +82,7 @@ async def test_a_request_is_made_in_a_modal_with_errors_at_their_inputs(
     await person.go_to("#approvals")
     await expect(person.log).to_contain_text("lin@example.com")
     await person.button("Approve").click()
-    await expect(person.log).to_contain_text("approved by Abel Approver")
+    await expect(person.log).to_contain_text("Applied, approved by Abel Approver")
     identities = sandbox.services.state.flows[SURVEY_FLOW].identities
     assert identities[-2:] == ["grace@example.com", "lin@example.com"]
 
