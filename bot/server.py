@@ -265,7 +265,7 @@ class Site(web.BaseSite):
 
 
 def most_connections() -> int:
-    """Raise the limit on open files; return the connections that a listener may have."""
+    """Raise the open-file limit; return the number of connections that a listener may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:

@@ -49,7 +49,7 @@ async def refresh(context: Context) -> Message:
 
 @listens("action", ids.ORGS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
-    """Answer the menu that shows one organization."""
+    """Answer the menu `Open an organization …`."""
     place, report = await context.bot.directory.at(context.value, _cause(context))
     return orgs.one(place, report, may_check=_may_refresh(context))
 

@@ -79,7 +79,7 @@ class Health:
         return [trouble.part.value for trouble in self.troubles() if trouble.part not in READINESS]
 
     async def status(self) -> Status:
-        """Return the status. An unavailable database is reported in it, not raised."""
+        """Return the status, and report an unavailable database in it."""
         parts = self._parts
         waiting, counts = None, dict[Counted, int]()
         try:

@@ -36,6 +36,6 @@ class NamingLoop(asyncio.SelectorEventLoop):
 
 
 def run(program: Coroutine[Any, Any, Result]) -> Result:
-    """Like `asyncio.run`, in a `NamingLoop`."""
+    """Run a coroutine like `asyncio.run`, but in a `NamingLoop`."""
     with asyncio.Runner(loop_factory=NamingLoop) as runner:
         return runner.run(program)

@@ -86,7 +86,7 @@ async def _learn(
 ) -> IncidentDetail:
     """Lower the limit after a refusal; return details for the incident.
 
-    The bot's use is the higher of its use when the call was granted and now.
+    The bot's use counts when the call was granted or now, whichever is higher.
     """
     code, granted, in_use = BlockCode.known(error.code), reservation.granted, account.in_use
     day_limit = account.day.limit

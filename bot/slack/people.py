@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 # Contract, section 4: group membership is cached for at most five minutes.
 CACHE_SECONDS = 240
 NAMED_HOLDERS = 8
-# A new process learns its identity from Slack within moments; requests wait for that.
+# A new process soon learns its identity from Slack, and requests wait for it.
 MEET_SECONDS = 5.0
 WINDOW_SECONDS = 60.0
 PEOPLE_COUNTED = 10_000

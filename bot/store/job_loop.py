@@ -131,7 +131,7 @@ class JobLoop:
         database.on_due_jobs(self.wake)
 
     def wake(self) -> None:
-        """Look for due jobs now, because a job was committed, instead of within a second."""
+        """Look for due jobs right away, because a due job was committed."""
         self._awake.set()
 
     async def run(self) -> None:

@@ -116,7 +116,7 @@ class Standing:
         return day_began_at(self.reported, self.now)
 
     def meter(self, kind: LimitKind) -> Meter:
-        """Return the usage against one limit."""
+        """Return how much of one limit is used."""
         if kind is LimitKind.MINUTE:
             return Meter(self.in_use.minute, self.limits.minute)
         if kind is LimitKind.DAY:
