@@ -1,4 +1,4 @@
-"""`/testusers`: a flow's test users, and the approval of changes."""
+"""The `/testusers` command, its form, and the buttons on cards and pages about test users."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -52,7 +52,7 @@ INPUTS = {
 
 @command(TESTUSERS, lambda context: parse_testusers(context.text, context.bot.flows.aliases))
 async def answer_testusers(context: Context, typed: TestusersRequest) -> Message | None:
-    """Answer `/testusers …`."""
+    """Answer the `/testusers` command."""
     if isinstance(typed, ChangeRequest):
         return await _request(context, typed)
     wanted = pages.FlowPage(typed.flow, text=typed.text)
@@ -72,7 +72,7 @@ for _kind, _page in PAGES.items():
         "action", ids.testusers_page(_kind), Permission.READ, place=Place.CLICKED, is_prefix=True
     )
     async def turn(context: Context, show: Show = _page) -> Message:
-        """Answer the buttons that turn pages."""
+        """Show another page after a click on a button that turns pages."""
         return await show(context.bot, context.person, pages.FlowPage.of(context.value))
 
 
@@ -115,7 +115,7 @@ async def _form(
 @listens("action", ids.TESTUSERS_PERSON, Permission.REQUEST, place=Place.FORM)
 @listens("action", ids.TESTUSERS_MORE, Permission.REQUEST, is_prefix=True)
 async def fill_in(context: Context) -> Message | None:
-    """Answer `Extend`, `Remove` and `Change…` by sending the request or opening the form."""
+    """Answer `Extend`, `Remove` and `Change…` by making a request or opening the form."""
     bot, known = context.bot, Prefilled.of(context.value)
     await asking.require_asking(bot, context.person)
     if not known.more_seconds:
@@ -127,7 +127,7 @@ async def fill_in(context: Context) -> Message | None:
 
 @listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
 async def ask_anyway(context: Context) -> Message:
-    """Answer `Ask anyway` by making a request that duplicates an open request."""
+    """Answer `Ask anyway` by making the request, even though the same one is already open."""
     typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
     if not isinstance(typed, ChangeRequest) or typed.now:
         raise NotFound("This button no longer works. Please send the command again.")
@@ -155,7 +155,7 @@ for _act, _permission in ACTS.items():
 
     @listens("action", ids.testusers_act(_act), _permission, place=Place.LATER)
     async def store(context: Context, act: Act = _act) -> None:
-        """Store the click of a button."""
+        """Store the click on a card's button, to be carried out by a job."""
         interaction = context.interaction
         await _store(
             context,
@@ -186,7 +186,7 @@ async def _store(
     requires_itself=True,
 )
 async def ask_why(context: Context) -> None:
-    """Answer `Deny` by asking for a reason, if the person may deny and the request is open."""
+    """Answer `Deny` by asking for the reason, if the person can still deny the request."""
     request = await deciding.look_to_deny(context.bot, context.person, context.value)
     page = pages.page_of_block(context.interaction.block_id)
     form = forms.denial_form(request, context.interaction.response_url, page)
@@ -205,7 +205,7 @@ def _check_denial(context: Context) -> Mapping[str, str]:
 
 @listens("view", ids.TESTUSERS_DENIAL, Permission.DECIDE, place=Place.LATER, check=_check_denial)
 async def store_denial(context: Context) -> None:
-    """Store a denial with its reason."""
+    """Store a denial and its reason, to be carried out by a job."""
     request_id, page = map(context.interaction.hidden, ("request", "page"))
     reason = _denial_reason(context)
     await _store(context, Act.DENY, request_id, denial_reason=reason, page=page)
@@ -224,11 +224,11 @@ def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
 
 
 def _check_form(context: Context) -> Mapping[str, str]:
-    """Return the problems by input. Any problem keeps the form open."""
+    """Return the problem of each input that has one. Slack then keeps the form open."""
     parsed = _parse_form(context)
     if isinstance(parsed, dict):
         if odd_line(_typed_form(context).lines):
-            # Slack shows no buttons in errors, so they are added to the form.
+            # Slack can't show buttons next to an error, so they're added to the form.
             context.bot.tasks.start(_offer_corrections(context), ids.TESTUSERS_WORD)
         block = context.interaction.block
         return {block(INPUTS[name]): problem for name, problem in parsed.items()}
@@ -248,11 +248,11 @@ async def _offer_corrections(context: Context) -> None:
 
 @listens("action", ids.TESTUSERS_WORD, Permission.REQUEST, place=Place.FORM, is_prefix=True)
 async def correct_word(context: Context) -> None:
-    """Replace a word that doesn't look like an identity with the text on the clicked button."""
+    """Replace a line that doesn't look like an identity with the correction that was clicked."""
     typed = _typed_form(context)
     odd, _, line = context.value.partition("\n")
     lines = tuple(line if tidy_identity(other) == odd else other for other in typed.lines)
-    # Slack keeps what was typed in a block whose ID stays the same.
+    # The block gets a new ID, because otherwise Slack keeps showing what was typed.
     await _update_form(context, replace(typed, lines=lines), "+")
 
 
@@ -263,7 +263,7 @@ async def _update_form(context: Context, typed: Prefilled, id_suffix: str = "") 
 
 
 def _command_of_form(context: Context) -> str:
-    """Return the command that makes the form's request; "" if there is no such command."""
+    """Return the command that makes the same request as the form, or ""."""
     typed = _parse_form(context)
     return as_command(typed) if isinstance(typed, ChangeRequest) else ""
 
@@ -277,12 +277,12 @@ def _command_of_form(context: Context) -> str:
     typed=_command_of_form,
 )
 async def request_of_form(context: Context) -> Message | None:
-    """Request the change in the form."""
+    """Make the request in a submitted form."""
     typed = _parse_form(context)
     return await _request(context, typed) if isinstance(typed, ChangeRequest) else None
 
 
 @listens("options", ids.TESTUSERS_FLOW, Permission.REQUEST)
 async def suggest(context: Context) -> list[SlackBlock]:
-    """Answer the type-ahead for flows."""
+    """Return the flows to offer for what was typed into the form's flow input so far."""
     return reading.suggestions(context.bot, context.value)

@@ -119,7 +119,7 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("preset save team", "Who?"),
         (
             "preset save team +1 because x",
-            "“because” only works with “add”: a preset is only a list of people.",
+            "“because” only works with “add”. A preset is only a list of people.",
         ),
         ("lst welcome", "Unknown subcommand “lst”. Did you mean “list”?"),
         ("add welcome +1 because", "Add a reason after"),

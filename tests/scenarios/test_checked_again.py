@@ -280,7 +280,7 @@ async def test_alias_that_moved_asks_again_about_the_old_flow(sqlite_url):
         await shows(world, message, f"to `{WELCOME}` for 2 h")
         assert f"`{WELCOME}` · requester" not in message.all_text
         said = await click(world, ADA, message, "Approve")
-        assert "“welcome” no longer names this flow" in said
+        assert "“welcome” is no longer this flow's alias" in said
         assert flow(world).history == []
         await click(world, ADA, message, "Approve")
         await shows(world, message, "*Applied*")

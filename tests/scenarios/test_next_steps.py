@@ -56,7 +56,7 @@ async def test_button_asks_for_the_permission_of_its_command(world):
 
 async def test_a_flow_is_no_test_user_unless_it_is_quoted(world):
     answer = await world.ask(OTTO, "/testusers", "add survey welcome")
-    assert "“welcome” is a flow. One request changes one flow." in answer.all_text
+    assert "“welcome” is a flow. A request can only change one flow." in answer.all_text
     assert answer.buttons == ["Keep “welcome” as typed"]
     await pressed(world, OTTO, answer, "Keep “welcome” as typed", "Sent to")
 

@@ -215,7 +215,7 @@ class _Card:
         shown = progress.ended[-1 if self.is_short else -ENDED_SHOWN :]
         if len(progress.ended) > len(shown):
             ended = phrases.how_many(len(progress.ended))
-            yield f"*Access ended for {ended}, most recently for:*"
+            yield f"*Access ended for {ended}. Most recently:*"
         for end in shown:
             gone = " (already removed)" if end.was_gone else ""
             yield f"*Access ended:* {phrases.in_full(end.identity)} {text.time(end.at)}{gone}"

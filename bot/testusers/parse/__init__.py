@@ -1,1 +1,1 @@
-"""Parsers of `/testusers` and its form."""
+"""Parsers for the `/testusers` command and its form."""

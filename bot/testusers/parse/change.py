@@ -1,6 +1,7 @@
-"""`/testusers add` and `remove`: the words after the flow, and the format of an identity.
+"""The parser of `/testusers add` and `remove`, and of identities.
 
-The command and the form ask about every word in another format.
+An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. The
+command and the form ask about any other word.
 """
 
 import re
@@ -55,21 +56,21 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,30}:[^\s,;<>\"'()]+"
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _PHONE = r"\+?\(?\d(?:[ ().\-/\u00a0]{0,2}\d){6,}"
 _CANDIDATE = re.compile(
-    # An address begins where no earlier character can belong to it, so each character is read once.
+    # An address can't start in the middle of another one, so each character is only read once.
     rf"(?P<link>{_LINK})|(?<![\w.+-])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
     rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w)"
 )
 _ENDS = ".,;:!?)]}*_~`"
-# A number without a country code may not be a phone number, so the form asks about it.
+# Numbers without a `+` may not be phone numbers, so the form asks about them.
 DIGITS, DIGITS_WITHOUT_PLUS = range(7, 16), range(9, 16)
 _DASHES = re.compile(f"[{LONG_DASHES}]")
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 FLOWS_OFFERED = 5
 LABEL_CHARACTERS = 50
 TIME_EXAMPLES = "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"
-# Keywords that only `add` accepts, and the `ChangeRequest` fields that they fill.
+# Keywords that only work with `add`, and the fields of `ChangeRequest` that they set.
 TERMS = {"for": "duration_seconds", "from": "start", "until": "until"}
-# The first and the following parts of a number with spaces, as pasted by phones.
+# The first part and the later parts of a phone number with spaces, as phones paste it.
 _FIRST_PART = re.compile(r"\+?[0-9(][0-9()./-]*")
 _NEXT_PART = re.compile(r"[0-9()./-]*[0-9][0-9()./-]*")
 
@@ -78,7 +79,7 @@ ChangeKind = Literal["add", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """A change as typed. An addition ends at `until` or after `duration_seconds`."""
+    """A change as typed. Access ends at `until`, after `duration_seconds`, or never."""
 
     kind: ChangeKind
     flow: str
@@ -92,13 +93,13 @@ class ChangeRequest:
 
     @property
     def form(self) -> str:
-        """The command's form; applying immediately requires a different permission than asking."""
+        """The form of the command, which decides what permission it requires."""
         return "now" if self.now else self.kind
 
 
 @dataclass(frozen=True)
 class Typed:
-    """The whole command, the flows' aliases, and the word for the flow, if the command has one."""
+    """A command as typed, the aliases of flows, and the word for the flow, if there is one."""
 
     text: str
     aliases: Collection[str] = ()
@@ -106,14 +107,14 @@ class Typed:
 
 
 def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> UsageError:
-    """Return the error for a mistake in a form of the command, with its syntax."""
+    """Return the error for a mistake in `/testusers <action>`, which shows the right usage."""
     return TESTUSERS.misuse(sentence, action, has_right_form=has_right_form)
 
 
 def parse_change(
     kind: ChangeKind, words: Sequence[Word], text: str, aliases: Collection[str]
 ) -> ChangeRequest:
-    """Return the change requested by the words after `add` or `remove` in the command `text`."""
+    """Return the change that the words after `add` or `remove` ask for; `text` is the command."""
     if not words:
         raise misuse(kind, "Which flow, and who? Put the flow first, then phone numbers or IDs.")
     if words[0].keyword in KEYWORDS:
@@ -140,7 +141,7 @@ def parse_change(
 
 
 def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str) -> ChangeRequest:
-    """Return the change with the option after a keyword; its words are removed from `left`."""
+    """Return the change with a keyword's option, after removing the option's words from `left`."""
     kind, keyword = change.kind, word.keyword
     if keyword == "now":
         return replace(change, now=True)
@@ -168,7 +169,7 @@ def _duration(words: list[Word]) -> int:
         if seconds is not None:
             del words[:count]
             return seconds
-    # A number and its unit, or one word.
+    # The error quotes a number with its unit, or one word.
     unread = " ".join(typed[: 2 if typed and typed[0].isdigit() else 1])
     raise misuse("add", duration_problem(unread or (words[0].text if words else "")))
 
@@ -190,14 +191,14 @@ def _is_plain(word: Word) -> bool:
 
 
 def duration_problem(typed: str) -> str:
-    """Return the error for a duration."""
+    """Return a sentence that explains how to type a duration."""
     if not typed:
         return "Add a duration after “for”, e.g. 30m, 2h or 3d."
     return f"I can't read “{typed[:80]}” as a duration. Try 30m, 2h or 3d."
 
 
 def reason_problem(reason: str) -> str | None:
-    """Return a sentence that explains why the reason is refused; None if it is accepted."""
+    """Return a sentence that explains why the reason isn't accepted, or None if it is."""
     if len(reason) > MAX_REASON_CHARS:
         return f"The reason is too long ({len(reason)} of {MAX_REASON_CHARS} characters)."
     if reason and not is_sendable(reason):
@@ -206,7 +207,7 @@ def reason_problem(reason: str) -> str | None:
 
 
 def people(action: str, words: Sequence[Word], typed: Typed) -> tuple[str, ...]:
-    """Return the typed identities, without the characters that phones add."""
+    """Return the identities in these words, without the characters that phones add."""
     tidied = [word if word.is_quoted else replace(word, text=_tidied(word)) for word in words]
     if unclosed := next((word for word in tidied if word.opens_quote), None):
         raise misuse(action, f"The quote before “{unclosed.text[1:81]}” isn't closed.")
@@ -225,7 +226,7 @@ def people(action: str, words: Sequence[Word], typed: Typed) -> tuple[str, ...]:
 
 
 def flows_for(text: str, at: int, aliases: Collection[str]) -> list[Meant]:
-    """Return the command with each of the first few flows inserted at this position."""
+    """Suggest the command with each of the first few flows inserted at this position."""
     return [
         Meant(text.strip(), f"{text[:at]}{flow} {text[at:]}".strip(), flow)
         for flow in sorted(aliases)[:FLOWS_OFFERED]
@@ -237,7 +238,7 @@ def _tidied(word: Word) -> str:
 
 
 def _with_whole_numbers(words: Sequence[Word], text: str) -> list[Word]:
-    """Return the words, joining the parts of numbers that were typed with spaces."""
+    """Join the parts of phone numbers that were typed with spaces."""
     joined, is_number = list[Word](), False
     for word in words:
         is_next = is_number and not word.is_quoted and _NEXT_PART.fullmatch(word.text)
@@ -251,7 +252,7 @@ def _with_whole_numbers(words: Sequence[Word], text: str) -> list[Word]:
 
 
 def _with_unit(word: Word, text: str) -> Word | None:
-    """Return the word and the following unit, if they form a duration: `2 h`."""
+    """Return the word with the following unit if they are a duration such as `2 h`, or None."""
     unit = re.match(r"\s+([A-Za-z]+)", text[word.end :])
     if unit is None or parse_duration(typed := f"{word.text} {unit[1]}") is None:
         return None
@@ -259,7 +260,7 @@ def _with_unit(word: Word, text: str) -> Word | None:
 
 
 def _doubt(action: str, odd: Sequence[Word], typed: Typed) -> UsageError:
-    """Return the question about words that don't look like identities."""
+    """Return an error that asks about words that don't look like identities."""
     guesses = list(_guesses(odd[0], typed))
     sentence = _flow_problem(odd[0], typed) or question(
         odd[0].text, "” or “".join(words for _, _, words in guesses)
@@ -280,7 +281,7 @@ def _doubt(action: str, odd: Sequence[Word], typed: Typed) -> UsageError:
 
 
 def _guesses(word: Word, typed: Typed) -> Iterator[tuple[int, int, str]]:
-    """Yield likely corrections of an odd word: a part of the command, and its replacement."""
+    """Yield likely corrections: where to replace the command's text, and with what."""
     if number := phone_in(word.text):
         yield word.start, word.end, number
     elif parse_duration(word.text) is not None:
@@ -301,45 +302,45 @@ def _is_flow(text: str, aliases: Collection[str]) -> bool:
 
 
 def _flow_problem(word: Word, typed: Typed) -> str:
-    """Return the error for a flow in the list of people; "" for any other word."""
+    """Return the error for a flow in the list of people, or "" if the word isn't a flow."""
     if not _is_flow(word.text, typed.aliases):
         return ""
     if typed.flow is None:
         rule = "A preset is only a list of people."
     elif _is_flow(typed.flow.text, typed.aliases):
-        rule = "One request changes one flow."
+        rule = "A request can only change one flow."
     else:
         rule = "Put the flow first."
     return f"“{word.text[:80]}” is a flow. {rule}"
 
 
 def quoted(word: str) -> str:
-    """Return the word in a kind of quotation marks that it doesn't contain."""
+    """Put a word in single or double quotation marks, whichever it doesn't contain."""
     mark = "'" if any(mark in word for mark in DOUBLE_QUOTES) else '"'
     return f"{mark}{word}{mark}"
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The start and end of access, in UTC; None for an immediate start or no fixed end."""
+    """The start and end of access in UTC, or None to start immediately or without a fixed end."""
 
     starts_at: datetime | None = None
     ends_at: datetime | None = None
 
     def seconds(self, requested: ChangeRequest, now: datetime) -> float | None:
-        """The length of access from its start; None for no end."""
+        """Return how long the access lasts from its start, or None if it has no end."""
         if self.ends_at is None:
             return requested.duration_seconds
         return (self.ends_at - (self.starts_at or now)).total_seconds()
 
 
 def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
-    """Return the start and end of the requested access, as typed in the requester's time zone."""
+    """Return the start and end of the requested access; typed times are in this time zone."""
     if requested.start is None and requested.until is None:
         return Term()
     zone = zone_of(time_zone)
     if zone is None:
-        problem = f"I don't know your time zone ({time_zone}), so I can't read the time."
+        problem = f"I don't know your time zone ({time_zone}), so I don't know when that is."
         raise misuse("add", problem, has_right_form=True)
     starts_at = ends_at = None
     if requested.start is not None:
@@ -350,14 +351,14 @@ def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
     if requested.until is not None:
         ends_at = moment_of(requested.until, now, zone, after=starts_at, ends=True)
         if ends_at is None:
-            far = "is not after the start" if starts_at else "has passed"
+            far = "isn't after the start" if starts_at else "has passed"
             problem = f"“{spell_when(requested.until)}” {far}, or is more than ten years away."
             raise misuse("add", problem, has_right_form=True)
     return Term(starts_at, ends_at)
 
 
 def is_identity(text: str) -> bool:
-    """Return True for `+` and up to 15 digits, `scheme:value`, or an e-mail address.
+    """Return True for `+` and up to 15 digits, a `scheme:value`, or an email address.
 
     >>> [is_identity(typed) for typed in ("+15550142", "+1 555 0142", "ada", "ada@example.com")]
     [True, False, False, True]
@@ -366,7 +367,7 @@ def is_identity(text: str) -> bool:
 
 
 def phone_in(text: str) -> str:
-    """Return the number without the separators between its digits; "" if it isn't a number.
+    """Return a phone number without separators, or "" if the text isn't a phone number.
 
     >>> phone_in("+49 (0) 170 555-0142")
     '+491705550142'
@@ -379,16 +380,16 @@ def phone_in(text: str) -> str:
 
 
 def question(typed: str, meant: str = "") -> str:
-    """Return the question about a word or line that doesn't look like an identity."""
+    """Return the error for a word or line that doesn't look like an identity."""
     guess = f" Did you mean “{meant}”?" if meant else ""
     return (
-        f"“{typed[:80]}” doesn't look like a phone number (+ and digits), an e-mail address or a"
-        f" chat address (whatsapp:+15550100).{guess} To keep it as it is, put it in quotes."
+        f"“{typed[:80]}” doesn't look like a phone number (+ and digits), an email address or a"
+        f" chat address (whatsapp:+15550100).{guess} To use it as typed, put it in quotes."
     )
 
 
 def mentioned_identities(text: str) -> tuple[str, ...]:
-    """Return the identities in a message's text as Slack sends it, each once, in order.
+    """Return the identities in the text of a Slack message, in order and without duplicates.
 
     >>> mentioned_identities("Call +1 555 0100 or write to ada@example.com")
     ('+15550100', 'ada@example.com')

@@ -37,7 +37,7 @@ PRESET_ACTIONS = ("save", "delete")
 class Subcommand:
     """A parsed subcommand other than `add` and `remove`; `form` is its name in `bot/commands.py`.
 
-    `text` filters a list, or names a preset of `identities`.
+    `text` is the text to search a list for, or the name of a preset with these `identities`.
     """
 
     form: str
@@ -53,7 +53,7 @@ def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersReques
     """Parse the text of a `/testusers` command; `aliases` are the short names of flows.
 
     Raises:
-        UsageError: The text can't be parsed. Its suggestions are commands that can be.
+        UsageError: The text can't be parsed. All commands that the error suggests can be.
     """
 
     def is_understood(meant: Meant) -> bool:
@@ -94,9 +94,9 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
 
 
 def as_typed(text: str, aliases: Collection[str]) -> str:
-    """Return `add +1 to welcome for 2h` in the command's order: `add welcome +1 for 2h`.
+    """Turn `add +1 to welcome for 2h` into the order of the command: `add welcome +1 for 2h`.
 
-    Only a flow name or SID after `to`, `on` or `from` is recognized as the flow.
+    The flow is recognized if its name or SID follows `to`, `on` or `from`.
     """
     words = [word for word in read_words(text, commas=True) if not word.is_dash]
     names = set(map(skeleton, aliases))
@@ -132,7 +132,8 @@ def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
         raise misuse("save_preset", "Which preset? Give it a name, e.g. demo-team.")
     name, more = folded(words[1].text).removeprefix("@"), words[2:]
     if words[1].keyword in KEYWORDS:
-        raise misuse("save_preset", f"“{name}” can't be a preset: “add” uses it as a keyword.")
+        problem = f"“{name}” can't be a preset, because “add” uses it as a keyword."
+        raise misuse("save_preset", problem)
     if not PRESET.fullmatch(f"@{name}"):
         problem = "Use up to 40 characters: a to z, digits, dots and dashes, e.g. demo-team."
         raise misuse("save_preset", problem)
@@ -143,14 +144,14 @@ def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
     if taken := next((word for word in more if word.keyword in KEYWORDS), None):
         raise misuse(
             "save_preset",
-            f"“{taken.keyword}” only works with “add”: a preset is only a list of people."
+            f"“{taken.keyword}” only works with “add”. A preset is only a list of people."
             f" If “{taken.text}” is a test user, put it in quotes.",
         )
     return Subcommand("save_preset", text=name, identities=people("save_preset", more, typed))
 
 
 def as_command(change: ChangeRequest) -> str:
-    """Return the command that makes the same request; "" if there is no such command."""
+    """Return the command that makes the same request, or "" if it can't be typed."""
     options = (
         *(f"@{name}" for name in change.presets),
         f"for {spell_duration(change.duration_seconds)}" if change.duration_seconds else "",

@@ -1,4 +1,4 @@
-"""The `/testusers` form: the request in it, or the problems with its inputs."""
+"""The parser of the `/testusers` form, and the values that buttons fill in."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ from bot.testusers.rules.changes import identities_problem
 
 @dataclass(frozen=True)
 class Prefilled(ButtonValue):
-    """The values of the form's inputs. A button stores them under short names.
+    """The values of the form's inputs, which buttons store under short names.
 
     Attributes:
         flow: A flow's alias or SID.
-        kind: `add`, `remove`, or `add@` and a preset.
-        identities: The people that a button fills in.
+        kind: `add`, `remove`, or `add@` and the name of a preset.
+        identities: The identities that a button fills in.
         duration: The duration as typed.
         start, until: The start and the end of access.
-        reason: The reason.
-        more_seconds: The extension of access in seconds, if no form is opened.
-        lines: The lines for identities as typed.
-        ends_at: The current end of access. Not stored in buttons, because it may change.
+        reason: The reason as typed.
+        more_seconds: How long a button extends access without opening the form, in seconds.
+        lines: The lines of the identities input, as typed.
+        ends_at: The current end of access. It isn't stored in buttons, because it may change.
     """
 
     flow: Annotated[str, Field(alias="f")] = ""
@@ -53,10 +53,9 @@ NOTHING = Prefilled()
 
 
 def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]:
-    """Return the request in a form as typed, or the problems by input name.
+    """Return the request in a form, or its problems by the name of the input.
 
-    Each line is an identity, without characters that phones add; text in quotation marks is taken
-    exactly.
+    Each line is an identity. Characters that phones add are removed, except in quotation marks.
     """
     identities = tuple(filter(None, map(_identity, form.lines)))
     typed, reason = form.duration.strip(), " ".join(form.reason.split())
@@ -81,7 +80,7 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
         if start and start <= now:
             wrong["start"] = "This time has passed."
         if until and until <= (start or now):
-            wrong["until"] = "The end must be in the future, and after the start."
+            wrong["until"] = "The end must be in the future and after the start."
     if found := {name: problem for name, problem in wrong.items() if problem}:
         return found
     return ChangeRequest(
@@ -97,7 +96,7 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
 
 
 def as_line(identity: str) -> str:
-    """Return the line that the parser reads as exactly this identity."""
+    """Return the line to type for exactly this identity, in quotation marks if necessary."""
     is_plain = is_identity(identity) and _identity(identity) == identity
     return identity if is_plain else f'"{identity}"'
 
@@ -112,7 +111,7 @@ def _identity(line: str) -> str:
 
 
 def odd_line(lines: Sequence[str]) -> str:
-    """Return the first unquoted line that doesn't look like an identity, or ""."""
+    """Return the first line that is neither in quotes nor looks like an identity, or ""."""
     for line in lines:
         tidied = tidy_identity(line)
         if tidied and not (_is_quoted(line.strip()) or is_identity(tidied)):
@@ -121,5 +120,5 @@ def odd_line(lines: Sequence[str]) -> str:
 
 
 def moment(seconds: str) -> datetime | None:
-    """Return the time in a picker, in seconds since 1970; None if it is empty."""
+    """Return the time in a date picker, which is in seconds since 1970, or None if it's empty."""
     return datetime.fromtimestamp(int(seconds), UTC) if seconds.isdecimal() else None

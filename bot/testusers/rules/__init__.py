@@ -1,1 +1,1 @@
-"""Pure functions for list changes."""
+"""Pure functions for requests and for changes to lists."""

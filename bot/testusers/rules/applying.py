@@ -1,8 +1,8 @@
-"""The list that is sent to the flow service, and POSTs whose outcome is unknown.
+"""The plan for a flow's next list, and rules for retries and for POSTs in doubt.
 
-One list covers all changes that are approved when it is made. Its plan is stored before the list is
-sent. While the outcome is unknown, the POST is in doubt: the bot reads the list and sends no other
-list for the flow.
+A plan combines all approved changes into one list, and is stored before the list is sent. A POST is
+in doubt while its outcome is unknown. During that time, the bot reads the list again, but sends no
+other list for the flow.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,18 +33,19 @@ from bot.testusers.rules.changes import (
 from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
 
 IN_DOUBT = timedelta(seconds=60)
-"""A POST without a response is assumed to arrive within this time, or never."""
+"""A POST without a response arrives within this time or never."""
 
 CONFIRMED = timedelta(seconds=60)
-"""For this long after a confirmed change, a list without the change is treated as an old copy."""
+"""How long after a confirmed change a list without the change is treated as outdated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request's part of a plan: changes to make, parts that are already true, external changes.
+    """One request's part of a plan.
 
-    `wanted` is the change that the request asks for at the time of the plan; `over` are the people
-    in it whose access has ended by that time.
+    `wanted` is everything the request asks for at this time. Of that, `change` still has to be made
+    and `already` is on the list. `outside` are other people's changes since the request was made.
+    `over` are the people whose requested access has already ended.
     """
 
     request_id: str
@@ -57,10 +58,9 @@ class Step:
     over: tuple[str, ...] = ()
 
     def done(self, at: datetime, request: Request, grants: Mapping[str, Grant]) -> Done:
-        """Return the record of the step to keep after it has taken effect.
+        """Return the record to keep once the step has taken effect.
 
-        `grants` are the grants just before this step, including grants made by the plan's earlier
-        steps.
+        `grants` are the grants just before this step, including those from earlier steps.
         """
         ends = {
             identity: request.requested.end_of(identity, at) for identity in self.wanted.additions
@@ -80,7 +80,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An expired grant; `was_gone` is True if somebody else had removed the person."""
+    """A grant that ends. `was_gone` is True if somebody else had already removed the person."""
 
     identity: str
     request_id: str
@@ -89,7 +89,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class ListChangePlan:
-    """The list that was read and the list to send, with the requests and grants to carry out."""
+    """A list before and after a change, with the request steps and grant ends that it combines."""
 
     id: str
     before: tuple[str, ...]
@@ -99,7 +99,7 @@ class ListChangePlan:
 
     @property
     def change(self) -> Change:
-        """The people who are added and removed."""
+        """The people whom the plan adds to the list and removes from it."""
         return difference(self.before, self.after)
 
     @property
@@ -109,7 +109,7 @@ class ListChangePlan:
 
     @property
     def changes_nothing(self) -> bool:
-        """True if the list is already correct, so that nothing is sent."""
+        """True if the list is already as planned, so nothing has to be sent."""
         return self.before == self.after
 
     @property
@@ -118,7 +118,7 @@ class ListChangePlan:
         return len(self.steps) + len(self.endings) > 1
 
     def spellings_on(self, listed: Collection[str]) -> Mapping[str, str]:
-        """Return the spellings on a list of people who were sent in another spelling."""
+        """Return how the list spells added people, where that differs from what was sent."""
         missing = [identity for identity in self.change.additions if identity not in listed]
         unknown = [identity for identity in listed if identity not in self.after]
         return stored_spellings(missing, unknown)
@@ -126,10 +126,10 @@ class ListChangePlan:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A POST with an unknown outcome.
+    """A POST whose outcome is unknown.
 
-    `is_answered` is True if the response was an error or another list: the service is done, and the
-    next read of the list settles the POST.
+    `is_answered` is True if the service responded with an error or another list. The service is
+    then done, so the next read of the list shows the outcome.
     """
 
     plan: ListChangePlan
@@ -138,24 +138,24 @@ class Post:
 
     @property
     def ends_at(self) -> datetime:
-        """The time when the POST stops being in doubt, regardless of the list."""
+        """The time after which the POST can no longer arrive."""
         return self.sent_at + IN_DOUBT
 
     def is_of(self, request_id: str) -> bool:
-        """Return True if the POST was sent for the request."""
+        """Return True if the POST contains this request's change."""
         return request_id in self.plan.request_ids
 
     def is_in_the_air(self, at: datetime) -> bool:
-        """Return True if the service may still carry out the POST after this time."""
+        """Return True if the service may still carry out the POST after this point in time."""
         return not self.is_answered and at < self.ends_at
 
     def is_settled_by(self, listed: Sequence[str], at: datetime) -> bool:
-        """Return True if a list that was read after `at` settles the POST."""
+        """Return True if a list that was read after `at` shows the POST's final outcome."""
         spellings = self.plan.spellings_on(listed)
         return not self.is_in_the_air(at) or is_true(self.plan.change.spelled(spellings), listed)
 
     def after(self, error: GatehouseError) -> "Post | None":
-        """Return the POST if this error leaves its outcome unknown; None if it changed nothing."""
+        """Return the POST if its outcome is unknown after this error, or None if it failed."""
         if isinstance(error, ServiceRefused):
             return self if error.status == HTTPStatus.REQUEST_TIMEOUT else None
         if isinstance(error, _REFUSALS) or (
@@ -177,10 +177,10 @@ def make_plan(
     over: Sequence[Grant] = (),
     own: Mapping[str, Sequence[Change]] | None = None,
 ) -> ListChangePlan:
-    """Return the plan for approved requests and expired grants, based on the list just read.
+    """Return the plan that applies approved requests and expired grants to a list.
 
-    `requests` are sorted by decision, oldest first; `own` maps request ids to the bot's changes to
-    the list since the request was made.
+    `requests` are sorted by decision, oldest first. `own` has, for each request id, the changes
+    that the bot made to the list since the request was made.
     """
     current, steps = tuple(listed), []
     for request in requests:
@@ -203,15 +203,15 @@ def make_plan(
         Ending(grant.identity, grant.request_id, grant.identity not in current) for grant in over
     ]
     current = apply_change(current, Change(removals=tuple(grant.identity for grant in over)))
-    # People removed and added again in one plan keep their position; order alone is never sent.
+    # People whom a plan removes and adds again keep their position on the list.
     after = apply_change(listed, difference(listed, current))
     return ListChangePlan(plan_id, tuple(listed), after, tuple(steps), tuple(endings))
 
 
 def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence[str]) -> bool:
-    """Return True if a list lacks a confirmed change, and so may be an old copy.
+    """Return True if a list lacks the latest confirmed change, so it may be outdated.
 
-    A POST in doubt may have reverted the change; if so, the list shows that.
+    People in a POST in doubt don't count, because the POST may have reverted the change.
     """
     if latest is None:
         return False
@@ -223,14 +223,14 @@ def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence
 
 
 def is_true(change: Change, listed: Collection[str]) -> bool:
-    """Return True if the list has all the additions and none of the removals."""
+    """Return True if the list has all of a change's additions and none of its removals."""
     return set(change.additions) <= set(listed) and not set(change.removals) & set(listed)
 
 
 def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
     """Return the approved requests whose next attempt is due.
 
-    If several requests name the same person, the later ones wait until the first is settled.
+    If several requests affect the same person, later ones wait until the first is applied or fails.
     """
     named: set[str] = set()
     due = []
@@ -246,11 +246,11 @@ def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
 def inverse_of(
     done: Done, listed: Collection[str], at: datetime
 ) -> tuple[Change, Mapping[str, datetime]]:
-    """Return the change that undoes the actual effect, and the earlier ends that it restores.
+    """Return the change that reverses an applied request, and the ends of access to restore.
 
-    It removes the people who were added and adds those who were removed. People whose end was
-    changed get the earlier end back if they are still listed. Nobody is added with an end that has
-    passed.
+    It removes the people who were added, and adds those who were removed. If the request changed
+    when access ends, people who are still listed get their earlier end back. Nobody is added with
+    an end that has passed.
     """
     ends = {identity: end for identity, end in done.previous_ends.items() if end is not None}
     over = {identity for identity, end in ends.items() if end <= at}
@@ -264,12 +264,12 @@ def inverse_of(
     return Change(tuple(additions), tuple(removals)), ends
 
 
-# Contract, section 6: three attempts with increasing pauses. Later calls are checks, not attempts.
+# A change gets three attempts with growing pauses. Any later calls only check the list.
 TRIES = 3
 LOOKS = 2
 PAUSES_SECONDS = (1.0, 3.0, 0.5, 4.0)
 _REFUSALS = (CredentialsRefused, PermissionMissing, RateLimited, NotConfigured)
-# Responses from a proxy whose service may still be processing the request.
+# Statuses that proxies send while the service may still be processing the request.
 _PROXY_STATUSES = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT})
 _FIRST_VENDOR_STATUS = 520
 _MAY_PASS = frozenset(
@@ -279,7 +279,7 @@ NOT_THEIR_FAULT = "This isn't your fault: whoever runs Gatehouse has been notifi
 
 
 def is_final(error: GatehouseError) -> bool:
-    """Return True if the same call would fail again."""
+    """Return True if the same call would certainly fail again."""
     if isinstance(error, ServiceRefused):
         passes = error.status in _MAY_PASS or error.status == HTTPStatus.REQUEST_TIMEOUT
         return not passes
@@ -289,10 +289,10 @@ def is_final(error: GatehouseError) -> bool:
 def tried(
     request: Request, error: GatehouseError, at: datetime, post: Post | None, *, is_shared: bool
 ) -> Request:
-    """Return the request after a failed attempt.
+    """Return the request after a failed attempt, waiting for the next attempt or failed.
 
-    `post` is the POST that was sent for the request, if it is in doubt. `is_shared` is True if
-    others were refused in the same POST; the next attempt, the last, sends this request alone.
+    `post` is the request's POST if it's in doubt. `is_shared` is True if the POST also contained
+    other changes. If the service refused it, the request gets one more attempt of its own.
     """
     is_refused, tries = is_final(error) and post is None, request.progress.tries + 1
     if is_shared and is_refused and not isinstance(error, (CredentialsRefused, NotConfigured)):
@@ -312,7 +312,7 @@ def tried(
 
 
 def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Request:
-    """Return the request as failed, for this or the last reason.
+    """Return the request as failed, for this reason or else that of its last attempt.
 
     `is_unsure` is True if the outcome of its POST is still unknown.
     """
@@ -324,7 +324,7 @@ def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Re
 
 
 def reason_of(error: GatehouseError) -> str:
-    """Return the reason for a failure, for people who can only click Retry."""
+    """Return a sentence with the reason for a failure, for people who can't fix the cause."""
     if isinstance(error, CredentialsRefused):
         return f"The flow service rejected Gatehouse's credentials (HTTP 401). {NOT_THEIR_FAULT}"
     if isinstance(error, PermissionMissing):

@@ -1,7 +1,7 @@
-"""A flow's test users: identities, changes to their list, and the effect of a change.
+"""Flows, identities, and changes to a flow's list of test users.
 
-The flow service stores one list per flow, and an update replaces the list. This module turns an
-approved change into the next list without losing anybody.
+The flow service stores one list per flow, and an update replaces the whole list. The functions
+here turn a change into the next list without losing anybody.
 """
 
 import re
@@ -15,13 +15,13 @@ from itertools import chain
 from bot.spelling import exactly, tidy_identity
 
 MAX_IDENTITY_BYTES = 300
-"""Specification, area C, rule 2: each identity has at most 300 bytes."""
+"""The longest identity that the flow service accepts, in bytes of UTF-8."""
 
 MAX_REQUEST_CHARS = 6_000
-"""The number of characters of escaped identities that one card can show."""
+"""The number of characters that a card has for all its identities, once they're escaped."""
 
 PHONE_CHARS = 20
-"""The number of characters that a phone number uses on a card."""
+"""The number of characters that a phone number takes up on a card."""
 
 MAX_REASON_CHARS = 500
 
@@ -33,24 +33,24 @@ _ESCAPED_CHARS = {"&": 5, "<": 4, ">": 4}
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow: its SID as spelled by the service, and its alias, if any."""
+    """A flow, with the SID as it was typed or configured, and the alias if it has one."""
 
     sid: str
     alias: str | None = None
 
     @property
     def key(self) -> str:
-        """The SID in capitals, because the case of hexadecimal digits doesn't matter."""
+        """The SID in capitals, to compare flows, because the case of a SID doesn't matter."""
         return self.sid.upper()
 
     @property
     def name(self) -> str:
-        """The alias, or the SID if there is no alias."""
+        """The alias, or the SID if the flow has no alias."""
         return self.alias or self.sid
 
 
 def find_flow(typed: str, aliases: Mapping[str, str]) -> Flow | None:
-    """Return the flow with that alias (in any case) or SID, or None."""
+    """Return the flow with this alias or SID, ignoring case, or None."""
     for alias, sid in aliases.items():
         if typed == alias or typed.casefold() in (alias.casefold(), sid.casefold()):
             return Flow(sid, alias)
@@ -58,7 +58,7 @@ def find_flow(typed: str, aliases: Mapping[str, str]) -> Flow | None:
 
 
 def is_flow_sid(text: str) -> bool:
-    """Return True for a flow's SID: `FW` and 32 hexadecimal digits."""
+    """Return True if the text is a flow's SID: `FW` and 32 hexadecimal digits."""
     return _SID.fullmatch(text) is not None
 
 
@@ -76,7 +76,7 @@ def identity_problem(identity: str) -> str | None:
 
 
 def is_sendable(identity: str) -> bool:
-    """Return True if an identity from the service's list can be sent back unchanged."""
+    """Return True if an identity or reason isn't empty and can be encoded in UTF-8."""
     try:
         return bool(identity.encode())
     except UnicodeEncodeError:
@@ -95,28 +95,28 @@ def identities_problem(identities: Sequence[str]) -> str | None:
             return f"“{identity[:80]}” is listed twice."
     if sum(map(_escaped_size, identities)) > MAX_REQUEST_CHARS:
         return (
-            f"That's too many people for one request ({len(identities):,}). Please split them up:"
-            f" about {MAX_REQUEST_CHARS // PHONE_CHARS} phone numbers fit in one."
+            f"{len(identities):,} people are too many for one request. Please split them up into"
+            f" requests with up to about {MAX_REQUEST_CHARS // PHONE_CHARS} phone numbers each."
         )
     return None
 
 
 def _escaped_size(identity: str) -> int:
-    """Return an identity's size on a card, including the punctuation of a list."""
+    """Return how many characters an identity takes up on a card, including punctuation."""
     shown = exactly(identity)
-    # The readable form of other alphabets is shown too.
+    # Identities in other alphabets are also shown in a readable form.
     reading = 0 if identity.isascii() else len(identity[:_READING_CHARS])
     return _LINE_CHARS + reading + sum(_ESCAPED_CHARS.get(character, 1) for character in shown)
 
 
 def mask(identity: str) -> str:
-    """Mask an identity for viewers: show its last four characters, or none if it is that short."""
+    """Return only the last four characters of an identity, or none if it has no more than four."""
     visible = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
     return f"…{visible}"
 
 
 def mask_in(words: str, identities: Iterable[str]) -> str:
-    """Return the text with these identities masked wherever they appear as separate words."""
+    """Mask these identities in a text wherever they appear as separate words."""
     longest_first = sorted(filter(None, identities), key=len, reverse=True)
     for identity in longest_first:
         alone = rf"(?<!\w){re.escape(identity)}(?!\w)"
@@ -132,7 +132,7 @@ class Change:
     removals: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse contradictory changes."""
+        """Raise ValueError if the change adds and removes the same person."""
         if not set(self.additions).isdisjoint(self.removals):
             raise ValueError("somebody is both added and removed")
 
@@ -147,7 +147,7 @@ class Change:
         return self.additions + self.removals
 
     def then(self, later: "Change") -> "Change":
-        """Return the net effect of this change and a later one."""
+        """Return the net change of this change followed by a later one."""
         back = {*self.additions} & {*later.removals} | {*self.removals} & {*later.additions}
         kept, new = self.without(back), later.without(back)
         return Change(
@@ -163,7 +163,7 @@ class Change:
         )
 
     def spelled(self, spellings: Mapping[str, str]) -> "Change":
-        """Return the change with people respelled, if they have another spelling."""
+        """Return the change with these people's identities replaced by another spelling."""
         return Change(
             tuple(spellings.get(identity, identity) for identity in self.additions),
             tuple(spellings.get(identity, identity) for identity in self.removals),
@@ -175,12 +175,12 @@ NO_CHANGE = Change()
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of a change on a given list.
+    """The effect of a change on a list.
 
-    `change` is the part still to do; `dropped` is the part that is already true. Additions of
-    people who are already listed stay in the change if they replace the end of a grant
-    (`end_changes`). The list may spell people differently than the request: `respelled` are the
-    people that the request means, `kept` are other people.
+    `change` is the part still to do, and `dropped` is what the list already has. People who are
+    already listed can still be added to change when their access ends (`end_changes`). The list may
+    spell people differently than the request does. `respelled` are those whom the request means,
+    and `kept` are other people who look the same.
     """
 
     change: Change
@@ -197,10 +197,10 @@ def effect_of(
     *,
     timed: Collection[str],
 ) -> Effect:
-    """Return the part of a requested change that is not true yet.
+    """Return the effect of a requested change on a list.
 
-    `grant_ends` has the end of every grant that has one; `timed` are the additions requested with
-    an end. Adding somebody again extends or shortens a grant, or makes it permanent.
+    `grant_ends` has the end of each grant that has one. `timed` are the additions that are
+    requested with an end. Adding somebody again extends, shortens, or removes the end of a grant.
     """
     present = [identity for identity in wanted.additions if identity in listed]
     end_changes = tuple(
@@ -213,7 +213,7 @@ def effect_of(
 
 
 def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
-    """Return the list after a change: existing people keep their order, additions go to the end."""
+    """Return the list after a change. Additions go to the end, and others keep their order."""
     removed = set(change.removals)
     kept = [identity for identity in listed if identity not in removed]
     known = set(kept)
@@ -224,7 +224,7 @@ def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
 
 
 def apply_changes(listed: Sequence[str], changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the list after several changes, in this order."""
+    """Return the list after these changes, one after the other."""
     result = tuple(listed)
     for change in changes:
         result = apply_change(result, change)
@@ -232,7 +232,7 @@ def apply_changes(listed: Sequence[str], changes: Iterable[Change]) -> tuple[str
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> Change:
-    """Return the difference between two states of a list."""
+    """Return the change that turns one list into another, regardless of the order."""
     was, now = set(before), set(after)
     return Change(
         tuple(identity for identity in dict.fromkeys(after) if identity not in was),
@@ -241,20 +241,20 @@ def difference(before: Sequence[str], after: Sequence[str]) -> Change:
 
 
 def outside_edits(seen: Sequence[str], own: Iterable[Change], found: Sequence[str]) -> Change:
-    """Return the external changes since the list was seen, without the bot's own changes."""
+    """Return what others have changed since the list was seen, without the bot's own changes."""
     return difference(apply_changes(seen, own), found)
 
 
 def same_people(sent: Sequence[str], answered: Sequence[str]) -> bool:
-    """Return True if the response has the people who were sent, in any order."""
+    """Return True if a response has exactly the people who were sent, in any order."""
     return sorted(sent) == sorted(answered)
 
 
 class Spellings:
-    """Finds the spellings on a list of the identities that people type.
+    """Finds out how a list spells the identities that people type.
 
-    Typed identities are cleaned up, but lists are not: `+15550100` may be on the list with
-    invisible characters from a phone.
+    Typed identities are cleaned up, but the list isn't. For example, `+15550100` may be on the list
+    with invisible characters that a phone added.
     """
 
     def __init__(self, listed: Iterable[str]) -> None:
@@ -268,10 +268,10 @@ class Spellings:
             self._alike.setdefault(_plain(identity), []).append(identity)
 
     def meant(self, identities: Iterable[str]) -> tuple[str, ...]:
-        """Return every spelling of these identities that is on the list.
+        """Return all spellings of these identities on the list, or the identity if it has none.
 
-        All spellings matter because a removed person must not stay on the list under a spelling
-        that looks the same. Identities that aren't listed are returned unchanged.
+        All of them matter, because a person who is removed must not stay on the list under a
+        spelling that looks the same.
         """
         return tuple(dict.fromkeys(chain.from_iterable(map(self._of, identities))))
 
@@ -280,20 +280,20 @@ class Spellings:
             return [identity]
         if identity in self._untidy:
             return self._untidy[identity]
-        # The service may store this spelling, if only one differs in case or Unicode form.
+        # The service may have stored the identity with another case or Unicode form.
         alike = self._alike.get(_plain(identity), [])
         return alike if len(alike) == 1 else [identity]
 
     def others(self, identities: Iterable[str]) -> tuple[str, ...]:
-        """Return the listed identities that look like these but are spelled differently."""
+        """Return identities on the list that look like these but are spelled differently."""
         return tuple(chain.from_iterable(self._untidy.get(identity, []) for identity in identities))
 
 
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:
-    """Return the spellings that the service stores, by the identities that were sent.
+    """Return how the service spells identities that are missing from its list.
 
-    The spellings differ in case or Unicode form, and exactly one new identity on the list matches
-    each identity that was sent.
+    A new identity on the list counts as another spelling if it only differs in case or Unicode
+    form, and if there is no other match.
     """
     found = {
         identity: [other for other in new if _plain(other) == _plain(identity)]

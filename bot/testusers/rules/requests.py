@@ -1,4 +1,4 @@
-"""A request to change a flow's test users, as stored and shown."""
+"""The stored data of requests and grants, and what can be derived from it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from bot.permissions import Person
 from bot.store.audit_entry import BOT
 from bot.testusers.rules.changes import Change, Flow
 
-# People with shorter access don't need a reminder.
+# The end of shorter access isn't announced.
 ANNOUNCED_FROM = timedelta(hours=3)
 
 
 class Effect(StrEnum):
-    """The effect of a change on a person."""
+    """What a change does to one person's access."""
 
     ADD = "add"
     EXTEND = "extend"
@@ -31,14 +31,14 @@ TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A person, with their Slack id and the name that Slack showed at the time."""
+    """A person's Slack id, and their name at the time it was stored."""
 
     slack_user_id: str
     name: str
 
     @classmethod
     def of(cls, person: Person) -> "Who":
-        """Return the person in the form stored in requests."""
+        """Return the parts of a person that are stored."""
         return cls(person.slack_user_id, person.name)
 
 
@@ -47,7 +47,7 @@ THE_BOT = Who(BOT, "Gatehouse")
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An approval and its time."""
+    """The person who approved a request, and when."""
 
     who: Who
     at: datetime
@@ -55,14 +55,14 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class RequestedChange:
-    """The requested change as shown on the card.
+    """The requested change as its card shows it.
 
-    `end_changes` are additions of people who are already on the list, so that only their end
-    changes; `current_ends` are their current ends. `ends` are fixed ends; otherwise the end is
-    `duration_seconds` after the start. `starts_at` is the time to apply an approved change; None
-    for immediately. `shown_at` is the time when the request was last recalculated; None if that was
-    when it was made. `seen` is the list at that time, after the recorded change `seen_change_id`;
-    it is dropped once the request is closed.
+    `end_changes` are additions of people who are already on the list, which only change when their
+    access ends. `current_ends` has their current ends. Access ends at a fixed time in `ends`, or
+    `duration_seconds` after it starts. `starts_at` is when to apply the change, or None to apply it
+    once it's approved. `shown_at` is when the change was last compared with the list, or None if
+    that was when the request was made. `seen` is the list at that time, after the recorded change
+    `seen_change_id`. It's no longer stored once the request is closed.
     """
 
     change: Change
@@ -79,7 +79,7 @@ class RequestedChange:
     shown_at: datetime | None = None
 
     def end_of(self, identity: str, applied_at: datetime) -> datetime | None:
-        """Return the end of an added person's access, or None for no end."""
+        """Return when an added person's access ends, or None if it has no end."""
         if identity in self.ends:
             return self.ends[identity]
         if self.duration_seconds is None:
@@ -87,11 +87,11 @@ class RequestedChange:
         return (self.starts_at or applied_at) + timedelta(seconds=self.duration_seconds)
 
     def begins_at(self, at: datetime) -> datetime:
-        """Return the start of the change if it is applied at that time or when it is planned."""
+        """Return when the change starts: at this time, or at its planned start if that is later."""
         return max(at, self.starts_at or at)
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
-        """Return the effect of a part of the change on each person if it started at that time."""
+        """Return what part of the change would do to each person if it was applied at this time."""
         begins_at = self.begins_at(at)
         found = dict.fromkeys(change.removals, Effect.REMOVE)
         for identity in change.additions:
@@ -113,17 +113,18 @@ class RequestedChange:
 
     @property
     def effect(self) -> tuple[object, ...]:
-        """The people, the duration and the start, which are the same for equal requests."""
+        """A value to compare requests by: the people, the start, and the end of their access."""
         people = frozenset(self.change.additions), frozenset(self.change.removals)
         return (*people, self.duration_seconds, self.starts_at, tuple(sorted(self.ends.items())))
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The actual effect of an applied request.
+    """What an applied request has actually changed.
 
-    `previous_ends` has the earlier end of each removed or changed person's grant; None for a grant
-    without an end. `outside` are the external changes since the request was made.
+    `already` is the part that was on the list before. `outside` are other people's changes since
+    the request was made. `previous_ends` has the earlier end of each grant that was removed or
+    changed, or None if the grant had no end.
     """
 
     at: datetime
@@ -136,10 +137,10 @@ class Done:
     previous_ends: Mapping[str, datetime | None] = field(default_factory=dict)
 
     def respelled(self, spellings: Mapping[str, str]) -> "Done":
-        """Return the record with people's current spellings."""
+        """Return the record with identities replaced by their current spelling."""
         people = (*self.change.identities, *self.already.identities)
         now = {identity: spellings.get(identity, identity) for identity in people}
-        # A spelling never turns one person into another person in the same record.
+        # A spelling is ignored if it would turn two people in the record into one.
         taken = Counter(now.values())
         now = {identity: new if taken[new] == 1 else identity for identity, new in now.items()}
         return replace(
@@ -153,7 +154,7 @@ class Done:
         )
 
     def after(self, part: "Done | None") -> "Done":
-        """Return the record combined with an earlier part of it."""
+        """Return this record combined with that of a part that took effect earlier."""
         if part is None:
             return self
         return replace(
@@ -167,7 +168,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A grant that ended, and whether somebody else had already removed the person."""
+    """A grant that ended. `was_gone` is True if somebody else had already removed the person."""
 
     identity: str
     at: datetime
@@ -176,18 +177,20 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The history of a request so far.
+    """Everything that has happened to a request so far.
 
-    `is_unsure` marks a failure whose change may have arrived anyway. `retries` are the times of the
-    clicks on Retry, and `retried_by` is the last person who retried. `part` is the part that has
-    taken effect, if the rest has not. `respelled` maps requested identities to the spelling that
-    the service stores. `news` are the sentences that explain why the card asks again. `rung` are
-    the timers that have fired; ends up to `announced_until` have been announced. `rule` is the
-    automatic rule that approved the request. `superseded` are people whose grant a later request
-    replaced or removed; `overdue` is the reason why an expired grant could not be ended yet;
-    `undone_by` is the id of the request that undoes this one, and `is_undone` is True once that
-    request has been applied; `delivery_id` is the log id of the last Slack delivery that caused the
-    request to be applied.
+    Decisions: `news` are sentences that explain why the card asks again, and `rule` is the
+    automatic rule that approved the request. `delivery_id` is the log's id for the click or command
+    that led to the last attempt.
+
+    Attempts: `is_unsure` is True if a failed change may have arrived anyway. `retries` are the
+    times of clicks on Retry, and `retried_by` is the last person who clicked. `part` is what has
+    taken effect if the rest hasn't. `respelled` maps requested identities to other spellings.
+
+    Afterward: `superseded` are people whose grant a later request replaced or removed, and
+    `overdue` is the reason why expired access couldn't be removed yet. `undone_by` is the id of the
+    request that undoes this one, and `is_undone` is True once it's applied. `rung` are the timers
+    that have fired, and ends of access up to `announced_until` have been announced.
     """
 
     approvals: tuple[Approval, ...] = ()
@@ -213,13 +216,13 @@ class Progress:
     announced_until: datetime | None = None
 
     def cleared(self) -> "Progress":
-        """Return the progress without failed attempts."""
+        """Return the progress as if no attempt had failed."""
         return replace(self, tries=0, retry_at=None, failure="", is_unsure=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request. `version` increases with every write, so that only one of two writers wins."""
+    """A request to change a flow's test users. `version` increases with every write."""
 
     id: str
     flow: Flow
@@ -235,7 +238,7 @@ class Request:
 
     @property
     def facts(self) -> Facts:
-        """The facts for the state machine."""
+        """The parts of the request that the state machine in `bot.approvals` needs."""
         return Facts(
             self.state,
             self.requester.slack_user_id,
@@ -247,19 +250,19 @@ class Request:
 
     @property
     def waits(self) -> bool:
-        """True if the request needs a decision."""
+        """True if people have to approve the request before it's applied."""
         return not self.requested.without_approval and self.progress.rule is None
 
     @property
     def shown_since(self) -> datetime | None:
-        """The time when the card is due in the channel; without approval, that is the decision."""
+        """When the card should have appeared in the channel, or None if it isn't due yet."""
         if not self.requested.without_approval:
             return self.created_at
         return self.took_effect.at if self.took_effect else self.decided_at
 
     @property
     def next_end(self) -> datetime | None:
-        """The next end of access to announce; short access is not announced."""
+        """The next end of access that has to be announced, or None."""
         done, progress = self.took_effect, self.progress
         if done is None:
             return None
@@ -274,17 +277,17 @@ class Request:
 
     @property
     def has_failed_in_part(self) -> bool:
-        """True if the request failed after the service carried out a part of it."""
+        """True if the request failed, but part of its change took effect."""
         return self.state is State.FAILED and self.progress.part is not None
 
     @property
     def took_effect(self) -> Done | None:
-        """The part that took effect: all, or a part of a failed request; None if nothing did."""
+        """What the request has changed so far, or None if it has changed nothing."""
         return self.progress.done or self.progress.part
 
     @property
     def left(self) -> Change:
-        """The part that has not taken effect yet."""
+        """The part of the change that hasn't taken effect yet."""
         if self.progress.part is None:
             return self.requested.change
         stored = {*self.progress.part.change.identities}
@@ -297,7 +300,7 @@ class Request:
 
     @property
     def is_over(self) -> bool:
-        """True if none of the added people still has access through this request."""
+        """True if nobody still has access because of this request."""
         gone = {ended.identity for ended in self.progress.ended} | set(self.progress.superseded)
         part = self.progress.part
         change = self.requested.change if part is None else part.change
@@ -305,20 +308,20 @@ class Request:
         return self.progress.is_undone or gone.issuperset(let_in)
 
     def has_enough_approvals(self, needed: int) -> bool:
-        """Return True if a pending request has enough approvals because fewer are now needed.
+        """Return True if a pending request has enough approvals, because fewer are now needed.
 
-        One more click on `Approve` applies it, even by a person who has already approved.
+        It's applied after one more click on `Approve`, even by someone who already approved.
         """
         return self.state is State.PENDING and len(self.progress.approvals) >= needed
 
     def moved(self, state: State, by: Who, at: datetime, progress: Progress) -> "Request":
-        """Return the request after a decision."""
+        """Return the request in a new state, with who decided this and when."""
         return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)
 
     def change_at(self, at: datetime) -> Change:
-        """Return the remaining change at a given time, without people whose end has passed.
+        """Return what is left of the change at this time, without access that would have ended.
 
-        An undo that restores an end that has passed doesn't keep anybody on the list.
+        If an undo would restore an end that has passed, the person is removed instead.
         """
         change = self.left
         ends = {identity: self.requested.end_of(identity, at) for identity in change.additions}
@@ -329,7 +332,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A person added by a request, the end of their access, and the people responsible."""
+    """A person's access to a flow, with the people who requested and approved it, and its end."""
 
     identity: str
     request_id: str
@@ -341,7 +344,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChange:
-    """A change that the bot made to a flow's list, with its requests and expired grants."""
+    """A change that the bot made to a flow's list, with the requests and ended grants behind it."""
 
     id: int
     at: datetime
@@ -352,7 +355,7 @@ class RecordedChange:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A named list of people, and the person who last saved it; `name` has no `@`."""
+    """A named list of people, with who saved it and when. The name has no `@`."""
 
     name: str
     identities: tuple[str, ...]

@@ -1,7 +1,8 @@
-"""The current effect of a request, compared with its card.
+"""The comparison of what a request would do now with what its card shows.
 
-The card was drawn when the request was made. Before anything is decided or applied, the effect is
-recalculated from current data; if it differs, nothing is applied and the card asks again.
+Lists, grants and policies may have changed since the card was drawn. So before a request is decided
+or applied, its effect is calculated again. If it's different, nothing is applied, and the card is
+redrawn and asks for a new decision.
 """
 
 from collections import Counter
@@ -19,9 +20,9 @@ LATER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A request with its current effect, and the changes since the card was drawn, as sentences.
+    """A request with its current effect, and sentences about what differs from its card (`news`).
 
-    `keeps_approvals` is True if the effect is the approved one and only approvals are missing.
+    `keeps_approvals` is True if the effect is the same, and only more approvals are needed.
     """
 
     request: Request
@@ -30,7 +31,7 @@ class Review:
 
     @property
     def is_over(self) -> bool:
-        """True if all requested access would already have ended."""
+        """True if nothing is left to do, because the requested access would have ended."""
         return self.request.left.is_empty
 
 
@@ -39,7 +40,7 @@ def reconsidered(
 ) -> Request:
     """Return the request as pending for a new decision, or as expired if nothing is left to do.
 
-    Approvals count only for the effect that the card showed.
+    Earlier approvals are dropped, unless the effect is still the one that the card showed.
     """
     if review.is_over:
         return request.moved(State.EXPIRED, bot, at, request.progress)
@@ -70,10 +71,10 @@ def review(
     change_id: int,
     grant_ends: Mapping[str, datetime],
 ) -> Review:
-    """Return the request with its current effect, and the changes since its card was drawn.
+    """Calculate what a request would do at this time, and what differs from its card.
 
-    `listed` is the list as last read, with the bot's own changes since, the last of which is
-    `change_id`; `grant_ends` has the end of each of the flow's time-limited grants.
+    `listed` is the flow's list after the bot's change `change_id`. `grant_ends` has the end of each
+    of the flow's grants that has one.
     """
     requested = request.requested
     begins_at = requested.begins_at(at)
@@ -96,7 +97,7 @@ def review(
     news = tuple(_news(request, flow, capped, len(over), before, after))
     reviewed = replace(request, flow=flow, requested=now)
     is_approved = request.state in {State.SCHEDULED, State.FAILED}
-    # A rule's approval counts as one.
+    # An approval by a rule counts as one approval.
     given = len(request.progress.approvals) or int(request.progress.rule is not None)
     has_enough = given >= policy.approvals_needed or requested.without_approval
     if news or not is_approved or has_enough:
@@ -108,7 +109,7 @@ def review(
 def _capped(
     requested: RequestedChange, begins_at: datetime, longest_seconds: int | None
 ) -> RequestedChange:
-    """Return the change with ends limited by the policy."""
+    """Return the change with access no longer than the policy allows."""
     if longest_seconds is None or not requested.change.additions:
         return requested
     last = begins_at + timedelta(seconds=longest_seconds)
@@ -126,13 +127,12 @@ def _change(
     present: Collection[str],
     grant_ends: Mapping[str, datetime],
 ) -> tuple[Change, tuple[str, ...]]:
-    """Return the remaining change, and the people for whom only the end changes."""
+    """Return what is left of the change, and the people for whom it only changes the end."""
     additions, removals, end_changes = [], list(left.removals), []
     for identity in left.additions:
         end, is_there = requested.end_of(identity, begins_at), identity in present
         if end is not None and end <= begins_at:
-            # An undo restores an earlier end; if that has passed, the person isn't kept on the
-            # list.
+            # An undo restores an earlier end. If that has passed, the person is removed.
             removals += [identity] if requested.undo_of and is_there else []
             continue
         additions.append(identity)
@@ -143,7 +143,7 @@ def _change(
 
 
 _NEWS = {
-    Effect.ADD: "{who} no longer on the list when this takes effect, so this adds them.",
+    Effect.ADD: "{who} off the list by the time this takes effect, so this adds them again.",
     Effect.EXTEND: "{who} already on the list, so this extends their access.",
     Effect.SHORTEN: "{who} already on the list with longer access, so this shortens it.",
     Effect.LIMIT: "{who} already on the list with no end date, so this sets one.",
@@ -162,7 +162,7 @@ def _news(
 ) -> Iterator[str]:
     was = request.flow
     if was.alias is not None and was.alias != flow.alias:
-        yield f"“{was.alias}” no longer names this flow. The request still changes the old flow."
+        yield f"“{was.alias}” is no longer this flow's alias. The request still changes this flow."
     if capped != request.requested:
         longest = spell_duration(capped.duration_seconds or 0)
         limit = (
@@ -172,7 +172,7 @@ def _news(
         )
         yield f"Access to this flow {limit}."
     if number_over:
-        yield f"{_people(number_over)} past the requested end of access."
+        yield f"{_people(number_over)} already past the requested end of access."
     changed = Counter(
         effect for person, effect in after.items() if before.get(person) is not effect
     )
