@@ -224,7 +224,7 @@ def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
 
 
 def _check_form(context: Context) -> Mapping[str, str]:
-    """Return the problem of each input that has one. Slack then keeps the form open."""
+    """Return the problems by input. If there are any, Slack keeps the form open."""
     parsed = _parse_form(context)
     if isinstance(parsed, dict):
         if odd_line(_typed_form(context).lines):

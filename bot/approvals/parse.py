@@ -81,7 +81,7 @@ def spell_when(when: When) -> str:
 
 
 def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
-    """Return the time that these words begin with, and how many words it consists of.
+    """Return the time at the start of these words, and the number of words it takes up.
 
     >>> parse_when(["friday", "6", "pm", "+15550100"])
     (LocalTime(at=datetime.time(18, 0), day='friday'), 3)
@@ -108,7 +108,7 @@ def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
 def moment_of(
     when: When, now: datetime, zone: tzinfo, *, after: datetime | None = None, ends: bool = False
 ) -> datetime | None:
-    """Return the time in UTC that a typed time means, or None if it's past or too far away.
+    """Convert a typed time to UTC; return None if it has passed or is too far away.
 
     A start can be up to a year away, an end up to ten years. A time that daylight saving time skips
     moves forward by as much as the clocks do. A time that occurs twice means the next occurrence.

@@ -239,7 +239,7 @@ def duration_problem(policy: FlowPolicy, duration_seconds: float | None) -> str 
     return None
 
 
-# Prefix of the id that stands for a rule, where people have a Slack user id.
+# The prefix of a rule's id, which is stored in place of an approver's Slack user id.
 RULE_ID = "rule:"
 RULE_NAME = "an automatic rule"
 
@@ -281,6 +281,6 @@ def is_automatic(
 
 
 def rule_id(policy: FlowPolicy, flow_key: str) -> str:
-    """Return the id that stands for a flow's rule when its approvals are counted."""
+    """Return the id of a flow's rule, under which its approvals are counted."""
     is_of_every_flow = policy.sources.get("auto") == OF_EVERY_FLOW
     return f"{RULE_ID}{EVERY_FLOW if is_of_every_flow else flow_key}"

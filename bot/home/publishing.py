@@ -40,7 +40,7 @@ from bot.testusers.rules.requests import Request
 
 log = structlog.get_logger(__name__)
 
-# How long after a publish call with an unknown result the view is published again.
+# If the result of a publish call is unknown, the view is published again after this time.
 UNSURE_FOR = timedelta(seconds=30)
 SLACK_AWAY = timedelta(seconds=10)
 SOON = timedelta(seconds=0.5)
@@ -56,7 +56,7 @@ PENDING_READ = 200
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 DOUBTFUL = timedelta(seconds=30)
-# The age after which the shown usage is updated, for people who recently opened the tab and others.
+# How old the usage on a tab can be: less if the person opened the tab recently.
 LIMITS_FRESH, LIMITS_FRESH_LATER = timedelta(minutes=1), timedelta(minutes=10)
 WATCHED_FOR = timedelta(hours=1)
 
@@ -123,7 +123,7 @@ class Home:
         return await self._publish(view, drawn, fingerprint, next_at, lease)
 
     def _wake_at(self, times: Sequence[datetime], now: datetime) -> None:
-        """Check for jobs at these times, because otherwise it only happens once a second."""
+        """Check for jobs at these times, without waiting for the regular check every second."""
         loop = asyncio.get_running_loop()
         for at in {at for at in times if at > now}:
             seconds = (at - now).total_seconds() + A_LITTLE_SECONDS
@@ -157,7 +157,7 @@ class Home:
     async def _publish_over(
         self, user: str, view: Mapping[str, Any], view_hash: str | None, lease: Lease
     ) -> str:
-        """Replace the last published view, or whatever is published if that isn't known.
+        """Replace the last published view, or any view if the last one isn't known.
 
         Without a hash, only the lease prevents a late call from replacing a newer view.
         """

@@ -92,7 +92,7 @@ class OrganizationDirectory:
         is_typed: bool = True,
         only_unlisted: bool = False,
     ) -> Directory:
-        """Return all organizations, from the last successful listing where a data center failed.
+        """Return all organizations, using the last successful listing if a data center fails.
 
         A data center that just failed or was just refreshed is only called again if a person typed
         the command (`is_typed`). With `only_unlisted`, only data centers that were never listed are
@@ -134,7 +134,7 @@ class OrganizationDirectory:
         return place.organization.name if place else None
 
     async def lists(self, key: OrganizationKey) -> bool:
-        """Return True if the data center lists the organization, if necessary after a call."""
+        """Return True if the data center lists the organization, making a call if necessary."""
         if self.name_of(key) is None:
             await self.report(key.data_center, CallCause(LIST, background=True), is_typed=False)
         return self.name_of(key) is not None

@@ -22,9 +22,8 @@ from bot.spelling import LIKENESS, folded
 
 UNNAMED = "(no name)"
 WITHOUT_ORGANIZATION = "Calls without an organization"
-# The specification says that an ID has only digits. Because an ID is used in URLs and database
-# keys, it must at least be short and contain no spaces or control characters. The length is checked
-# separately: in the pattern, it would repeat every Unicode class 64 times.
+# IDs should only have digits, but others are accepted if they're safe in URLs and database keys.
+# The length is checked separately, because a limit in the pattern would make it slow.
 IDENTIFIER = r"^[^\s\p{C}]+$"
 LONGEST_IDENTIFIER = 64
 
@@ -57,8 +56,8 @@ class OrganizationKey:
 class Organization(BaseModel):
     """An organization as the service lists it. Unknown fields are ignored.
 
-    Only the ID and the name are required, so that an organization without a currency, for example,
-    doesn't make the whole listing fail. A field with the wrong type does.
+    Only the ID and the name are required. An organization without a currency, for example, doesn't
+    make the whole listing fail, but a field with the wrong type does.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
@@ -201,7 +200,7 @@ class Place:
 
     @cached_property
     def key(self) -> OrganizationKey:
-        """The key of the organization, whose limits its calls count against."""
+        """The organization's key, which its calls count against."""
         return OrganizationKey(self.data_center, self.organization.organization_id)
 
 

@@ -138,8 +138,8 @@ class ReportedLimits:
         return cls(*map(int, sent))
 
 
-# Outcomes that don't mean that the service has a problem. A person's input can cause a rejection,
-# and a call is cancelled when nobody waits for the answer anymore.
+# These outcomes don't mean that the service has a problem. What a person typed can cause a
+# rejection, and a call is cancelled when nobody waits for the answer anymore.
 ANSWERS = frozenset({"service_refused", "cancelled"})
 # `/emailkey check <resource>` is expected to fail for resources that the key can't read.
 HARMLESS = {"email": ANSWERS | {"permission_missing"}}

@@ -111,7 +111,7 @@ class OAuthCredential(Credential):
         self._renew_at = self._ends_at = 0.0
         self._renewals: SingleFlight[str, Signed] = SingleFlight({})
         self._hidden: list[str] = []
-        # Why the last renewal failed, and when to try again at the earliest.
+        # Why the last renewal failed, and the earliest time to try again.
         self._failure: tuple[ServiceError, float] | None = None
 
     async def sign(self) -> Signed:
@@ -156,7 +156,7 @@ class OAuthCredential(Credential):
             raise
         self._failure = None
         token = renewal.access_token.get_secret_value()
-        # The previous token is still redacted, too, because a call with it may be running.
+        # The previous token is still redacted as well, because a call may still be using it.
         self._http.redactor.add(token)
         self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
         if len(self._hidden) > TOKENS_IN_USE:

@@ -82,7 +82,7 @@ _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]]
     ),
     (aiohttp.ClientConnectorError, "{subject} can't be reached."),
 )
-# After these, an immediate retry doesn't help, or would take longer than people wait.
+# After these errors, an immediate retry doesn't help or would take too long.
 _FINAL = (
     *(UnsendableError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError),
     *_CERTIFICATE,

@@ -107,7 +107,7 @@ class CheckedRequest(aiohttp.ClientRequest):
     may_send: Callable[[], bool] | None = None
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Send the request; raise NeverSentError if it may no longer be or can't be sent."""
+        """Send the request; raise NeverSentError if its permit expired or a header is invalid."""
         if self.may_send is not None and not self.may_send():
             raise HeldUpError
         try:

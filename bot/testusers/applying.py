@@ -182,7 +182,7 @@ class Look:
         return True
 
     async def _plan(self, changes: ChangeSet, left: Sequence[Request]) -> ListChangePlan:
-        """Plan all due changes, but a last attempt on its own, so it can't make others fail."""
+        """Plan all due changes. A request's last attempt goes alone, so it can't fail others."""
         ready, over = whose_turn(left, self.waiting.at), self._over(changes)
         if any(request.progress.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
@@ -221,7 +221,7 @@ class Applying:
         if waiting.ready or waiting.post or waiting.over or job.payload.get(GONE):
             with following_again(*_deliveries(waiting)):
                 is_well = await self._apply(waiting.flow, lease, waiting.at)
-            # Each request also counts its own attempts, and has only a few.
+            # This only counts failures without a due request. Requests count their own attempts.
             failed_before = max(0, job.tries - BY_ITSELF)
             failures = 0 if is_well else max(1, failed_before + (not waiting.ready))
         return await self._next(lease.job, failures)
@@ -346,7 +346,7 @@ class Applying:
 
 
 def _deliveries(waiting: Waiting) -> list[str]:
-    """Return the delivery ids under which the log groups this run with its clicks and commands."""
+    """Return the log's ids of the clicks and commands that led to this run."""
     return [request.progress.delivery_id for request in waiting.ready]
 
 

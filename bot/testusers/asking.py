@@ -243,8 +243,7 @@ async def _open(
         if requested.without_approval:
             await put_apply_job(tx, flow.key)
             return request
-        # Appending to the audit log locks it, so two simultaneous requests can't both get the
-        # last free place.
+        # Appending to the audit log has locked it, so simultaneous requests can't exceed this.
         if await store.count_pending(tx, person.slack_user_id) > MOST_PENDING:
             raise Conflict(
                 f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"

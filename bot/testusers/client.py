@@ -124,7 +124,7 @@ def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
 
 
 def _on_host_of(base_url: URL, sent: str) -> str:
-    """Return the URL that the service sent; "" if it points to another host, as people click it."""
+    """Return the URL in a response, or "" if it leads away from the service, for safe links."""
     try:
         url = URL(sent)
     except ValueError:

@@ -43,7 +43,7 @@ _MADE_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The result of a click, with the request as it is now and the number of approvals `needed`."""
+    """The result of a click, with the current request and the number of approvals it needs."""
 
     act: Act
     reason: Reason
@@ -122,7 +122,7 @@ async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
 
 
 async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
-    """Return the request in whatever state it is, if the person has permission for the action."""
+    """Return the request, whatever its state, if the person has permission for the action."""
     async with bot.database.read_only() as tx:
         request = await store.load_request(tx, request_id)
     if act is Act.CANCEL:

@@ -89,7 +89,7 @@ class ChangeSet:
         await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
-        """Record the part of a plan that is visible in a list, and took effect at this time."""
+        """Record the part of a plan that a list confirms; `at` is when it took effect."""
         spellings = plan.spellings_on(listed)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)
@@ -144,7 +144,7 @@ class ChangeSet:
             self._decided[request_id] = None
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
-        """Show on the card that expired access couldn't be removed, and audit this once."""
+        """Show on the card that expired access couldn't be removed, and log this once."""
         request = await self._request(request_id)
         if request is not None and not request.progress.overdue:
             self._note("grant.end_failed", request, reason=reason)

@@ -33,7 +33,7 @@ from bot.testusers.transitions import CARD, card_key
 log = structlog.get_logger(__name__)
 
 INTERACTION = "testusers.interaction"
-# Undo clicks are a separate kind of job, because reading the list can take long.
+# Undo clicks are a separate kind of job, because reading the list can take a long time.
 UNDO = "testusers.undo"
 READY_SECONDS = 0.5
 # How often, and at what interval, a click is retried while Slack is unavailable.
@@ -75,7 +75,7 @@ class StoredInteractions:
         self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
 
     async def store(self, interaction: StoredInteraction) -> None:
-        """Store the click. It is carried out right away, by another process after a crash.
+        """Store the click. It's carried out right away, or by another process after a crash.
 
         Raises:
             DatabaseUnavailable: The click wasn't stored, so it won't be carried out.
@@ -131,7 +131,7 @@ class StoredInteractions:
         if await self._bot.replies.say(url, renewed or message, to=to, replace=is_renewed):
             return None
         if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
-            # Slack is unavailable, so nothing was done and the person hasn't got an answer.
+            # Slack is unavailable, so nothing was done and the person got no answer.
             return Again(await self._soon(WHO_SECONDS), job.tries + 1)
         # A retry would decide and record the click again, so an undelivered answer isn't retried.
         # The card shows the result, and an error is sent as a direct message.

@@ -144,7 +144,7 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
 
 
 def _failure(request: Request, asked: str, reason: str) -> Iterator[str]:
-    """Yield the outcome of a failed request, who it took effect for, and the next step."""
+    """Yield the outcome of a failed request, the people it took effect for, and the next step."""
     yield phrases.outcome_line(request, asked)
     if request.has_failed_in_part:
         for title, people in phrases.titled(request).items():

@@ -69,7 +69,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What the reader of a page is allowed to see, and if they can request changes."""
+    """What the reader of a page is allowed to see and do."""
 
     sees_identities: bool
     asks: bool = False

@@ -176,7 +176,7 @@ KINDS = {
 def parts(
     request: Request, change: Change | None = None, *, each_end: bool = False
 ) -> Iterator[Part]:
-    """Yield the people in a request's change, or only in `change`, grouped by what happens to them.
+    """Yield the people in a request, or only those in `change`, by what happens to them.
 
     With `each_end`, people whose access ends at different times are in different groups.
     """

@@ -312,7 +312,7 @@ def tried(
 
 
 def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Request:
-    """Return the request as failed, for this reason or else that of its last attempt.
+    """Return the request as failed, by default for the reason that its last attempt failed.
 
     `is_unsure` is True if the outcome of its POST is still unknown.
     """

@@ -1,4 +1,4 @@
-"""The stored data of requests and grants, and what can be derived from it."""
+"""Requests and grants as stored, and what follows from their data."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -57,8 +57,8 @@ class Approval:
 class RequestedChange:
     """The requested change as its card shows it.
 
-    `end_changes` are additions of people who are already on the list, which only change when their
-    access ends. `current_ends` has their current ends. Access ends at a fixed time in `ends`, or
+    `end_changes` are additions of people who are already on the list, so only the end of their
+    access changes. `current_ends` has their current ends. Access ends at a time in `ends`, or
     `duration_seconds` after it starts. `starts_at` is when to apply the change, or None to apply it
     once it's approved. `shown_at` is when the change was last compared with the list, or None if
     that was when the request was made. `seen` is the list at that time, after the recorded change
@@ -91,7 +91,7 @@ class RequestedChange:
         return max(at, self.starts_at or at)
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
-        """Return what part of the change would do to each person if it was applied at this time."""
+        """Return what a part of the change would do to each person if it were applied then."""
         begins_at = self.begins_at(at)
         found = dict.fromkeys(change.removals, Effect.REMOVE)
         for identity in change.additions:
@@ -154,7 +154,7 @@ class Done:
         )
 
     def after(self, part: "Done | None") -> "Done":
-        """Return this record combined with that of a part that took effect earlier."""
+        """Return this record merged with the record of a part that took effect earlier."""
         if part is None:
             return self
         return replace(
