@@ -11,7 +11,7 @@ EVERY_FULL_MEMBER = "*"
 
 
 class Role(StrEnum):
-    """The roles; each includes the permissions of the previous role."""
+    """The roles, each of which includes the permissions of the previous role."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"

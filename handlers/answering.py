@@ -84,7 +84,7 @@ class Answering:
     replies: Replies | DirectReplies
 
     async def options(self) -> list[dict[str, Any]]:
-        """Return a type-ahead's options; none after an error, which Slack wouldn't show there."""
+        """Return a type-ahead's options, or none after an error, which Slack wouldn't show."""
         try:
             async with asyncio.timeout(SUGGEST_SECONDS):
                 found: list[dict[str, Any]] = await self._work()

@@ -86,7 +86,7 @@ async def _learn(
 ) -> IncidentDetail:
     """Lower the limit after a refusal; return details for the incident.
 
-    The bot's use counts when the call was granted or now, whichever is higher.
+    The bot's use is that of now or of when the call was granted, whichever is higher.
     """
     code, granted, in_use = BlockCode.known(error.code), reservation.granted, account.in_use
     day_limit = account.day.limit

@@ -238,7 +238,7 @@ class _Questions:
             print(f"   {number:>3}  {name}  {row.organization_id}  {on_one_line(row.name)}")
         for name, found in listed.items():
             if found.plan is not None:
-                print(f"   {name}: {found.day_limit} calls a day allowed ({found.plan}).")
+                print(f"   {name}: {found.day_limit} calls allowed per day ({found.plan}).")
 
         def take(text: str) -> None:
             for number in _numbers(text, len(rows)):
