@@ -71,8 +71,8 @@ async def another_database(database_url, clock):
 
 
 @asynccontextmanager
-async def running(database, clock, work, owner="me"):
-    loop = JobLoop(database, clock, owner, {"work": work})
+async def running(database, clock, work, owner="me", slow=None):
+    loop = JobLoop(database, clock, owner, {"work": work, "slow": slow}, {"slow": 3})
     task = asyncio.create_task(loop.run())
     try:
         yield loop
@@ -244,3 +244,23 @@ async def test_run_that_says_it_failed_counts_its_tries(database, clock):
         await until(loop, lambda found: bool(found) and found[0].tries == 1)
     (row,) = await rows(database)
     assert (row.owner, row.due_at) == (None, clock.now() + timedelta(seconds=10))
+
+
+async def test_hanging_jobs_delay_neither_another_kind_nor_a_first_try(
+    database, clock, monkeypatch
+):
+    monkeypatch.setattr("bot.store.job_loop.AT_ONCE", 4)
+    hanging, work = Work(), Work()
+    hanging.go_on.clear()
+    for number in range(6):
+        await put(database, f"retried {number}", kind="slow")
+    async with database.transaction() as tx:
+        await tx.connection.execute(jobs.jobs.update().values(tries=1))
+    await put(database, "first try", kind="slow")
+    await put(database)
+    async with running(database, clock, work, slow=hanging) as loop:
+        await work.seen(1)
+        await hanging.seen(2)
+        assert {job.tries for job in hanging.runs} == {0, 1}
+        hanging.go_on.set()
+        await until(loop, lambda found: found == [])
