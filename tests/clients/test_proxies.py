@@ -83,13 +83,3 @@ async def test_no_proxy_holds_for_all(asked, monkeypatch) -> None:
 
 async def test_socket_takes_the_proxy_too(asked) -> None:
     assert (proxy_for("wss-primary.slack.com") or "").startswith("http://127.0.0.1:")
-
-
-async def test_nothing_is_looked_for_where_no_proxy_is_set() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"):
-            patch.delenv(name, raising=False)
-        for name in ("all_proxy", "NO_PROXY", "no_proxy"):
-            patch.delenv(name, raising=False)
-        async with open_session() as session:
-            assert not session.trust_env

@@ -35,13 +35,6 @@ def check_valid(message) -> None:
     check_message(payload["text"], payload.get("blocks"), most_text=UPDATE_TEXT)
 
 
-def test_one_at_the_bots_own_limit_says_so():
-    own = {**OWN, "minute": [100, 100]}
-    message = messages.incident_card(an_incident(detail={"is_foreign": False, "own": own}), "Acme")
-    assert "Gatehouse itself had reached the limit (100 requests per minute)." in message.text
-    assert "another client" not in message.text
-
-
 @pytest.mark.parametrize(("sent", "shown"), [(57, "(sent as 57)"), (None, "(sent as none)")])
 def test_a_code_that_is_not_documented_is_shown_as_sent(sent, shown):
     assert shown in messages.incident_card(an_incident(detail={"sent_code": sent}), "Acme").text

@@ -5,7 +5,7 @@ import pytest
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import messages as ratelimits
 from bot.quotas.rules.blocks import Blocks
-from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Plan
+from bot.quotas.rules.limits import DaySource, DayUse, Plan
 from bot.quotas.rules.quota import InUse
 from bot.quotas.rules.use import (
     Detail,
@@ -57,12 +57,6 @@ def test_organization_fits_whatever_its_name():
     check_valid(message)
     assert "<!channel>" not in message.text
     assert "others 190" in message.text
-
-
-def test_a_full_minute_says_when_a_slot_is_free():
-    free_at = {LimitKind.MINUTE: NOW + 12.0}
-    message = ratelimits.detail(a_detail(standing(minute=100), free_at=free_at))
-    assert "next slot in 12 s" in message.text
 
 
 @pytest.mark.parametrize(
