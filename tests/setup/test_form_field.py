@@ -1,7 +1,5 @@
 """The form field that a flow service takes is found, and no list is changed."""
 
-import itertools
-
 import pytest
 
 from bot.services.errors import PermissionMissing, ServiceFailed, ServiceRefused
@@ -57,17 +55,10 @@ class Client:
         return self.service.update(flow_sid, self.field, identities)
 
 
-@pytest.mark.parametrize(
-    ("fields", "form_first", "names_field", "configured"),
-    list(
-        itertools.product(
-            [("testUsers",), ("TestUsers",), ("testUsers", "TestUsers")],
-            [True, False],
-            [True, False],
-            ["testUsers", "TestUsers"],
-        )
-    ),
-)
+@pytest.mark.parametrize("fields", [("testUsers",), ("TestUsers",), ("testUsers", "TestUsers")])
+@pytest.mark.parametrize("form_first", [True, False])
+@pytest.mark.parametrize("names_field", [True, False])
+@pytest.mark.parametrize("configured", ["testUsers", "TestUsers"])
 async def test_the_field_is_found_and_nothing_is_stored(
     fields, form_first, names_field, configured
 ):

@@ -2,7 +2,6 @@
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -54,16 +53,13 @@ class FakeClock:
 
 
 class JumpingClock(FakeClock):
-    """Time that jumps to the end of every sleep at once; `on_sleep` is run before each jump."""
+    """Time that jumps to the end of every sleep at once; `slept` has how long each was."""
 
     def __init__(self, start: datetime = START) -> None:
         super().__init__(start)
-        self.on_sleep: Callable[[float], Awaitable[None]] | None = None
         self.slept: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
-        if self.on_sleep is not None:
-            await self.on_sleep(seconds)
         self.advance(seconds)
         await asyncio.sleep(0)

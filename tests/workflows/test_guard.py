@@ -43,16 +43,14 @@ def guard(database, clock, tasks) -> Guard:
     return Guard(database, clock, TERMS, tasks)
 
 
-async def make(guard, cause=PERSON, key=KEY, *, told=None) -> None:
-    async with guard.call(key, cause) as grant:
-        await grant.responded(told)
+async def make(guard) -> None:
+    async with guard.call(KEY, PERSON) as grant:
+        await grant.responded()
 
 
-async def go_wrong(
-    guard, error, cause=PERSON, *, headers=True, told=None, at_the_end=lambda: None
-) -> None:
+async def go_wrong(guard, error, *, headers=True, told=None, at_the_end=lambda: None) -> None:
     """A call that ends with `error`, as the client makes it."""
-    async with guard.call(KEY, cause) as grant:
+    async with guard.call(KEY, PERSON) as grant:
         if headers:
             await grant.responded(told)
         if isinstance(error, RateLimited):
@@ -65,9 +63,9 @@ def a_429(code=44, message="blocked") -> RateLimited:
     return RateLimited("inventory", "Declined.", code=code, message=message)
 
 
-async def be_refused(guard, code=44, cause=PERSON, message="blocked", told=None) -> None:
+async def be_refused(guard, code=44, message="blocked", told=None) -> None:
     with pytest.raises(RateLimited):
-        await go_wrong(guard, a_429(code, message), cause, told=told)
+        await go_wrong(guard, a_429(code, message), told=told)
 
 
 def break_down(database, monkeypatch) -> None:
@@ -212,5 +210,5 @@ async def test_no_call_is_granted_while_a_refusal_is_written(guard, database, mo
 
 async def test_the_45s_own_headers_do_not_undo_what_its_message_lowered(guard, database):
     told = ReportedLimits(limit=2000, remaining=0, reset_seconds=100)
-    await be_refused(guard, 45, message="the limit is 1000", told=told)
+    await be_refused(guard, 45, "the limit is 1000", told)
     assert (await standing(database)).day.limit == 1000
