@@ -8,6 +8,7 @@ import json
 import re
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 from urllib.parse import parse_qsl
@@ -16,6 +17,7 @@ import structlog
 from aiohttp import web
 from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.middleware.async_middleware import AsyncMiddleware
 from slack_bolt.response import BoltResponse
 from slack_sdk.signature import SignatureVerifier
 
@@ -72,7 +74,7 @@ class GatehouseApp(AsyncApp):
             signing_secret="verified by SlackEndpoint",  # noqa: S106 - not a secret
         )
         self._bot = bot
-        self.use(partial(receive, bot))
+        self.use(_Receiver(bot))
         bot.metrics.expect_commands(
             {"slack.request", *(listener.name for listener in LISTENERS.values())}
         )
@@ -88,6 +90,25 @@ class GatehouseApp(AsyncApp):
             answer = await super().async_dispatch(req)
         self._bot.metrics.ack_seconds.observe(self._bot.clock.monotonic() - started)
         return answer
+
+
+class _Receiver(AsyncMiddleware):
+    """Passes requests to `receive`.
+
+    A class, because Bolt reads fields that may be missing to find a function's arguments.
+    """
+
+    def __init__(self, bot: Gatehouse) -> None:
+        self._bot = bot
+
+    async def async_process(
+        self,
+        *,
+        req: AsyncBoltRequest,
+        resp: BoltResponse,  # noqa: ARG002 - Bolt's signature
+        next: Callable[[], Awaitable[BoltResponse]],  # noqa: A002, ARG002 - Bolt's signature
+    ) -> BoltResponse:
+        return await receive(self._bot, req.context.ack, req.body)
 
 
 class SlackEndpoint:
