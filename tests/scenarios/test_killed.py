@@ -50,8 +50,8 @@ class Mortal:
         cards = self.slack.workspace.messages
         before = len(cards("C0APPROVALS"))
         while len(cards("C0APPROVALS")) == before:
-            await self.process.ready()
             deaths = self.deaths
+            await self.process.ready()
             await self.slack.command(OTTO, "C0GENERAL", "/testusers", f"add welcome {identity}")
             await self.slack.until(
                 lambda deaths=deaths: len(cards("C0APPROVALS")) > before or self.deaths > deaths
