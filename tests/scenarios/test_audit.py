@@ -24,7 +24,7 @@ async def approve_a_change(world: World) -> None:
     await world.ask("U0OPERATOR", "/testusers", "add welcome +15551111")
     card = (await world.slack.until(lambda: world.slack.workspace.messages("C0APPROVALS")))[0]
     await world.slack.click("U0APPROVER", card, "Approve")
-    await world.slack.until(lambda: "Applied" in card.all_text)
+    await world.shows(card, "Applied")
 
 
 async def verified(world: World, head: str | None = None) -> int:

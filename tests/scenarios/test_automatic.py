@@ -10,50 +10,31 @@ from bot.store.engine import Database
 from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
 from tests.support.testusers import OTTO as FAKE_OTTO
-from tests.support.testusers import WELCOME, World, default_policy
-from tests.support.world import running_world
+from tests.support.testusers import World, default_policy
+from tests.support.world import ADA, OTTO, empty_world, running_world
 
-OTTO, ADA, ADAM = "U0OPERATOR", "U0APPROVER", "U0ADMIN"
 AUTO = {"from": [OTTO], "longest": "4h", "a_day": 2}
 
 
 @pytest.fixture
 async def world(sqlite_url):
     policies = json.dumps({"welcome": {"auto": AUTO, "auto_remove": True}})
-    async with running_world(sqlite_url, flow_policies=policies) as world:
-        world.services.state.flows[WELCOME].identities.clear()
+    async with empty_world(sqlite_url, flow_policies=policies) as world:
         yield world
 
 
-async def card(world, nth: int):
-    cards = world.slack.workspace.messages
-    await world.slack.until(lambda: len(cards("C0APPROVALS")) > nth)
-    return cards("C0APPROVALS")[nth]
-
-
-async def ask(world, text: str, by: str = OTTO) -> str:
-    return (await world.ask(by, "/testusers", text)).all_text
-
-
-async def applied(world, nth: int):
-    message = await card(world, nth)
-    await world.slack.until(lambda: "*Applied*" in message.all_text)
-    return message
-
-
 async def test_addition_within_the_rule_is_applied_at_once(world):
-    assert "Approved automatically" in await ask(world, "add welcome +1 for 2h")
-    message = await applied(world, 0)
-    assert "Rule `auto` in FLOW_POLICIES (this flow): at most 4 h, 1 of 2 requests used today" in (
-        message.all_text
-    )
+    answer = await world.ask(OTTO, "/testusers", "add welcome +1 for 2h")
+    assert "Approved automatically" in answer.all_text
+    message = await world.card()
+    rule = "Rule `auto` in FLOW_POLICIES (this flow): at most 4 h, 1 of 2 requests used today"
+    await world.shows(message, "*Applied*", rule)
     assert message.buttons == ["Undo"]
     assert "<@" not in message.all_text
-    assert world.services.state.flows[WELCOME].identities == ["+1"]
-    await ask(world, "remove welcome +1")
-    assert "2 of 2 requests used today" in (await applied(world, 1)).all_text
-    await ask(world, "add welcome +2 for 2h")
-    message = await card(world, 2)
+    assert world.flow.identities == ["+1"]
+    message = await world.asked("remove welcome +1")
+    await world.shows(message, "*Applied*", "2 of 2 requests used today")
+    message = await world.asked("add welcome +2 for 2h")
     assert message.buttons == ["Approve", "Deny", "Cancel"]
 
 
@@ -68,18 +49,15 @@ async def test_addition_within_the_rule_is_applied_at_once(world):
     ],
 )
 async def test_anything_else_asks(world, text, by):
-    await ask(world, text, by)
-    assert (await card(world, 0)).buttons == ["Approve", "Deny", "Cancel"]
+    assert (await world.asked(text, by)).buttons == ["Approve", "Deny", "Cancel"]
 
 
 async def test_addition_that_would_shorten_permanent_access_asks(sqlite_url):
     policies = json.dumps({"welcome": {"auto": AUTO}})
     async with running_world(sqlite_url, flow_policies=policies) as world:
-        world.services.state.flows[WELCOME].identities[:] = ["+1"]
-        await ask(world, "add welcome +1 for 2h")
-        assert (await card(world, 0)).buttons == ["Approve", "Deny", "Cancel"]
-        await ask(world, "remove welcome +1")
-        assert (await card(world, 1)).buttons == ["Approve", "Deny", "Cancel"]
+        world.flow.identities[:] = ["+1"]
+        for text in ("add welcome +1 for 2h", "remove welcome +1"):
+            assert (await world.asked(text)).buttons == ["Approve", "Deny", "Cancel"]
 
 
 async def test_next_day_counts_from_none(sqlite_url, clock):

@@ -3,17 +3,7 @@
 import pytest
 
 from bot.errors import DatabaseUnavailable
-from tests.support.world import running_world
-
-WELCOME = "FW00000000000000000000000000000001"
-OTTO, ADA, VERA, NORA = "U0OPERATOR", "U0APPROVER", "U0VIEWER", "U0NOROLE"
-
-
-@pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url, inventory_watch="off") as world:
-        world.services.state.flows[WELCOME].identities.clear()
-        yield world
+from tests.support.world import ADA, NORA, OTTO, VERA, running_world
 
 
 def answers(world, user: str) -> list[str]:
@@ -26,10 +16,6 @@ async def answer(world, user: str, text: str) -> str:
     delivery = await world.slack.direct_message(user, text)
     assert (delivery.status, delivery.error) == (200, None)
     return (await world.slack.until(lambda: answers(world, user)[before:]))[0]
-
-
-async def cards(world):
-    return await world.slack.until(lambda: world.slack.workspace.messages("C0APPROVALS"))
 
 
 async def settled(world) -> None:
@@ -90,9 +76,9 @@ async def test_change_in_plain_words_opens_the_form_filled_in(world, text):
     assert "Add `+15550142` to *welcome* until <!date^" in said
     message = world.slack.workspace.dm(OTTO)[-1]
     await world.slack.click(OTTO, message, "Open the form")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    form = await world.form(OTTO)
     await world.slack.submit(OTTO, form, {})
-    (card,) = await cards(world)
+    (card,) = await world.slack.until(world.cards)
     for words in ("+15550142", "welcome", "demo", said[said.index("<!date^") :][:17]):
         assert words in card.all_text
 
@@ -110,7 +96,7 @@ async def test_person_without_a_role_reads_who_manages_access(world):
 async def test_request_by_direct_message_is_made(world):
     said = await answer(world, OTTO, "testusers add welcome ada@example.com because why not")
     assert "Sent to" in said
-    (card,) = await cards(world)
+    (card,) = await world.slack.until(world.cards)
     assert "ada@example.com" in card.all_text
 
 
@@ -119,7 +105,7 @@ async def test_event_delivered_three_times_is_answered_once(world):
     await world.slack.until(lambda: answers(world, OTTO))
     await settled(world)
     assert len(answers(world, OTTO)) == 1
-    assert len(await cards(world)) == 1
+    assert len(await world.slack.until(world.cards)) == 1
 
 
 async def test_event_that_comes_again_after_a_restart_is_not_answered(sqlite_url):
@@ -176,7 +162,7 @@ async def test_form_is_offered_as_a_button(world):
     message = world.slack.workspace.dm(OTTO)[-1]
     assert message.buttons == ["Change test users"]
     await world.slack.click(OTTO, message, "Change test users")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    form = await world.form(OTTO)
     assert "Identities" in form.labels
 
 
@@ -199,7 +185,7 @@ async def test_database_that_is_away_has_the_event_delivered_again(world, monkey
 
 async def test_global_shortcut_opens_the_form(world):
     await world.slack.shortcut(OTTO, "change_test_users")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    form = await world.form(OTTO)
     await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
     assert "Sent to" in (await world.slack.until(lambda: answers(world, OTTO)))[0]
 
@@ -208,9 +194,9 @@ async def test_message_shortcut_fills_in_who_is_mentioned(world):
     text = "Please add +1 555 0100, whatsapp:+15550142 and ada@example.com & co"
     message = world.slack.say(ADA, "C0GENERAL", text)
     await world.slack.message_shortcut(OTTO, message, "add_as_test_users")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    form = await world.form(OTTO)
     await world.slack.submit(OTTO, form, {"Flow": "welcome"})
-    (card,) = await cards(world)
+    (card,) = await world.slack.until(world.cards)
     for identity in ("+15550100", "whatsapp:+15550142", "ada@example.com"):
         assert identity in card.all_text
     assert "Sent to" in (await world.answer(OTTO)).all_text

@@ -10,22 +10,7 @@ from sandbox.services import flow as flow_service
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.serve import json_answer
 from sandbox.services.state import WELCOME_FLOW
-from tests.scenarios.test_testusers import ADA, ADAM, OTTO, asked, click, flow, shows, told
-from tests.support.world import running_world
-
-
-@pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url) as world:
-        flow(world).identities.clear()
-        yield world
-
-
-async def applied(world, text: str):
-    message = await asked(world, text)
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Applied")
-    return message
+from tests.support.world import ADA, ADAM, OTTO
 
 
 def fault(world, kind: FaultKind, method: str, **more) -> Fault:
@@ -37,7 +22,7 @@ def old_list(world, *identities: str, times: int | None = None) -> Fault:
 
 
 def posts(world) -> list[list[str]]:
-    return flow(world).history
+    return world.flow.history
 
 
 def alerts(world) -> list[str]:
@@ -45,52 +30,52 @@ def alerts(world) -> list[str]:
 
 
 async def test_list_from_before_a_confirmed_change_is_never_written_back(world):
-    flow(world).identities[:] = ["+1", "+9"]
-    await applied(world, "remove welcome +1")
-    message = await asked(world, "add welcome +2")
+    world.flow.identities[:] = ["+1", "+9"]
+    await world.applied("remove welcome +1")
+    message = await world.asked("add welcome +2")
     stale = old_list(world, "+1", "+9")
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Failed: nothing was changed")
+    await world.click(ADA, message, "Approve")
+    await world.shows(message, "Failed: nothing was changed")
     assert posts(world) == [["+9"]]
     assert "outdated list" in message.all_text
     assert message.buttons == ["Retry"]
     stale.lift()
-    await click(world, ADA, message, "Retry")
-    await shows(world, message, "Applied")
+    await world.click(ADA, message, "Retry")
+    await world.shows(message, "Applied")
     assert posts(world) == [["+9"], ["+9", "+2"]]
 
 
 async def test_list_from_before_a_confirmed_change_is_read_again(world):
-    await applied(world, "add welcome +1")
-    message = await asked(world, "add welcome +2")
+    await world.applied("add welcome +1")
+    message = await world.asked("add welcome +2")
     old_list(world, times=1)
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Applied")
+    await world.click(ADA, message, "Approve")
+    await world.shows(message, "Applied")
     assert posts(world)[1:] == [["+1", "+2"]]
 
 
 async def test_edit_that_reverts_a_change_is_believed_after_a_minute(world):
-    await applied(world, "add welcome +1")
-    flow(world).identities.clear()
+    await world.applied("add welcome +1")
+    world.flow.identities.clear()
     await world.later(timedelta(seconds=61))
-    await applied(world, "add welcome +2")
-    assert flow(world).identities == ["+2"]
+    await world.applied("add welcome +2")
+    assert world.flow.identities == ["+2"]
 
 
 @pytest.mark.parametrize("body", [{}, {"test_users": None}])
 async def test_answer_without_a_list_is_no_empty_list(world, monkeypatch, body):
-    flow(world).identities[:] = ["+1", "+2"]
-    message = await asked(world, "add welcome +3")
+    world.flow.identities[:] = ["+1", "+2"]
+    message = await world.asked("add welcome +3")
     with monkeypatch.context() as patch:
         patch.setattr(
             flow_service, "_shown", lambda _, flow: json_answer({"sid": flow.sid, **body})
         )
-        await click(world, ADA, message, "Approve")
-        await shows(world, message, "Failed: nothing was changed")
+        await world.click(ADA, message, "Approve")
+        await world.shows(message, "Failed: nothing was changed")
     assert posts(world) == []
     assert message.buttons == ["Retry"]
-    await click(world, ADA, message, "Retry")
-    await shows(world, message, "Applied")
+    await world.click(ADA, message, "Retry")
+    await world.shows(message, "Applied")
     assert posts(world) == [["+1", "+2", "+3"]]
 
 
@@ -106,7 +91,7 @@ async def test_answer_with_the_address_of_another_flow_is_an_error(world, monkey
 
 @pytest.mark.parametrize("identities", [["+1"], []])
 async def test_list_links_the_address_in_the_services_answer(world, identities):
-    flow(world).identities[:] = identities
+    world.flow.identities[:] = identities
     answer = await world.ask(OTTO, "/testusers", "list welcome")
     url = f"{world.services.url}/v2/Flows/{WELCOME_FLOW}/TestUsers"
     assert f"<{url}|View the list in the flow service>" in answer.all_text
@@ -119,19 +104,18 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
         "_store",
         lambda request, state, sid, sent: real(request, state, sid, [s.lower() for s in sent]),
     )
-    message = await applied(world, "add welcome mailto:Jane@Example.com for 2h")
+    message = await world.applied("add welcome mailto:Jane@Example.com for 2h")
     assert "The service stores this as `mailto:jane@example.com`" in message.all_text
     assert posts(world) == [["mailto:Jane@Example.com".lower()]]
     listed = (await world.ask(OTTO, "/testusers", "list welcome")).all_text
     assert "approved by Ada Approver" in listed
     again = await world.ask(OTTO, "/testusers", "add welcome MAILTO:jane@example.com")
     assert "On the list with a different spelling: `mailto:jane@example.com`" in again.all_text
-    await click(world, OTTO, message, "Undo")
-    await world.slack.until(lambda: len(world.slack.workspace.messages("C0APPROVALS")) == 3)
-    undo = world.slack.workspace.messages("C0APPROVALS")[-1]
-    await click(world, ADA, undo, "Approve")
-    await shows(world, undo, "Applied")
-    assert flow(world).identities == []
+    await world.click(OTTO, message, "Undo")
+    undo = await world.card(2)
+    await world.click(ADA, undo, "Approve")
+    await world.shows(undo, "Applied")
+    assert world.flow.identities == []
 
 
 @pytest.mark.parametrize("respell", [str.lower, partial(unicodedata.normalize, "NFD")])
@@ -142,23 +126,23 @@ async def test_grant_in_a_new_spelling_ends_on_time(world, monkeypatch, respell)
         "_store",
         lambda request, state, sid, sent: real(request, state, sid, [*map(respell, sent)]),
     )
-    message = await applied(world, "add welcome Chat:ÉVA for 2h")
+    message = await world.applied("add welcome Chat:ÉVA for 2h")
     assert posts(world) == [[respell("Chat:ÉVA")]]
     await world.later(timedelta(hours=2))
-    await shows(world, message, "Access ended")
-    assert flow(world).identities == []
+    await world.shows(message, "Access ended")
+    assert world.flow.identities == []
 
 
 async def test_grant_of_somebody_who_is_gone_in_two_reads_ends(world):
-    message = await applied(world, "add welcome +7 for 30d")
-    await applied(world, "add welcome +1")
-    flow(world).identities.remove("+7")
-    await applied(world, "add welcome +2")
+    message = await world.applied("add welcome +7 for 30d")
+    await world.applied("add welcome +1")
+    world.flow.identities.remove("+7")
+    await world.applied("add welcome +2")
     assert "Access ended" not in message.all_text
-    await applied(world, "add welcome +3")
-    await shows(world, message, "Access ended")
+    await world.applied("add welcome +3")
+    await world.shows(message, "Access ended")
     assert "already removed" in message.all_text
-    flow(world).identities.append("+7")
+    world.flow.identities.append("+7")
     listed = (await world.ask(OTTO, "/testusers", "list welcome +7")).all_text
     assert "Otto" not in listed
     audit = (await world.ask(ADAM, "/gatehouse", "audit 20")).all_text
@@ -168,39 +152,39 @@ async def test_grant_of_somebody_who_is_gone_in_two_reads_ends(world):
 async def test_refused_credential_is_told_once_to_those_who_run_the_bot(world):
     refusal = fault(world, FaultKind.STATUS, "POST", status=401, message="Authenticate")
     for identity in ("+1", "+2"):
-        message = await asked(world, f"add welcome {identity}")
-        await click(world, ADA, message, "Approve")
-        await shows(world, message, "Failed")
+        message = await world.asked(f"add welcome {identity}")
+        await world.click(ADA, message, "Approve")
+        await world.shows(message, "Failed")
         assert "FLOW_AUTH_TOKEN" not in message.all_text
     assert refusal.struck == 2
-    await told(world, OTTO, "This isn't your fault: whoever runs Gatehouse has been notified.")
+    await world.told(OTTO, "This isn't your fault: whoever runs Gatehouse has been notified.")
     await world.slack.until(lambda: alerts(world))
     (alert,) = alerts(world)
     assert "FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN" in alert
     refusal.lift()
-    await click(world, ADA, message, "Retry")
-    await shows(world, message, "Applied")
+    await world.click(ADA, message, "Retry")
+    await world.shows(message, "Applied")
     await world.slack.until(lambda: len(alerts(world)) == 2)
     assert "can use the flow service again" in alerts(world)[1]
 
 
 async def test_change_that_the_service_rejects_is_sent_once(world):
     refusal = fault(world, FaultKind.STATUS, "POST", status=400, message="not a phone number")
-    message = await asked(world, "add welcome +1")
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "It said: “not a phone number”.")
+    message = await world.asked("add welcome +1")
+    await world.click(ADA, message, "Approve")
+    await world.shows(message, "It said: “not a phone number”.")
     assert "Failed: nothing was changed" in message.all_text
     assert refusal.struck == 1
 
 
 async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
     broken = fault(world, FaultKind.STATUS, "POST", status=503)
-    message = await asked(world, "add welcome +1")
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Trying again in")
+    message = await world.asked("add welcome +1")
+    await world.click(ADA, message, "Approve")
+    await world.shows(message, "Trying again in")
     assert "few minutes" not in message.all_text
-    await shows(world, message, "approved by Ada Approver. The flow service is having problems")
-    await told(world, OTTO, "*Failed: nothing was changed*")
+    await world.shows(message, "approved by Ada Approver. The flow service is having problems")
+    await world.told(OTTO, "*Failed: nothing was changed*")
     for text in (message.all_text, world.slack.workspace.dm(OTTO)[-1].all_text):
         assert "few minutes" not in text
         assert "after all" not in text
@@ -210,56 +194,55 @@ async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
     failure = thread("C0APPROVALS", message.ts)[-1]
     assert "An approver can press Retry on the card." in failure.all_text
     broken.lift()
-    await click(world, ADA, message, "Retry")
-    await shows(world, failure, "*Applied* after a retry by Ada Approver (")
+    await world.click(ADA, message, "Retry")
+    await world.shows(failure, "*Applied* after a retry by Ada Approver (")
     assert len(thread("C0APPROVALS", message.ts)) == 1
 
 
 async def test_nothing_else_is_sent_while_a_post_is_in_doubt(world):
     lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
-    first = await asked(world, "add welcome +1")
-    second = await asked(world, "add welcome +2")
-    await click(world, ADA, first, "Approve")
-    await shows(world, first, "Checking")
-    await click(world, ADA, second, "Approve")
-    await shows(world, second, "Updating the list")
+    first = await world.asked("add welcome +1")
+    second = await world.asked("add welcome +2")
+    await world.click(ADA, first, "Approve")
+    await world.shows(first, "Checking")
+    await world.click(ADA, second, "Approve")
+    await world.shows(second, "Updating the list")
     await world.later(timedelta(seconds=40))
     reads = len(world.services.state.calls)
     await world.slack.until(lambda: len(world.services.state.calls) > reads + 1)
     assert (lost.struck, posts(world)) == (1, [])
     await world.later(timedelta(seconds=70))
-    await shows(world, first, "Applied")
-    await shows(world, second, "Applied")
+    await world.shows(first, "Applied")
+    await world.shows(second, "Applied")
     assert posts(world) == [["+1", "+2"]]
 
 
 async def test_post_that_arrives_late_is_found_and_undoes_nothing(world, monkeypatch):
     lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
-    first = await asked(world, "add welcome +1 for 1h")
-    second = await asked(world, "add welcome +2")
-    await click(world, ADA, first, "Approve")
-    await shows(world, first, "Checking")
-    await click(world, ADA, second, "Approve")
-    await shows(world, second, "Updating the list")
+    first = await world.asked("add welcome +1 for 1h")
+    second = await world.asked("add welcome +2")
+    await world.click(ADA, first, "Approve")
+    await world.shows(first, "Checking")
+    await world.click(ADA, second, "Approve")
+    await world.shows(second, "Updating the list")
     assert (lost.struck, posts(world)) == (1, [])
-    flow(world).identities[:] = ["+1"]
-    await shows(world, first, "Applied")
-    await shows(world, second, "Applied")
+    world.flow.identities[:] = ["+1"]
+    await world.shows(first, "Applied")
+    await world.shows(second, "Applied")
     assert posts(world) == [["+1", "+2"]]
 
 
 async def test_every_end_of_a_request_is_announced(world):
-    await applied(world, "add welcome +1 for 5h")
-    await applied(world, "add welcome +2 for 9h")
-    both = await applied(world, "remove welcome +1 +2")
-    await click(world, OTTO, both, "Undo")
-    await world.slack.until(lambda: len(world.slack.workspace.messages("C0APPROVALS")) == 4)
-    undo = world.slack.workspace.messages("C0APPROVALS")[-1]
-    await click(world, ADA, undo, "Approve")
-    await shows(world, undo, "Applied")
+    await world.applied("add welcome +1 for 5h")
+    await world.applied("add welcome +2 for 9h")
+    both = await world.applied("remove welcome +1 +2")
+    await world.click(OTTO, both, "Undo")
+    undo = await world.card(3)
+    await world.click(ADA, undo, "Approve")
+    await world.shows(undo, "Applied")
     for hours, identity in ((4, "+1"), (8, "+2")):
         await world.later(timedelta(hours=hours, minutes=1))
-        await told(world, OTTO, f"for `{identity}`.")
+        await world.told(OTTO, f"for `{identity}`.")
     announced = [
         item
         for item in world.slack.workspace.dm(OTTO)

@@ -5,18 +5,9 @@ import itertools
 import pytest
 
 from bot.slack.messages.help import ABOUT_TEST_USERS
-from tests.support.world import running_world
+from tests.support.world import ADA, ADAM, NORA, OTTO, VERA, empty_world, running_world
 
-WELCOME = "FW00000000000000000000000000000001"
-OTTO, ADA, ABEL, ADAM = "U0OPERATOR", "U0APPROVER", "U0APPROVER2", "U0ADMIN"
-VERA, NORA, STAN = "U0VIEWER", "U0NOROLE", "U0STRANGER"
-
-
-@pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url, inventory_watch="off") as world:
-        world.services.state.flows[WELCOME].identities.clear()
-        yield world
+STAN = "U0STRANGER"
 
 
 async def opened(world, user: str):
@@ -25,17 +16,6 @@ async def opened(world, user: str):
     delivery = await world.slack.open_home(user)
     assert (delivery.status, delivery.error) == (200, None)
     return before or await world.slack.until(lambda: world.slack.workspace.homes[user])
-
-
-async def shows(world, home, *words: str):
-    await world.slack.until(lambda: all(word in home.all_text for word in words))
-
-
-async def asked(world, text: str, by: str = OTTO):
-    cards = world.slack.workspace.messages
-    before = len(cards("C0APPROVALS"))
-    await world.ask(by, "/testusers", text)
-    return await world.slack.until(lambda: cards("C0APPROVALS")[before])
 
 
 def publishes(world, user: str) -> list[float]:
@@ -54,44 +34,44 @@ async def test_home_has_the_headings_and_buttons(world):
 
 async def test_approving_in_home_changes_the_list(world):
     ada, otto = await opened(world, ADA), await opened(world, OTTO)
-    await asked(world, "add welcome +15550100 because a demo")
-    await shows(world, ada, "+15550100", "Otto Operator")
+    await world.asked("add welcome +15550100 because a demo")
+    await world.shows(ada, "+15550100", "Otto Operator")
     assert ada.buttons[-2:] == ["Approve", "Deny"]
-    await shows(world, otto, "Waiting for approval")
+    await world.shows(otto, "Waiting for approval")
     await world.slack.click(ADA, ada, "Approve")
-    await world.slack.until(lambda: world.services.state.flows[WELCOME].history == [["+15550100"]])
-    await shows(world, ada, "Nothing is waiting for you")
-    await shows(world, otto, "*Applied*, approved by Ada Approver")
+    await world.slack.until(lambda: world.flow.history == [["+15550100"]])
+    await world.shows(ada, "Nothing is waiting for you")
+    await world.shows(otto, "*Applied*, approved by Ada Approver")
     assert world.slack.workspace.dm(ADA) == []
 
 
 async def test_denying_in_home_asks_for_the_reason(world):
     ada, otto = await opened(world, ADA), await opened(world, OTTO)
-    await asked(world, "add welcome +15550100")
-    await shows(world, ada, "+15550100")
+    await world.asked("add welcome +15550100")
+    await world.shows(ada, "+15550100")
     await world.slack.click(ADA, ada, "Deny")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    form = await world.form(ADA)
     await world.slack.submit(ADA, form, {"Reason": "not today"})
-    await shows(world, otto, "*Denied* by Ada Approver: not today")
-    await shows(world, ada, "Nothing is waiting for you")
+    await world.shows(otto, "*Denied* by Ada Approver: not today")
+    await world.shows(ada, "Nothing is waiting for you")
     assert "Approve" not in ada.buttons
-    assert world.services.state.flows[WELCOME].history == []
+    assert world.flow.history == []
 
 
 async def test_cancelling_in_home_withdraws_the_request(world):
     otto = await opened(world, OTTO)
-    card = await asked(world, "add welcome +15550100")
-    await shows(world, otto, "Waiting for approval")
+    card = await world.asked("add welcome +15550100")
+    await world.shows(otto, "Waiting for approval")
     assert otto.buttons[-1] == "Cancel"
     await world.slack.click(OTTO, otto, "Cancel")
-    await shows(world, otto, "Cancelled")
-    await world.slack.until(lambda: "Cancelled" in card.all_text)
+    await world.shows(otto, "Cancelled")
+    await world.shows(card, "Cancelled")
 
 
 async def test_refused_click_on_home_is_explained_directly(world):
     ada = await opened(world, ADA)
-    await asked(world, "add welcome +15550100")
-    await shows(world, ada, "+15550100")
+    await world.asked("add welcome +15550100")
+    await world.shows(ada, "+15550100")
     await world.slack.click(OTTO, ada, "Approve")
     (told,) = await world.slack.until(lambda: world.slack.workspace.dm(OTTO))
     assert "You need the approver role" in told.all_text
@@ -99,28 +79,27 @@ async def test_refused_click_on_home_is_explained_directly(world):
 
 async def test_enough_approvals_by_now_wait_for_who_gave_them_too(sqlite_url):
     async with running_world(sqlite_url, inventory_watch="off", approvals_needed="2") as world:
-        card = await asked(world, "add welcome +15550100")
+        card = await world.asked("add welcome +15550100")
         await world.slack.click(ADA, card, "Approve")
-        await world.slack.until(lambda: "1 of 2 approvals" in card.all_text)
+        await world.shows(card, "1 of 2 approvals")
     async with running_world(sqlite_url, inventory_watch="off") as world:
-        cards = world.slack.workspace.messages
-        card = await world.slack.until(lambda: cards("C0APPROVALS")[0])
-        await world.slack.until(lambda: "There are now enough approvals" in card.all_text)
+        card = await world.card()
+        await world.shows(card, "There are now enough approvals")
         ada = await opened(world, ADA)
-        await shows(world, ada, "enough approvals, one more click")
+        await world.shows(ada, "enough approvals, one more click")
         await world.slack.click(ADA, ada, "Approve")
-        flow = world.services.state.flows[WELCOME]
+        flow = world.flow
         await world.slack.until(lambda: flow.history)
         assert ["+15550100" in identities for identities in flow.history] == [True]
-        await shows(world, ada, "Nothing is waiting for you")
-        await world.slack.until(lambda: "Applied" in card.all_text)
+        await world.shows(ada, "Nothing is waiting for you")
+        await world.shows(card, "Applied")
         assert card.buttons == ["Undo"]
 
 
 async def test_own_requests_do_not_wait_for_oneself(world):
     adam = await opened(world, ADAM)
-    await asked(world, "add welcome +15550100", by=ADAM)
-    await shows(world, adam, "Waiting for approval")
+    await world.asked("add welcome +15550100", by=ADAM)
+    await world.shows(adam, "Waiting for approval")
     assert "Nothing is waiting for you" in adam.all_text
 
 
@@ -139,10 +118,10 @@ async def test_person_of_another_workspace_sees_nothing(world):
 
 
 async def test_viewer_sees_identities_masked(world):
-    flow = world.services.state.flows[WELCOME]
+    flow = world.flow
     vera = await opened(world, VERA)
     assert vera.buttons == ["Organizations", "Rate limits"]
-    await asked(world, "add welcome +15550100")
+    await world.asked("add welcome +15550100")
     assert "+15550100" not in vera.all_text
     assert flow.history == []
 
@@ -151,8 +130,8 @@ async def test_home_is_published_at_most_every_three_seconds(world):
     world.slack.workspace.now = lambda: world.clock.now().timestamp()
     otto = await opened(world, OTTO)
     for number in range(4):
-        await asked(world, f"add welcome +1555010{number}")
-    await shows(world, otto, *(f"+1555010{number}" for number in range(4)))
+        await world.asked(f"add welcome +1555010{number}")
+    await world.shows(otto, *(f"+1555010{number}" for number in range(4)))
     times = publishes(world, OTTO)
     assert len(times) < 4
     assert all(later - earlier >= 3 for earlier, later in itertools.pairwise(times))
@@ -162,7 +141,7 @@ async def test_block_is_shown_and_gone_when_it_clears(world):
     home = await opened(world, OTTO)
     world.services.state.limits.block(("com", "10234695"), 1070, 4)
     await world.ask(OTTO, "/ratelimits", "check 10234695")
-    await shows(world, home, "is blocked (code 1070)")
+    await world.shows(home, "is blocked (code 1070)")
     world.services.state.limits.lift(("com", "10234695"))
     await world.slack.until(lambda: "is blocked (code 1070)" not in home.all_text)
     assert ":no_entry:" not in home.all_text
@@ -179,8 +158,8 @@ async def test_nothing_is_published_again_that_stands_there(world):
 async def test_late_publish_never_replaces_a_newer_view(world):
     otto = await opened(world, OTTO)
     old = world.slack.workspace.calls_of("views.publish")[-1].args
-    await asked(world, "add welcome +15550100")
-    await shows(world, otto, "+15550100")
+    await world.asked("add welcome +15550100")
+    await world.shows(otto, "+15550100")
     first, second = publishes(world, OTTO)
     assert second > first
     new = world.slack.workspace.calls_of("views.publish")[-1].args
@@ -191,10 +170,10 @@ async def test_late_publish_never_replaces_a_newer_view(world):
 async def test_publish_whose_answer_is_lost_is_made_good(world):
     otto = await opened(world, OTTO)
     world.slack.workspace.faults.cut("views.publish")
-    await asked(world, "add welcome +15550100")
-    await shows(world, otto, "+15550100")
-    await asked(world, "add welcome +15550101")
-    await shows(world, otto, "+15550101")
+    await world.asked("add welcome +15550100")
+    await world.shows(otto, "+15550100")
+    await world.asked("add welcome +15550101")
+    await world.shows(otto, "+15550101")
     assert "+15550100" in otto.all_text
 
 
@@ -207,13 +186,11 @@ async def test_slack_asking_to_wait_is_obeyed(world):
 
 async def test_home_is_true_again_after_a_restart(sqlite_url):
     settings = {"inventory_watch": "off"}
-    async with running_world(sqlite_url, **settings) as world:
-        flow = world.services.state.flows[WELCOME]
-        flow.identities.clear()
+    async with empty_world(sqlite_url, **settings) as world:
         otto = await opened(world, OTTO)
         # What is decided while Slack takes nothing is not shown.
         world.slack.workspace.faults.error("views.publish", "internal_error", times=None)
-        await asked(world, "add welcome +15550100")
+        await world.asked("add welcome +15550100")
         assert "+15550100" not in otto.all_text
     async with running_world(sqlite_url, **settings) as world:
         home = await world.slack.until(lambda: world.slack.workspace.homes[OTTO])
@@ -233,7 +210,7 @@ async def test_buttons_of_home_answer_in_the_conversation(world, button, words):
 async def test_change_test_users_opens_the_form(world):
     home = await opened(world, OTTO)
     await world.slack.click(OTTO, home, "Change test users")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    form = await world.form(OTTO)
     await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
     (answer,) = await world.slack.until(lambda: world.slack.workspace.dm(OTTO))
     assert "Sent to" in answer.all_text
@@ -241,25 +218,21 @@ async def test_change_test_users_opens_the_form(world):
 
 async def test_grants_that_end_soon_are_shown(world):
     otto = await opened(world, OTTO)
-    card = await asked(world, "add welcome +15550100 for 2h")
+    card = await world.asked("add welcome +15550100 for 2h")
     await world.slack.click(ADA, card, "Approve")
-    await shows(world, otto, "Access ending within 24 hours")
+    await world.shows(otto, "Access ending within 24 hours")
     ending = otto.all_text.partition("Access ending within 24 hours")[2]
     assert "+15550100" in ending
     assert otto.buttons[-3:] == ["Extend", "+2 h", "+1 day"]
     await world.slack.click(OTTO, otto, "Extend")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    form = await world.form(OTTO)
     await world.slack.submit(OTTO, form, {})
-    cards = world.slack.workspace.messages
-    await world.slack.until(lambda: len(cards("C0APPROVALS")) == 2)
-    assert "until 2 h after approval (currently until" in cards("C0APPROVALS")[1].all_text
+    assert "until 2 h after approval (currently until" in (await world.card(1)).all_text
 
 
 async def test_every_grant_that_ends_soon_is_counted(world):
     otto = await opened(world, OTTO)
     many = " ".join(f"+1555{number:04}" for number in range(60))
     for text in (f"{many} for 2h", *(f"+1777{number} for 3h" for number in range(11))):
-        await world.slack.click(ADA, await asked(world, f"add welcome {text}"), "Approve")
-    await shows(
-        world, otto, "*60 test users* on *welcome* · until", "And 2 more. `/testusers mine`"
-    )
+        await world.slack.click(ADA, await world.asked(f"add welcome {text}"), "Approve")
+    await world.shows(otto, "*60 test users* on *welcome* · until", "And 2 more. `/testusers mine`")

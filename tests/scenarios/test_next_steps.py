@@ -3,23 +3,13 @@
 import pytest
 
 from sandbox.services.faults import Fault, FaultKind
-from tests.support.world import running_world
-
-WELCOME = "FW00000000000000000000000000000001"
-OTTO, ADA, VERA, NORA = "U0OPERATOR", "U0APPROVER", "U0VIEWER", "U0NOROLE"
-
-
-@pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url, inventory_watch="off") as world:
-        world.services.state.flows[WELCOME].identities.clear()
-        yield world
+from tests.support.world import ADA, NORA, OTTO, VERA, WELCOME
 
 
 async def pressed(world, user: str, message, button: str, words: str):
     """Press a button of an answer, whose place the next one takes."""
     await world.slack.click(user, message, button)
-    await world.slack.until(lambda: words in message.all_text)
+    await world.shows(message, words)
 
 
 MEANT = (
@@ -48,9 +38,7 @@ async def test_what_was_meant_is_a_button(world):
 
 async def test_button_asks_for_the_permission_of_its_command(world):
     answer = await world.ask(VERA, "/ratelimits", "chek 10234695")
-    before = len(world.slack.workspace.ephemerals(VERA))
-    await world.slack.click(VERA, answer, "/ratelimits check 10234695")
-    refusal = await world.answer(VERA, after=before)
+    refusal = await world.click(VERA, answer, "/ratelimits check 10234695")
     assert "You need the operator role" in refusal.all_text
 
 
@@ -62,12 +50,11 @@ async def test_a_flow_is_no_test_user_unless_it_is_quoted(world):
 
 
 async def test_form_that_names_a_flow_among_people_can_be_sent_again(world):
-    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    form = await world.opened_form()
     world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", status=503, times=3))
     await world.slack.submit(OTTO, form, {"Flow": "survey", "Identities": '"welcome"'})
     await pressed(world, OTTO, await world.answer(OTTO), "Try again", "Sent to")
-    (card,) = world.slack.workspace.messages("C0APPROVALS")
+    (card,) = world.cards()
     assert "1 test user" in card.all_text
 
 
@@ -90,13 +77,12 @@ async def test_error_that_passes_can_be_tried_again(world):
 
 
 async def test_form_that_failed_can_be_sent_again(world):
-    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    form = await world.opened_form()
     world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", status=503, times=3))
     await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
     answer = await world.answer(OTTO)
     await pressed(world, OTTO, answer, "Try again", "Sent to")
-    (card,) = world.slack.workspace.messages("C0APPROVALS")
+    (card,) = world.cards()
     assert "+15550100" in card.all_text
 
 
@@ -116,24 +102,20 @@ async def test_organization_offers_no_test_call_to_a_viewer(world):
     assert answer.buttons == ["Rate limits"]
 
 
-async def card(world, nth: int = 0):
-    return await world.slack.until(lambda: world.slack.workspace.messages("C0APPROVALS")[nth])
-
-
 async def test_request_can_be_cancelled_where_it_is_confirmed(world):
     answer = await world.ask(OTTO, "/testusers", "add welcome +15550100")
     assert answer.buttons == ["Cancel"]
     assert "/archives/C0APPROVALS/p" in answer.all_text
     await world.slack.click(OTTO, answer, "Cancel")
-    posted = await card(world)
-    await world.slack.until(lambda: "Cancelled" in posted.all_text)
+    posted = await world.card()
+    await world.shows(posted, "Cancelled")
 
 
 async def test_denied_request_can_be_asked_again_from_its_message(world):
     await world.ask(OTTO, "/testusers", "add welcome +15550100 for 2h")
-    posted = await card(world)
+    posted = await world.card()
     await world.slack.click(ADA, posted, "Deny")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    form = await world.form(ADA)
     await world.slack.submit(ADA, form, {"Reason": "Too long"})
     said = await world.slack.until(
         lambda: [item for item in world.slack.workspace.dm(OTTO) if "Denied" in item.text]
@@ -141,8 +123,8 @@ async def test_denied_request_can_be_asked_again_from_its_message(world):
     assert said[0].buttons == ["Ask again"]
     assert f"/archives/C0APPROVALS/p{posted.ts.replace('.', '')}" in said[0].all_text
     await world.slack.click(OTTO, said[0], "Ask again")
-    await world.slack.submit(OTTO, await form_of(world), {"For": "1h"})
-    again = await card(world, 1)
+    await world.slack.submit(OTTO, await world.form(), {"For": "1h"})
+    again = await world.card(1)
     assert "+15550100" in again.all_text
     assert "for 1 h" in again.all_text
 
@@ -157,42 +139,34 @@ async def test_list_of_requests_renews_itself(world):
     assert "You approved" in answer.all_text
     assert "1 request" in answer.all_text
     await world.slack.click(ADA, answer, "Deny")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    form = await world.form(ADA)
     await world.slack.submit(ADA, form, {"Reason": "not today"})
-    await world.slack.until(lambda: "Nothing is waiting" in answer.all_text)
+    await world.shows(answer, "Nothing is waiting")
     assert answer.buttons == []
 
 
 async def test_list_of_requests_renews_when_somebody_was_faster(world):
     await world.ask(OTTO, "/testusers", "add welcome +15550100")
     answer = await world.ask(ADA, "/testusers", "requests")
-    await world.slack.click("U0APPROVER2", await card(world), "Approve")
-    posted = await card(world)
-    await world.slack.until(lambda: "Applied" in posted.all_text)
+    await world.slack.click("U0APPROVER2", await world.card(), "Approve")
+    posted = await world.card()
+    await world.shows(posted, "Applied")
     await world.slack.click(ADA, answer, "Approve")
-    await world.slack.until(lambda: "Nothing is waiting" in answer.all_text)
+    await world.shows(answer, "Nothing is waiting")
     assert "already approved" in answer.all_text
 
 
 async def with_test_users(world):
-    posted_before = len(world.slack.workspace.messages("C0APPROVALS"))
-    await world.ask(OTTO, "/testusers", "add welcome +15550100 for 5h")
-    posted = await card(world, posted_before)
-    await world.slack.click(ADA, posted, "Approve")
-    await world.slack.until(lambda: "Applied" in posted.all_text)
+    await world.applied("add welcome +15550100 for 5h")
     return await world.ask(OTTO, "/testusers", "list welcome")
-
-
-async def form_of(world):
-    return await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
 
 
 async def test_list_leads_to_the_form_with_its_flow(world):
     answer = await world.ask(OTTO, "/testusers", "list welcome")
     assert answer.buttons == ["Change…"]
     await world.slack.click(OTTO, answer, "Change…")
-    await world.slack.submit(OTTO, await form_of(world), {"Identities": "+15550101"})
-    assert "+15550101" in (await card(world)).all_text
+    await world.slack.submit(OTTO, await world.form(), {"Identities": "+15550101"})
+    assert "+15550101" in (await world.card()).all_text
 
 
 @pytest.mark.parametrize(
@@ -202,30 +176,30 @@ async def test_person_of_a_list_can_be_removed_or_extended(world, choice, words)
     answer = await with_test_users(world)
     await world.slack.click(OTTO, answer, "testusers.person", choice)
     values = {} if choice == "Remove" else {"For": "9h"}
-    await world.slack.submit(OTTO, await form_of(world), values)
-    second = await card(world, 1)
+    await world.slack.submit(OTTO, await world.form(), values)
+    second = await world.card(1)
     assert words in second.all_text
     assert "+15550100" in second.all_text
 
 
 async def test_menu_removes_the_very_spelling_of_its_row(world):
-    identities = world.services.state.flows[WELCOME].identities
+    identities = world.flow.identities
     identities += ["\u202a+15550100\u202c", "+15550100"]
     answer = await world.ask(OTTO, "/testusers", "list welcome")
     await world.slack.click(OTTO, answer, "testusers.person", "Remove")
-    await world.slack.submit(OTTO, await form_of(world), {})
-    posted = await card(world)
+    await world.slack.submit(OTTO, await world.form(), {})
+    posted = await world.card()
     assert "`⟨U+202A⟩+15550100⟨U+202C⟩`" in posted.all_text
     await world.slack.click(ADA, posted, "Approve")
-    await world.slack.until(lambda: "Applied" in posted.all_text)
-    assert world.services.state.flows[WELCOME].identities == ["+15550100"]
+    await world.shows(posted, "Applied")
+    assert world.flow.identities == ["+15550100"]
 
 
 async def test_empty_history_leads_to_the_form_with_its_flow(world):
     answer = await world.ask(OTTO, "/testusers", "history welcome")
     await world.slack.click(OTTO, answer, "Add a test user")
-    await world.slack.submit(OTTO, await form_of(world), {"Identities": "+15550101"})
-    assert "+15550101" in (await card(world)).all_text
+    await world.slack.submit(OTTO, await world.form(), {"Identities": "+15550101"})
+    assert "+15550101" in (await world.card()).all_text
 
 
 async def test_viewer_is_offered_no_change(world):
@@ -294,26 +268,24 @@ def dialogs_of(message) -> dict[str, str]:
 async def test_dialog_names_the_change_it_is_about(world):
     change = "add +15550100 to welcome."
     await world.ask(OTTO, "/testusers", "add welcome +15550100")
-    (card,) = world.slack.workspace.messages("C0APPROVALS")
+    (card,) = world.cards()
     assert dialogs_of(card) == {"Cancel": f"This request will be withdrawn: {change}"}
     await world.slack.click(ADA, card, "Deny")
-    form = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    form = await world.form(ADA)
     assert "wants to add `+15550100` to *welcome*" in str(form)
     await world.slack.click(ADA, card, "Approve")
-    await world.slack.until(lambda: "Applied" in card.all_text)
+    await world.shows(card, "Applied")
     assert dialogs_of(card) == {"Undo": f"This makes a request to reverse the change: {change}"}
 
 
 async def test_undo_answers_with_a_link_to_its_card(world):
     await world.ask(OTTO, "/testusers", "add welcome +15550100")
-    (card,) = world.slack.workspace.messages("C0APPROVALS")
+    (card,) = world.cards()
     await world.slack.click(ADA, card, "Approve")
     await world.slack.until(lambda: "Undo" in card.buttons)
-    before = len(world.slack.workspace.ephemerals(OTTO))
-    await world.slack.click(OTTO, card, "Undo")
-    answer = await world.answer(OTTO, after=before)
+    answer = await world.click(OTTO, card, "Undo")
     assert "View the card" in answer.all_text
-    (_, undo) = world.slack.workspace.messages("C0APPROVALS")
+    (_, undo) = world.cards()
     assert "Undoes Otto Operator's request" in undo.all_text
 
 
@@ -327,7 +299,7 @@ async def test_answer_says_that_slack_has_not_taken_the_card_yet(world):
 
 async def test_long_identity_of_a_list_has_a_way_into_the_form(world):
     long = "chat:" + "x" * 150
-    world.services.state.flows[WELCOME].identities[:] = [long]
+    world.flow.identities[:] = [long]
     answer = await world.ask(OTTO, "/testusers", "list welcome")
     (row,) = [block for block in answer.blocks if long in str(block.get("text"))]
     assert row["accessory"]["text"]["text"] == "Change…"

@@ -36,9 +36,9 @@ async def test_a_viewer_sees_the_organizations_of_all_data_centers(world):
     assert len(called(world)) == 8
     northwind = ["Northwind Traders (default)", "10234695", "active", "com", "USD", "PST"]
     await world.slack.click("U0VIEWER", answer, "Next")
-    await world.slack.until(lambda: "Page 2 of 2" in answer.all_text)
+    await world.shows(answer, "Page 2 of 2")
     await world.slack.click("U0VIEWER", answer, "Previous")
-    await world.slack.until(lambda: "Page 1 of 2" in answer.all_text)
+    await world.shows(answer, "Page 1 of 2")
     assert northwind in rows(answer)
     assert len(called(world)) == 8
 

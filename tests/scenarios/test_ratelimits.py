@@ -116,7 +116,7 @@ async def test_the_buttons_of_one_check_and_refresh(world):
     answer = await world.answer("U0OPERATOR", after=1)
     assert "succeeded (" in answer.all_text
     await world.slack.click("U0OPERATOR", shown, "Refresh")
-    await world.slack.until(lambda: "1/1,000" in shown.all_text)
+    await world.shows(shown, "1/1,000")
 
 
 async def test_a_viewer_may_not_check(world):

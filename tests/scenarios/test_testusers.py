@@ -7,78 +7,31 @@ import pytest
 from bot.testusers.messages.forms import change_form
 from bot.testusers.messages.pages import FlowPage
 from sandbox.services.faults import Fault, FaultKind
-from tests.support.world import running_world
+from tests.support.world import ABEL, ADA, ADAM, NORA, OTTO, VERA, WELCOME, running_world
 
-WELCOME = "FW00000000000000000000000000000001"
-OTTO, ADA, ABEL, ADAM = "U0OPERATOR", "U0APPROVER", "U0APPROVER2", "U0ADMIN"
-VERA, NORA = "U0VIEWER", "U0NOROLE"
 MENTIONS = ("<!channel", "<!here", "<!everyone")
 
 
-@pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url) as world:
-        flow(world).identities.clear()
-        yield world
-
-
-def flow(world):
-    return world.services.state.flows[WELCOME]
-
-
-async def card(world, nth: int = -1):
-    """Wait for a card in the channel of approvals."""
-    cards = world.slack.workspace.messages
-    count = nth + 1 if nth >= 0 else 1
-    await world.slack.until(lambda: len(cards("C0APPROVALS")) >= count)
-    return cards("C0APPROVALS")[nth]
-
-
-async def asked(world, text: str, by: str = OTTO):
-    before = len(world.slack.workspace.messages("C0APPROVALS"))
-    await world.ask(by, "/testusers", text)
-    return await card(world, before)
-
-
-async def click(world, user: str, message, button: str):
-    """Click and return the answer."""
-    before = len(world.slack.workspace.ephemerals(user))
-    delivery = await world.slack.click(user, message, button)
-    assert delivery.status == 200
-    return await world.answer(user, after=before)
-
-
-async def shows(world, message, words: str):
-    await world.slack.until(lambda: words in message.all_text)
-
-
-async def told(world, user: str, words: str):
-    def found():
-        return any(words in message.all_text for message in world.slack.workspace.dm(user))
-
-    await world.slack.until(found)
-
-
 async def test_a_request_is_approved_and_applied(world):
-    flow(world).identities[:] = ["old"]
-    message = await asked(world, "add welcome +15550100 for 2h because Friday’s demo")
+    world.flow.identities[:] = ["old"]
+    message = await world.asked("add welcome +15550100 for 2h because Friday’s demo")
     for words in ("Otto Operator", "+15550100", "Friday’s demo", "2 h", "1 → 2", "expires"):
         assert words in message.all_text
     assert "pplied" not in message.all_text
     assert message.buttons == ["Approve", "Deny", "Cancel"]
-    answer = await click(world, ADA, message, "Approve")
+    answer = await world.click(ADA, message, "Approve")
     assert "You approved" in answer.all_text
     assert "The card shows the result" in answer.all_text
-    await shows(world, message, "Applied")
+    await world.shows(message, "Applied")
     assert message.buttons == ["Undo"]
     assert "Updating" not in answer.all_text
-    assert flow(world).identities == ["old", "+15550100"]
-    assert len(world.slack.workspace.messages("C0APPROVALS")) == 1
-    await told(world, OTTO, "approved by Ada Approver")
+    assert world.flow.identities == ["old", "+15550100"]
+    assert len(world.cards()) == 1
+    await world.told(OTTO, "approved by Ada Approver")
 
 
 async def test_the_card_mentions_who_can_approve_and_nobody_else(world):
-    message = await asked(world, "add welcome +1", by=ADA)
+    message = await world.asked("add welcome +1", by=ADA)
     text = json.dumps(message.blocks)
     assert "<!subteam^S0APPROVERS>" in text
     assert f"<@{ADAM}>" not in text
@@ -87,131 +40,129 @@ async def test_the_card_mentions_who_can_approve_and_nobody_else(world):
 
 
 async def test_an_outside_edit_survives_and_the_card_mentions_it(world):
-    flow(world).identities[:] = ["old"]
-    message = await asked(world, "add welcome +1")
+    world.flow.identities[:] = ["old"]
+    message = await world.asked("add welcome +1")
     world.services.state.edit_flow(WELCOME, ["new"])
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Applied")
-    assert flow(world).identities == ["new", "+1"]
+    await world.click(ADA, message, "Approve")
+    await world.shows(message, "Applied")
+    assert world.flow.identities == ["new", "+1"]
     assert "Changes by someone else in the meantime, which were kept" in message.all_text
     assert "added `new`; removed `old`" in message.all_text
 
 
 async def test_deny_asks_a_reason_that_the_requester_gets(world):
-    message = await asked(world, "add welcome +1")
+    message = await world.asked("add welcome +1")
     await world.slack.click(ADA, message, "Deny")
-    view = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    view = await world.form(ADA)
     await world.slack.submit(ADA, view, {"Reason": "not <!channel> now"})
-    await shows(world, message, "Denied")
+    await world.shows(message, "Denied")
     assert message.buttons == []
-    await told(world, OTTO, "not &lt;!channel&gt; now")
-    assert flow(world).history == []
+    await world.told(OTTO, "not &lt;!channel&gt; now")
+    assert world.flow.history == []
 
 
 async def test_a_denial_without_a_reason_is_not_taken(world):
-    message = await asked(world, "add welcome +1")
+    message = await world.asked("add welcome +1")
     await world.slack.click(ADA, message, "Deny")
-    view = await world.slack.until(lambda: world.slack.workspace.open_view(ADA))
+    view = await world.form(ADA)
     await world.slack.submit(ADA, view, {"Reason": " \n "})
     assert view.errors == {"testusers.reason": "Please give a reason."}
     await world.slack.submit(ADA, view, {"Reason": "no \ud83d"})
     assert "a character I can't store" in view.errors["testusers.reason"]
     assert "Approve or deny?" in message.all_text
     await world.slack.submit(ADA, view, {"Reason": "not now"})
-    await shows(world, message, "not now")
+    await world.shows(message, "not now")
 
 
 async def test_only_the_requester_cancels(world):
-    message = await asked(world, "add welcome +1")
-    assert "Only Otto Operator" in (await click(world, ADA, message, "Cancel")).all_text
-    await click(world, OTTO, message, "Cancel")
-    await shows(world, message, "Cancelled")
+    message = await world.asked("add welcome +1")
+    assert "Only Otto Operator" in (await world.click(ADA, message, "Cancel")).all_text
+    await world.click(OTTO, message, "Cancel")
+    await world.shows(message, "Cancelled")
 
 
 async def test_nobody_approves_their_own_request(world):
-    message = await asked(world, "add welcome +1", by=ADA)
-    assert "own request" in (await click(world, ADA, message, "Approve")).all_text
+    message = await world.asked("add welcome +1", by=ADA)
+    assert "own request" in (await world.click(ADA, message, "Approve")).all_text
 
 
 async def test_a_stale_button_says_who_decided(world):
-    message = await asked(world, "add welcome +1")
+    message = await world.asked("add welcome +1")
     stale = json.loads(json.dumps(message.blocks))
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Applied")
+    await world.click(ADA, message, "Approve")
+    await world.shows(message, "Applied")
     message.blocks[:] = stale
-    answer = await click(world, ABEL, message, "Approve")
+    answer = await world.click(ABEL, message, "Approve")
     assert "Ada Approver already approved this" in answer.all_text
-    assert flow(world).history == [["+1"]]
+    assert world.flow.history == [["+1"]]
 
 
 async def test_a_failure_shows_the_reason_and_retry_applies(world):
-    message = await asked(world, "add welcome +1")
+    message = await world.asked("add welcome +1")
     fault = world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST"))
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Failed")
+    await world.click(ADA, message, "Approve")
+    await world.shows(message, "Failed")
     assert "pplied" not in message.all_text
     assert message.buttons == ["Retry"]
-    await told(world, OTTO, "*Failed: nothing was changed*")
+    await world.told(OTTO, "*Failed: nothing was changed*")
     thread = world.slack.workspace.thread
     await world.slack.until(
         lambda: "nothing was changed*, approved by" in thread("C0APPROVALS", message.ts)[-1].text
     )
     fault.lift()
-    await click(world, ABEL, message, "Retry")
-    await shows(world, message, "Applied")
-    assert flow(world).identities == ["+1"]
+    await world.click(ABEL, message, "Retry")
+    await world.shows(message, "Applied")
+    assert world.flow.identities == ["+1"]
 
 
 async def test_undo_is_a_request_of_its_own(world):
-    message = await asked(world, "add welcome +1")
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Applied")
-    await click(world, OTTO, message, "Undo")
-    inverse = await card(world, 1)
+    message = await world.applied("add welcome +1")
+    await world.click(OTTO, message, "Undo")
+    inverse = await world.card(1)
     assert "remove *1 test user* from *welcome*" in inverse.all_text
-    assert flow(world).identities == ["+1"]
-    await shows(world, message, "*Undo requested*")
-    await click(world, ADA, inverse, "Approve")
-    await shows(world, inverse, "Applied")
-    await shows(world, message, "*Undone*")
-    assert flow(world).identities == []
+    assert world.flow.identities == ["+1"]
+    await world.shows(message, "*Undo requested*")
+    await world.click(ADA, inverse, "Approve")
+    await world.shows(inverse, "Applied")
+    await world.shows(message, "*Undone*")
+    assert world.flow.identities == []
 
 
 async def test_change_is_undone_from_the_history_where_its_channel_is_gone(sqlite_url):
     async with running_world(sqlite_url) as world:
-        await click(world, ADA, await asked(world, "add welcome +1"), "Approve")
-        await shows(world, await card(world), "Applied")
+        await world.click(ADA, await world.asked("add welcome +1"), "Approve")
+        await world.shows(await world.card(), "Applied")
     async with running_world(sqlite_url, approvals_channel="C0ALERTS") as world:
-        flow(world).identities[:] = ["+1"]
+        world.flow.identities[:] = ["+1"]
         assert (await world.ask(VERA, "/testusers", "history welcome")).buttons == []
         history = await world.ask(OTTO, "/testusers", "history welcome")
         assert history.buttons == ["Undo"]
-        assert "Sent to <#C0ALERTS> " in (await click(world, OTTO, history, "Undo")).all_text
+        assert "Sent to <#C0ALERTS> " in (await world.click(OTTO, history, "Undo")).all_text
         cards = world.slack.workspace.messages
         (inverse,) = await world.slack.until(
             lambda: [item for item in cards("C0ALERTS") if "Approve" in item.buttons]
         )
-        await click(world, ADA, inverse, "Approve")
-        await shows(world, inverse, "Applied")
-        assert flow(world).identities == []
+        await world.click(ADA, inverse, "Approve")
+        await world.shows(inverse, "Applied")
+        assert world.flow.identities == []
         assert (await world.ask(OTTO, "/testusers", "history welcome")).buttons == ["Undo"]
 
 
 async def test_now_posts_the_card_already_applied_and_marked(world):
-    message = await asked(world, "add welcome +1 now because the demo is on", by=ADAM)
+    message = await world.asked("add welcome +1 now because the demo is on", by=ADAM)
     assert "Applied without approval" in message.text
     assert message.versions == []
     refused = await world.ask(ADA, "/testusers", "add welcome +2 now because I want")
     assert "You need the admin role to apply without approval" in refused.all_text
-    assert flow(world).identities == ["+1"]
+    assert world.flow.identities == ["+1"]
 
 
 async def test_a_grant_ends_on_time_and_it_is_told(world):
-    message = await asked(world, "add welcome +1 for 1s")
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Access ended")
-    assert flow(world).identities == []
-    await told(world, OTTO, "has ended for `+1`")
+    message = await world.asked("add welcome +1 for 1s")
+    await world.click(ADA, message, "Approve")
+    await world.shows(message, "Access ended")
+    assert world.flow.identities == []
+    await world.told(OTTO, "has ended for `+1`")
 
 
 async def test_what_people_type_mentions_and_formats_nothing(world):
@@ -220,25 +171,24 @@ async def test_what_people_type_mentions_and_formats_nothing(world):
     await world.slack.command(
         OTTO, "C0GENERAL", "/testusers", f"add welcome “{sent}” because {sent}", as_typed=False
     )
-    message = await card(world)
+    message = await world.card()
     for text in (message.text, json.dumps(message.blocks, ensure_ascii=False)):
         assert not any(mention in text for mention in MENTIONS)
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Applied")
-    assert flow(world).identities == [evil]
-    await told(world, OTTO, "&lt;!channel&gt;")
+    await world.click(ADA, message, "Approve")
+    await world.shows(message, "Applied")
+    assert world.flow.identities == [evil]
+    await world.told(OTTO, "&lt;!channel&gt;")
 
 
 async def test_the_form_keeps_what_was_typed_until_it_is_right(world):
-    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
-    view = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    view = await world.opened_form()
     await world.slack.suggest(OTTO, view, "Flow", "wel")
     wrong = {"Flow": "welcome", "Identities": "+1\n+1", "For": "never"}
     await world.slack.submit(OTTO, view, wrong)
     assert {"testusers.identities", "testusers.for"} == set(view.errors)
     right = {"Flow": "welcome", "Identities": '"+1 555"\n "a,b" ', "For": "2h", "Reason": "demo"}
     await world.slack.submit(OTTO, view, right)
-    message = await card(world)
+    message = await world.card()
     for words in ("`+1 555`", "`a,b`", "2 h", "demo", "add *2 test users*"):
         assert words in message.all_text
     answer = (await world.answer(OTTO)).all_text
@@ -249,8 +199,7 @@ async def test_the_form_keeps_what_was_typed_until_it_is_right(world):
 async def fill_in(world, **inputs):
     """Fill in the form and return the answer."""
     before = len(world.slack.workspace.ephemerals(OTTO))
-    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
-    view = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    view = await world.opened_form()
     await world.slack.suggest(OTTO, view, "Flow", "wel")
     await world.slack.submit(OTTO, view, inputs)
     return await world.answer(OTTO, after=before)
@@ -286,8 +235,7 @@ async def test_a_form_is_given_back_to_whom_slack_does_not_know(world):
 
 
 async def test_a_pasted_sid_is_offered_and_a_viewer_gets_no_form(world):
-    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
-    view = await world.slack.until(lambda: world.slack.workspace.open_view(OTTO))
+    view = await world.opened_form()
     pasted = "FW" + "ab" * 16
     offered = await world.slack.suggest(OTTO, view, "Flow", pasted)
     assert [item["value"] for item in offered] == [pasted]
@@ -296,10 +244,8 @@ async def test_a_pasted_sid_is_offered_and_a_viewer_gets_no_form(world):
 
 
 async def test_a_viewer_sees_the_last_four_characters(world):
-    message = await asked(world, "add welcome +15550100 because of the demo")
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Applied")
-    await asked(world, "remove welcome +15550100")
+    await world.applied("add welcome +15550100 because of the demo")
+    await world.asked("remove welcome +15550100")
     for words in ("list welcome", "history welcome", "requests"):
         masked = (await world.ask(VERA, "/testusers", words)).all_text
         assert "…0100" in masked
@@ -308,99 +254,97 @@ async def test_a_viewer_sees_the_last_four_characters(world):
 
 
 async def test_requests_have_buttons_for_those_who_may(world):
-    await asked(world, "add welcome +1")
+    await world.asked("add welcome +1")
     assert (await world.ask(VERA, "/testusers", "requests")).buttons == []
     assert (await world.ask(OTTO, "/testusers", "requests")).buttons == ["Cancel"]
     listed = await world.ask(ADA, "/testusers", "requests")
     assert listed.buttons == ["Approve", "Deny"]
     await world.slack.click(ADA, listed, "Approve")
-    await shows(world, await card(world), "Applied")
-    await shows(world, listed, "Nothing is waiting for approval")
-    assert len(world.slack.workspace.messages("C0APPROVALS")) == 1
+    await world.shows(await world.card(), "Applied")
+    await world.shows(listed, "Nothing is waiting for approval")
+    assert len(world.cards()) == 1
 
 
 async def test_a_deleted_card_is_posted_again(world):
-    message = await asked(world, "add welcome +1")
+    message = await world.asked("add welcome +1")
     world.slack.workspace.faults.error("chat.update", "message_not_found", times=1)
-    await click(world, ADA, message, "Approve")
-    again = await card(world, 1)
+    await world.click(ADA, message, "Approve")
+    again = await world.card(1)
     assert "Applied" in again.all_text or "Updating" in again.all_text
 
 
 async def test_slack_429_delays_the_card_and_loses_nothing(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=1)
-    message = await asked(world, "add welcome +1")
+    message = await world.asked("add welcome +1")
     assert "Approve or deny?" in message.all_text
     posts = world.slack.workspace.calls_of("chat.postMessage")
     assert [post.status for post in posts] == [429, 200]
 
 
 async def test_the_longest_list_and_request_stay_within_slacks_limits(world):
-    flow(world).identities[:] = [f"{n:05}{'&' * 295}" for n in range(400)]
+    world.flow.identities[:] = [f"{n:05}{'&' * 295}" for n in range(400)]
     listed = await world.ask(OTTO, "/testusers", "list welcome")
     assert "*400 test users*" in listed.all_text
     many = " ".join(f"x:{n:05}{'x' * 250}" for n in range(20))
-    message = await asked(world, f"add welcome {many} because {'&' * 500}")
-    await click(world, ADA, message, "Approve")
-    await shows(world, message, "Applied")
-    assert len(flow(world).identities) == 420
+    await world.applied(f"add welcome {many} because {'&' * 500}")
+    assert len(world.flow.identities) == 420
 
 
 async def test_a_request_is_remembered_once_and_expires(sqlite_url):
     times = {"request_hours": "0.0015", "remind_hours": "0.0003"}
     async with running_world(sqlite_url, **times) as world:
-        message = await asked(world, "add welcome +1")
-        await shows(world, message, "Expired")
+        message = await world.asked("add welcome +1")
+        await world.shows(message, "Expired")
         assert message.buttons == []
         (reminder,) = world.slack.workspace.thread("C0APPROVALS", message.ts)[-1:]
-        await shows(world, reminder, "because it expired: Otto Operator asked to add")
+        await world.shows(reminder, "because it expired: Otto Operator asked to add")
         assert "Still waiting for approval" in reminder.versions[0][0]
-        await told(world, OTTO, "*Expired* because nobody approved it in time")
+        await world.told(OTTO, "*Expired* because nobody approved it in time")
 
 
 async def test_a_quorum_counts_in_the_card(sqlite_url):
     async with running_world(sqlite_url, approvals_needed="2") as world:
-        message = await asked(world, "add welcome +1")
-        await click(world, ADA, message, "Approve")
-        await shows(world, message, "1 of 2 approvals* (Ada Approver)")
-        assert "already approved this" in (await click(world, ADA, message, "Approve")).all_text
-        await click(world, ABEL, message, "Approve")
-        await shows(world, message, "approved by Ada Approver, Abel Approver")
+        message = await world.asked("add welcome +1")
+        await world.click(ADA, message, "Approve")
+        await world.shows(message, "1 of 2 approvals* (Ada Approver)")
+        assert "already approved this" in (await world.click(ADA, message, "Approve")).all_text
+        await world.click(ABEL, message, "Approve")
+        await world.shows(message, "approved by Ada Approver, Abel Approver")
 
 
 async def test_long_pages_are_turned_in_place(world):
-    flow(world).identities[:] = [f"+{n:03}" for n in range(45)]
+    world.flow.identities[:] = [f"+{n:03}" for n in range(45)]
     listed = await world.ask(OTTO, "/testusers", "list welcome")
     assert "Page 1 of 3" in listed.all_text
     await world.slack.click(OTTO, listed, "Next")
-    await shows(world, listed, "Page 2 of 3")
+    await world.shows(listed, "Page 2 of 3")
     assert "+020" in listed.all_text
     assert listed.buttons == ["Change…", "Previous", "Next"]
     for n in range(6):
-        await asked(world, f"add welcome +9{n}")
+        await world.asked(f"add welcome +9{n}")
     for command, words in (("requests", "+95"), ("history welcome", "+90")):
         page = await world.ask(OTTO, "/testusers", command)
         assert words not in page.all_text
         await world.slack.click(OTTO, page, "Next")
-        await shows(world, page, words)
+        await world.shows(page, words)
 
 
 async def test_a_page_that_is_no_more_is_the_last_one_there_is(world):
-    flow(world).identities[:] = [f"+{n:03}" for n in range(25)]
+    world.flow.identities[:] = [f"+{n:03}" for n in range(25)]
     for n in range(6):
-        await asked(world, f"add welcome +9{n}")
+        await world.asked(f"add welcome +9{n}")
     for command in ("list welcome", "history welcome", "requests"):
         page = await world.ask(OTTO, "/testusers", command)
         page.blocks[-1]["elements"][-1]["value"] = FlowPage("welcome", 8).value()
         await world.slack.click(OTTO, page, "Next")
-        await shows(world, page, "Page 2 of 2")
+        await world.shows(page, "Page 2 of 2")
         assert page.buttons[-1] == "Previous"
 
 
 async def test_what_is_not_understood_is_said_with_what_would_be(world):
     for text in ("add other +1", "list other", "history FW123", "add welcome"):
         assert "welcome" in (await world.ask(OTTO, "/testusers", text)).all_text
-    assert world.slack.workspace.messages("C0APPROVALS") == []
+    assert world.cards() == []
 
 
 async def test_without_its_settings_the_command_says_which_it_needs(sqlite_url):
@@ -437,12 +381,12 @@ async def test_second_card_of_a_lost_answer_becomes_true_when_it_is_clicked(
     monkeypatch.setattr("sandbox.slack.chat.same_client_message", lambda *_: None)
     world.slack.workspace.faults.cut("chat.postMessage")
     await world.ask(OTTO, "/testusers", "add welcome +15550001111")
-    cards = world.slack.workspace.messages
-    await world.slack.until(lambda: len(cards("C0APPROVALS")) == 2)
+    await world.card(1)
     await world.slack.until(lambda: world.slack.workspace.calls_of("chat.update"))
-    await click(world, ADA, cards("C0APPROVALS")[clicked], "Approve")
-    await shows(world, cards("C0APPROVALS")[1], "Applied")
+    cards = world.cards()
+    await world.click(ADA, cards[clicked], "Approve")
+    await world.shows(cards[1], "Applied")
     if clicked == 0:
-        await shows(world, cards("C0APPROVALS")[0], "Applied")
-    assert flow(world).identities == ["+15550001111"]
-    assert len(cards("C0APPROVALS")) == 2
+        await world.shows(cards[0], "Applied")
+    assert world.flow.identities == ["+15550001111"]
+    assert len(world.cards()) == 2

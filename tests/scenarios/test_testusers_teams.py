@@ -9,24 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.slack.messages.help import ABOUT_TEST_USERS
-from tests.support.world import running_world
-
-WELCOME = "FW00000000000000000000000000000001"
-OTTO, ADA, VERA = "U0OPERATOR", "U0APPROVER", "U0VIEWER"
-
-
-@pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url) as world:
-        world.services.state.flows[WELCOME].identities.clear()
-        yield world
-
-
-async def card(world, nth: int = 0):
-    """Wait for a card in the channel of approvals."""
-    cards = world.slack.workspace.messages
-    await world.slack.until(lambda: len(cards("C0APPROVALS")) > nth)
-    return cards("C0APPROVALS")[nth]
+from tests.support.world import ADA, OTTO, VERA, empty_world, running_world
 
 
 async def say(world, user: str, text: str) -> str:
@@ -40,23 +23,23 @@ async def test_a_preset_is_asked_for_from_tomorrow_and_cancelled_before(world):
     assert "`@demo` (2 test users)" in await say(world, VERA, "presets")
     answer = await world.ask(OTTO, "/testusers", "add welcome @demo from tomorrow 9:00")
     assert "> for approval: add `+1`, `+2` to *welcome* from <!date^" in answer.all_text
-    message = await card(world)
+    message = await world.card()
     await world.slack.click(ADA, message, "Approve")
-    await world.slack.until(lambda: "*Starts later*" in message.all_text)
+    await world.shows(message, "*Starts later*")
     assert message.buttons == ["Deny", "Cancel"]
     assert "*Starts later*" in await say(world, OTTO, "mine")
     assert "Starts later: add" in await say(world, VERA, "list welcome")
     assert "*Starts later*, approved by" in await say(world, VERA, "requests")
     await world.slack.click(OTTO, message, "Cancel")
-    await world.slack.until(lambda: "Cancelled" in message.all_text)
-    assert world.services.state.flows[WELCOME].history == []
+    await world.shows(message, "Cancelled")
+    assert world.flow.history == []
 
 
 async def test_a_mistyped_preset_is_offered_as_a_button(world):
     answer = await world.ask(OTTO, "/testusers", "preset sav Demo +1 +2")
     assert answer.buttons == ["/testusers preset save Demo +1 +2"]
     await world.slack.click(OTTO, answer, "/testusers preset save Demo +1 +2")
-    await world.slack.until(lambda: "the preset `@demo` with `+1`, `+2`" in answer.all_text)
+    await world.shows(answer, "the preset `@demo` with `+1`, `+2`")
     answer = await world.ask(OTTO, "/testusers", "add welcome @Dmo for 2h")
     assert answer.buttons == ["/testusers add welcome @demo for 2h"]
     answer = await world.ask(OTTO, "/testusers", "preset delete dmo")
@@ -67,19 +50,19 @@ async def test_a_mistyped_preset_is_offered_as_a_button(world):
 
 async def test_the_same_again_is_asked_anyway_with_a_button(world):
     await world.ask(OTTO, "/testusers", "add welcome +1 because a demo")
-    await card(world)
+    await world.card()
     answer = await world.ask(ADA, "/testusers", "add welcome +1")
     assert "Otto Operator already asked for this just now" in answer.all_text
     assert "View the card" in answer.all_text
     own = await world.ask(OTTO, "/testusers", "add welcome +1 because a demo")
     assert "You already asked for this just now" in own.all_text
-    assert len(world.slack.workspace.messages("C0APPROVALS")) == 1
+    assert len(world.cards()) == 1
     await world.slack.click(ADA, answer, "Ask anyway")
-    assert "Ada Approver" in (await card(world, 1)).all_text
+    assert "Ada Approver" in (await world.card(1)).all_text
 
 
 async def test_a_list_is_filtered_by_what_its_reader_sees(world):
-    world.services.state.flows[WELCOME].identities[:] = ["+15550100", "+15559999", "Zoë"]
+    world.flow.identities[:] = ["+15550100", "+15559999", "Zoë"]
     assert "*1 test user* matching `0100`" in await say(world, OTTO, "list welcome 0100")
     assert "Zoë" in await say(world, OTTO, "list welcome zoe")
     assert "no test users matching `1555`" in await say(world, VERA, "list welcome 1555")
@@ -87,23 +70,13 @@ async def test_a_list_is_filtered_by_what_its_reader_sees(world):
 
 async def test_policies_hold_over_http(sqlite_url):
     policies = {"welcome": {"approvers": [VERA], "longest": "1d"}}
-    async with running_world(sqlite_url, flow_policies=json.dumps(policies)) as world:
-        world.services.state.flows[WELCOME].identities.clear()
+    async with empty_world(sqlite_url, flow_policies=json.dumps(policies)) as world:
         assert "Add an end" in await say(world, OTTO, "add welcome +1")
         await world.ask(OTTO, "/testusers", "add welcome +1 for 2h")
-        message = await card(world)
+        message = await world.card()
         assert f"Approvers: <@{VERA}>" in message.all_text
         await world.slack.click(VERA, message, "Approve")
-        await world.slack.until(lambda: "*Applied*" in message.all_text)
-
-
-async def form_of(world, user: str = OTTO):
-    return await world.slack.until(lambda: world.slack.workspace.open_view(user))
-
-
-async def opened_form(world):
-    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
-    return await form_of(world)
+        await world.shows(message, "*Applied*")
 
 
 def shown_times(message, zone: str) -> list[str]:
@@ -117,22 +90,22 @@ async def test_a_word_is_asked_about_and_taken_as_typed_with_a_click(world):
     answer = await world.ask(OTTO, "/testusers", "add welcome +1 555 0142 for 2h")
     assert "Did you mean “+15550142”?" in answer.all_text
     assert answer.buttons == ["Yes, +15550142", "Keep “+1 555 0142” as typed"]
-    assert world.slack.workspace.messages("C0APPROVALS") == []
+    assert world.cards() == []
     await world.slack.click(OTTO, answer, "Yes, +15550142")
-    assert "`+15550142`" in (await card(world)).all_text
+    assert "`+15550142`" in (await world.card()).all_text
     answer = await world.ask(OTTO, "/testusers", "add welcome John Smith")
     await world.slack.click(OTTO, answer, "Keep “John”, “Smith” as typed")
-    assert "`Smith`" in (await card(world, 1)).all_text
+    assert "`Smith`" in (await world.card(1)).all_text
 
 
 @pytest.mark.parametrize("line", ["+1 555 0142", "John Smith", "because demo", "0170 555 0142"])
 async def test_the_form_asks_about_what_the_command_asks_about(world, line):
-    form = await opened_form(world)
+    form = await world.opened_form()
     await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": f"+15557001\n{line}"})
     errors = world.slack.workspace.open_view(OTTO).errors
     assert f"“{line}” doesn't look like" in errors["testusers.identities"]
     await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": f'+15557001\n"{line}"'})
-    assert f"`{line}`" in (await card(world)).all_text
+    assert f"`{line}`" in (await world.card()).all_text
 
 
 async def pressed(world, form, label: str):
@@ -142,7 +115,7 @@ async def pressed(world, form, label: str):
 
 
 async def test_a_click_in_the_form_corrects_a_word_or_keeps_it(world):
-    form = await opened_form(world)
+    form = await world.opened_form()
     until = int(time.time()) // 60 * 60 + 86_400
     typed = {"Flow": "welcome", "Until": until, "Reason": "a demo"}
     lines = "+15557001\n+1 555 0142\nJohn Smith\nann\n\n"
@@ -154,13 +127,13 @@ async def test_a_click_in_the_form_corrects_a_word_or_keeps_it(world):
     assert form.errors == {}
     assert form.buttons == []
     await world.slack.submit(OTTO, form)
-    message = await card(world)
+    message = await world.card()
     for shown in ("`+15557001`", "`+15550142`", "`John Smith`", "`ann`", "a demo", f"^{until}^"):
         assert shown in message.all_text
 
 
 async def test_a_corrected_word_is_asked_about_if_it_is_wrong_again(world):
-    form = await opened_form(world)
+    form = await world.opened_form()
     await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "John"})
     await pressed(world, form, "Keep “John” as typed")
     await world.slack.submit(OTTO, form, {"Identities": "Smith"})
@@ -169,13 +142,13 @@ async def test_a_corrected_word_is_asked_about_if_it_is_wrong_again(world):
     assert at in [block["block_id"] for block in form.blocks]
     await pressed(world, form, "Keep “Smith” as typed")
     await world.slack.submit(OTTO, form)
-    assert "`Smith`" in (await card(world)).all_text
+    assert "`Smith`" in (await world.card()).all_text
 
 
 async def test_a_mentioned_number_is_asked_about_when_the_form_opens(world):
     message = world.slack.say(ADA, "C0GENERAL", "Please call 0170 555 0142.")
     await world.slack.message_shortcut(OTTO, message, "add_as_test_users")
-    form = await form_of(world)
+    form = await world.form()
     await pressed(world, form, "Keep “01705550142” as typed")
     (people,) = [
         block["element"]
@@ -188,7 +161,7 @@ async def test_a_mentioned_number_is_asked_about_when_the_form_opens(world):
 async def test_the_form_stays_open_where_the_policy_refuses(sqlite_url):
     policies = json.dumps({"survey": {"longest": "7d"}})
     async with running_world(sqlite_url, flow_policies=policies) as world:
-        form = await opened_form(world)
+        form = await world.opened_form()
         filled = {"Flow": "survey", "Identities": "+15557001"}
         for duration in ("", "8d"):
             await world.slack.submit(OTTO, form, {**filled, "For": duration})
@@ -207,54 +180,46 @@ async def test_the_form_stays_open_where_the_policy_refuses(sqlite_url):
 async def test_a_time_comes_back_in_the_zone_of_the_requester(world, typed, at):
     answer = await world.ask(OTTO, "/testusers", f"add welcome +15550142 {typed}")
     assert "your Slack time zone, Europe/Berlin" in answer.all_text
-    message = await card(world)
+    message = await world.card()
     await world.slack.click(ADA, message, "Approve")
-    await world.slack.until(lambda: ", approved by" in message.all_text)
+    await world.shows(message, ", approved by")
     for shown in (answer, message):
         assert at in [item[-5:] for item in shown_times(shown, "Europe/Berlin")]
 
 
 async def test_what_a_test_user_is_stands_in_the_form_and_in_help(world):
-    assert ABOUT_TEST_USERS in json.dumps((await opened_form(world)).blocks)
+    assert ABOUT_TEST_USERS in json.dumps((await world.opened_form()).blocks)
     assert ABOUT_TEST_USERS in (await world.ask(OTTO, "/testusers", "help")).all_text
 
 
 async def test_the_dates_of_the_form_are_those_of_the_card(world):
-    form = await opened_form(world)
+    form = await world.opened_form()
     until = int(time.time()) // 60 * 60 + 86_400
     await world.slack.submit(
         OTTO, form, {"Flow": "welcome", "Identities": "+15550142", "Until": until}
     )
-    assert f"<!date^{until}^" in (await card(world)).all_text
-
-
-async def applied(world, text: str, nth: int = 0):
-    await world.ask(OTTO, "/testusers", text)
-    message = await card(world, nth)
-    await world.slack.click(ADA, message, "Approve")
-    await world.slack.until(lambda: "*Applied*" in message.all_text)
-    return message
+    assert f"<!date^{until}^" in (await world.card()).all_text
 
 
 async def test_extend_fills_in_the_last_duration_and_shows_the_end(world):
-    await applied(world, "add welcome +15550142 for 90m")
+    await world.applied("add welcome +15550142 for 90m")
     mine = await world.ask(OTTO, "/testusers", "mine")
     await world.slack.click(OTTO, mine, "Extend")
-    form = await form_of(world)
+    form = await world.form()
     assert "Access currently ends <!date^" in json.dumps(form.blocks)
     await world.slack.submit(OTTO, form, {})
-    assert "until 1 h 30 min after approval" in (await card(world, 1)).all_text
+    assert "until 1 h 30 min after approval" in (await world.card(1)).all_text
 
 
 @pytest.mark.parametrize(("button", "more"), [("+2 h", 7200), ("+1 day", 86_400)])
 async def test_access_is_extended_with_one_click(world, button, more):
-    await applied(world, "add welcome +15550142 for 90m")
+    await world.applied("add welcome +15550142 for 90m")
     (before,) = {*shown_ends(await world.ask(OTTO, "/testusers", "list welcome"))}
     mine = await world.ask(OTTO, "/testusers", "mine")
     await world.slack.click(OTTO, mine, button)
-    message = await card(world, 1)
+    message = await world.card(1)
     await world.slack.click(ADA, message, "Approve")
-    await world.slack.until(lambda: "*Applied*" in message.all_text)
+    await world.shows(message, "*Applied*")
     (after,) = {*shown_ends(await world.ask(OTTO, "/testusers", "list welcome"))}
     assert more <= after - before <= more + 60
 
@@ -265,24 +230,24 @@ def shown_ends(message) -> list[int]:
 
 async def test_mine_counts_everybody_and_groups_them_by_request(world):
     many = " ".join(f"+1555{number:04}" for number in range(60))
-    await applied(world, f"add welcome {many} for 2h")
-    await applied(world, "add welcome +15550142", 1)
+    await world.applied(f"add welcome {many} for 2h")
+    await world.applied("add welcome +15550142")
     mine = await world.ask(OTTO, "/testusers", "mine")
     assert "People you requested access for* (61)" in mine.all_text
     assert "*60 test users* on *welcome* · until" in mine.all_text
     assert mine.buttons == ["Extend", "+2 h", "+1 day", "Set an end date"]
     await world.slack.click(OTTO, mine, "+2 h")
-    assert "60" in (await card(world, 2)).all_text
+    assert "60" in (await world.card(2)).all_text
 
 
 async def test_mine_has_pages(world):
     for number in range(11):
-        await applied(world, f"add welcome +1555{number:04} for {number + 1}h", number)
+        await world.applied(f"add welcome +1555{number:04} for {number + 1}h")
     mine = await world.ask(OTTO, "/testusers", "mine")
     assert "access for* (11)" in mine.all_text
     assert "And 1 more." in mine.all_text
     await world.slack.click(OTTO, mine, "Next")
-    await world.slack.until(lambda: "Page 2 of 2" in mine.all_text)
+    await world.shows(mine, "Page 2 of 2")
     assert "`+15550010`" in mine.all_text
 
 
@@ -291,4 +256,4 @@ async def test_a_missing_flow_is_a_button(world, command):
     answer = await world.ask(VERA, "/testusers", command)
     assert answer.buttons == ["survey", "welcome"]
     await world.slack.click(VERA, answer, "welcome")
-    await world.slack.until(lambda: "*welcome*" in answer.all_text)
+    await world.shows(answer, "*welcome*")

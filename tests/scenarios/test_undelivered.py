@@ -7,18 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sandbox.patience import PATIENCE_SECONDS
-from tests.scenarios.test_testusers import (
-    ADA,
-    ADAM,
-    OTTO,
-    asked,
-    card,
-    click,
-    flow,
-    shows,
-    told,
-)
-from tests.support.world import running_world
+from tests.support.world import ADA, ADAM, OTTO, empty_world
 
 POLICIES = json.dumps({"welcome": {"escalate_after": "2h", "escalate_to": [ADAM]}})
 SETTINGS = {
@@ -30,8 +19,7 @@ SETTINGS = {
 
 @pytest.fixture
 async def world(sqlite_url):
-    async with running_world(sqlite_url, **SETTINGS) as world:
-        flow(world).identities.clear()
+    async with empty_world(sqlite_url, **SETTINGS) as world:
         yield world
 
 
@@ -49,7 +37,7 @@ async def test_reminder_and_escalation_wait_for_the_card(world):
         lambda: len(world.slack.workspace.calls_of("chat.postMessage")) > refused + 1
     )
     faults.clear()
-    message = await card(world)
+    message = await world.card()
     await world.slack.until(lambda: len(thread(world, message)) == 2)
     said = "\n".join(item.text for item in thread(world, message))
     assert "Still waiting for approval: Otto Operator wants to add" in said
@@ -57,11 +45,11 @@ async def test_reminder_and_escalation_wait_for_the_card(world):
 
 
 async def test_reminder_and_escalation_are_corrected_once_decided(world):
-    message = await asked(world, "add welcome +1")
+    message = await world.asked("add welcome +1")
     await world.later(timedelta(hours=5))
     await world.slack.until(lambda: len(thread(world, message)) == 2)
     await world.later(timedelta(hours=25))
-    await shows(world, message, "*Expired*")
+    await world.shows(message, "*Expired*")
     await world.slack.until(lambda: all(item.is_edited for item in thread(world, message)))
     assert sorted(item.text.partition(":")[0] for item in thread(world, message)) == [
         "No longer waiting for approval, because it expired",
@@ -72,13 +60,13 @@ async def test_reminder_and_escalation_are_corrected_once_decided(world):
 async def test_requester_of_a_change_made_now_hears_of_a_missing_card(world):
     world.slack.workspace.channels["C0APPROVALS"].is_archived = True
     await world.ask(ADAM, "/testusers", "add welcome +1 now because the demo is on")
-    await told(world, ADAM, "*Applied without approval* by")
+    await world.told(ADAM, "*Applied without approval* by")
     await world.later(timedelta(seconds=61))
-    await told(world, ADAM, "*The card is missing*, because Slack hasn't accepted the card")
+    await world.told(ADAM, "*The card is missing*, because Slack hasn't accepted the card")
     assert not any(
         "No approver has been asked" in item.text for item in world.slack.workspace.dm(ADAM)
     )
-    assert flow(world).identities == ["+1"]
+    assert world.flow.identities == ["+1"]
 
 
 async def test_requester_hears_that_nobody_has_been_asked_yet(world):
@@ -86,11 +74,11 @@ async def test_requester_hears_that_nobody_has_been_asked_yet(world):
     answer = await world.ask(OTTO, "/testusers", "add welcome +1")
     assert "Slack hasn't accepted the card yet" in answer.all_text
     await world.later(timedelta(seconds=61))
-    await told(world, OTTO, "*No approver has been asked yet*")
+    await world.told(OTTO, "*No approver has been asked yet*")
 
 
 async def test_refused_direct_message_is_given_up_after_a_day(world):
-    message = await asked(world, "add welcome +1")
+    message = await world.asked("add welcome +1")
     workspace = world.slack.workspace
     workspace.faults.error("chat.postMessage", "restricted_action", times=None)
 
@@ -98,7 +86,7 @@ async def test_refused_direct_message_is_given_up_after_a_day(world):
         calls = workspace.calls_of("chat.postMessage")
         return [call.args["channel"] for call in calls].count(OTTO)
 
-    await click(world, ADA, message, "Approve")
+    await world.click(ADA, message, "Approve")
     await world.slack.until(tries)
     for hours in (12, 25):
         before = tries()

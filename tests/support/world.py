@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from bot.app import Gatehouse, gatehouse
 from bot.ops.clock import Clock
@@ -20,12 +21,15 @@ from bot.settings import read_settings
 from bot.store.sqlite import is_sqlite
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.running import RunningServices, running_services
-from sandbox.services.state import ServicesState
+from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW, Flow, ServicesState
 from sandbox.slack.dump import dump
-from sandbox.slack.messages import Message
+from sandbox.slack.messages import Message, View
 from sandbox.slack.server import Found, RunningSlack, attempt, running_slack
 from tests.support.steady import LaterClock, SteadyLoop
 
+WELCOME, SURVEY = WELCOME_FLOW, SURVEY_FLOW
+OTTO, ADA, ABEL, ADAM = "U0OPERATOR", "U0APPROVER", "U0APPROVER2", "U0ADMIN"
+VERA, NORA = "U0VIEWER", "U0NOROLE"
 QUIET_SECONDS = 0.02
 STEP = timedelta(seconds=1)
 ROLES = {
@@ -88,6 +92,56 @@ class World:
 
         return await self.slack.until(found)
 
+    @property
+    def flow(self) -> Flow:
+        """The flow `welcome`, as the service has it."""
+        return self.services.state.flows[WELCOME]
+
+    def cards(self) -> list[Message]:
+        """Return what the channel of approvals shows, threads apart."""
+        return self.slack.workspace.messages("C0APPROVALS")
+
+    async def card(self, nth: int = 0) -> Message:
+        """Wait for a card in the channel of approvals."""
+        return await self.slack.until(lambda: self.cards()[nth])
+
+    async def asked(self, text: str, by: str = OTTO) -> Message:
+        """Ask with `/testusers`; return the card."""
+        before = len(self.cards())
+        await self.ask(by, "/testusers", text)
+        return await self.card(before)
+
+    async def applied(self, text: str) -> Message:
+        """Ask, approve, and return the card once it says that the change is applied."""
+        card = await self.asked(text)
+        await self.slack.click(ADA, card, "Approve")
+        await self.shows(card, "*Applied*")
+        return card
+
+    async def click(self, user: str, message: Message, button: str) -> Message:
+        """Click, and return the answer."""
+        before = len(self.slack.workspace.ephemerals(user))
+        assert (await self.slack.click(user, message, button)).status == 200
+        return await self.answer(user, after=before)
+
+    async def form(self, user: str = OTTO) -> View:
+        """Wait for the form that is open in front of somebody."""
+        return await self.slack.until(lambda: self.slack.workspace.open_view(user))
+
+    async def opened_form(self) -> View:
+        """Open the form of `/testusers`."""
+        await self.slack.command(OTTO, "C0GENERAL", "/testusers", "")
+        return await self.form()
+
+    async def shows(self, message: Message | View, *words: str) -> None:
+        """Wait until a message or a Home tab shows all these words."""
+        await self.slack.until(lambda: all(item in message.all_text for item in words))
+
+    async def told(self, user: str, words: str) -> None:
+        """Wait for a direct message."""
+        dm = self.slack.workspace.dm
+        await self.slack.until(lambda: any(words in item.all_text for item in dm(user)))
+
 
 @asynccontextmanager
 async def running_world(
@@ -133,6 +187,14 @@ async def running_world(
             finally:
                 stopping.set()
                 await serving
+
+
+@asynccontextmanager
+async def empty_world(database_url: str, **more: Any) -> AsyncIterator[World]:
+    """Run the bot as `running_world` does, with nobody on the list of `welcome`."""
+    async with running_world(database_url, **more) as world:
+        world.flow.identities.clear()
+        yield world
 
 
 def _time_of(database_url: str, clock: Clock) -> Callable[[], float]:

@@ -1,0 +1,13 @@
+"""The world of most scenarios: a bot without the watcher, and a flow without test users."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.world import World, empty_world
+
+
+@pytest.fixture
+async def world(sqlite_url) -> AsyncIterator[World]:
+    async with empty_world(sqlite_url, inventory_watch="off") as world:
+        yield world
