@@ -43,7 +43,6 @@ from bot.slack.people import Pace, People
 from bot.slack.replies import Replies
 from bot.slack.sender import SEND_KIND, Sender
 from bot.store import home_views, outbox
-from bot.store.audit import AuditStore
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Runner
 from bot.store.retention import RETAIN_KIND, Retention
@@ -96,7 +95,6 @@ class Gatehouse:
         self.session = session
         self.metrics = Metrics()
         self.tasks = Tasks()
-        self.audit = AuditStore()
         centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
         services = [name for name in ("flow", "email") if not settings.missing_for(name)]
         self.services = ServiceLog(clock.now, [*centers, *services])
@@ -145,10 +143,8 @@ class Gatehouse:
             schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
             count = self.metrics.count_gateway
             self.gateway = Gateway(forwarder, clients, schemes, self.directory, count)
-        self.ratelimits = RateLimits(
-            database, self.audit, inventory, self.directory, self.people, terms, clock
-        )
-        self.alerts = Alerts(database, self.audit, self.directory, settings.alerts_channel)
+        self.ratelimits = RateLimits(database, inventory, self.directory, self.people, terms, clock)
+        self.alerts = Alerts(database, self.directory, settings.alerts_channel)
 
     @staticmethod
     def new_id() -> str:
@@ -187,7 +183,7 @@ class Gatehouse:
         watcher = Watcher(database, inventory, directory, terms, is_watching)
         tidying = Tidying(database, self.clock)
         messages = RequestMessages(self)
-        witness = Witness(self.audit, settings.alerts_channel)
+        witness = Witness(settings.alerts_channel)
         renderers = {
             **messages.renderers,
             CARD: self.alerts.card,

@@ -19,8 +19,7 @@ from sqlalchemy import JSON, Connection, MetaData, Table, text
 from bot import __version__
 from bot.errors import DatabaseInUse, DatabaseUnavailable
 from bot.ops.clock import SystemClock
-from bot.store import migrations, tables
-from bot.store.audit import AuditStore
+from bot.store import audit, migrations, tables
 from bot.store.audit_entry import Verdict
 from bot.store.causes import cause_of
 from bot.store.engine import Database, Transaction
@@ -80,7 +79,7 @@ async def _back_up(database: Database, path: Path) -> int:
                 raise BackupError(NOT_THIS_VERSION)
             head = {"gatehouse_backup": FORM, "version": __version__, "revision": revision}
             head["at"] = (await tx.now()).isoformat()
-            verdict = await AuditStore().verify(tx)
+            verdict = await audit.verify(tx)
             end = {"head": verdict.head, "is_intact": verdict.is_intact}
             rows = await tx.connection.run_sync(_write, part, head, end)
         part.rename(path)
@@ -176,7 +175,7 @@ async def _restore_server(url: str, path: Path, end: dict[str, Any]) -> Verdict:
 async def _fill(tx: Transaction, path: Path, end: dict[str, Any]) -> Verdict:
     """Create the tables, insert the file's rows and verify the audit log."""
     await tx.connection.run_sync(_insert, path)
-    verdict = await AuditStore().verify(tx)
+    verdict = await audit.verify(tx)
     if verdict.is_intact != end["is_intact"] or verdict.head != end["head"]:
         raise BackupError(f"Nothing was restored, because the file was changed. {verdict}")
     return verdict

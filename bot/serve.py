@@ -23,7 +23,7 @@ from bot.server import Connections, Site, make_server, most_connections
 from bot.services.http import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings
 from bot.settings.model import SERVICES, revealed
-from bot.store import jobs
+from bot.store import audit, jobs
 from bot.store.causes import cause_of, technical_cause
 from bot.store.migrations import migrate, notice_newer
 from bot.store.sqlite import ProcessLock
@@ -175,7 +175,7 @@ class Service:
             if self._bot.database.is_sqlite:
                 # Only one process uses the file, so other lease holders are dead.
                 await jobs.release_all(tx)
-            await self._bot.audit.begin_chain(tx)
+            await audit.begin_chain(tx)
             for plan in self._bot.plans:
                 await plan(tx)
 

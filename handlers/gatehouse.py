@@ -25,7 +25,7 @@ async def answer_gatehouse(context: Context, typed: GatehouseRequest) -> Message
         case "status":
             return gatehouse.status(await bot.health.status())
         case "audit":
-            entries, head = await latest(bot.database, bot.audit, typed.count)
+            entries, head = await latest(bot.database, typed.count)
             people = await bot.people.names(audit.people_in(entries))
             names = audit.Names(people, bot.flows.names)
             return audit.audit(entries, head, names)

@@ -13,8 +13,7 @@ from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock
 from bot.settings import Settings
 from bot.slack.sender import Note
-from bot.store import outbox
-from bot.store.audit import AuditStore
+from bot.store import audit, outbox
 from bot.store.audit_entry import RecordedEntry
 from bot.store.engine import Database, Transaction
 from bot.store.migrations import revision
@@ -24,9 +23,7 @@ BROKEN, UNUSABLE = 1, 2
 HEAD = "audit.head"
 
 
-async def latest(
-    database: Database, audit: AuditStore, count: int
-) -> tuple[list[RecordedEntry], str]:
+async def latest(database: Database, count: int) -> tuple[list[RecordedEntry], str]:
     """Return the latest entries, newest first, and the latest hash."""
     async with database.read_only() as tx:
         _, head = await audit.head(tx)
@@ -37,12 +34,11 @@ async def latest(
 class Witness:
     """Posts the audit log's head to a channel once a day, as a copy outside the database."""
 
-    audit: AuditStore
     channel_id: str
 
     async def post(self, tx: Transaction) -> None:
         """Queue the message with the current head."""
-        position, head = await self.audit.head(tx)
+        position, head = await audit.head(tx)
         payload = {"position": position, "head": head}
         await outbox.put(tx, OutboxMessage(f"{HEAD}:{position}", HEAD, "audit", payload))
 
@@ -54,7 +50,7 @@ class Witness:
 async def verify_audit(settings: Settings, noted_head: str | None) -> int:
     """Print the result; return 0 if the audit log is intact, 1 if broken, 2 if there is none."""
 
-    async def verify(database: Database, audit: AuditStore) -> int:
+    async def verify(database: Database) -> int:
         async with database.read_only() as tx:
             verdict = await audit.verify(tx, noted_head)
         print(verdict)
@@ -68,7 +64,7 @@ async def verify_audit(settings: Settings, noted_head: str | None) -> int:
 async def export_audit(settings: Settings, since: int) -> int:
     """Print the entries after a position as JSON lines; return the exit status."""
 
-    async def export(database: Database, audit: AuditStore) -> int:
+    async def export(database: Database) -> int:
         position = since
         while True:
             async with database.read_only() as tx:
@@ -85,9 +81,7 @@ async def export_audit(settings: Settings, since: int) -> int:
     return await _with_audit(settings, export)
 
 
-async def _with_audit(
-    settings: Settings, work: Callable[[Database, AuditStore], Awaitable[int]]
-) -> int:
+async def _with_audit(settings: Settings, work: Callable[[Database], Awaitable[int]]) -> int:
     """Run the command on the configured database; return its status, or 2 without a database."""
     database = Database(settings.database_url.get_secret_value(), SystemClock())
     try:
@@ -101,7 +95,7 @@ async def _with_audit(
                 " tables."
             )
             return UNUSABLE
-        return await work(database, AuditStore())
+        return await work(database)
     except DatabaseUnavailable as error:
         print(error.sentence)
         return UNUSABLE

@@ -37,8 +37,7 @@ from bot.services.errors import (
     ServiceRefused,
 )
 from bot.slack.sender import CardNow, Note
-from bot.store import jobs, outbox
-from bot.store.audit import AuditStore
+from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Lease
@@ -250,7 +249,6 @@ class Alerts:
     """The alerts in `ALERTS_CHANNEL`, which is `channel_id`."""
 
     database: Database
-    audit: AuditStore
     directory: OrganizationDirectory
     channel_id: str
 
@@ -301,7 +299,7 @@ class Alerts:
             action = "alert.muted" if seconds else "alert.unmuted"
             detail = {"incident": incident_id, "seconds": seconds}
             entry = AuditEntry(person.slack_user_id, action, str(incident.key), detail)
-            await self.audit.append(tx, entry)
+            await audit.append(tx, entry)
         return await self._name(incident.key), datetime.fromtimestamp(until, UTC)
 
     async def key_of(self, incident_id: int) -> OrganizationKey:

@@ -29,7 +29,7 @@ from bot.services.calls import CHECK, CallCause, client_named
 from bot.services.errors import RateLimited
 from bot.slack.messages.block_kit import Message
 from bot.slack.people import People
-from bot.store.audit import AuditStore
+from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction
 
@@ -43,7 +43,6 @@ class RateLimits:
     """Answers `/ratelimits`, and avoids calls whose answer is already known."""
 
     database: Database
-    audit: AuditStore
     inventory: InventoryClient
     directory: OrganizationDirectory
     people: People
@@ -147,7 +146,7 @@ class RateLimits:
             await quotas.set_plan(tx, place.key, plan)
             detail = {"plan": plan.value, "before": before.plan.value}
             entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
-            await self.audit.append(tx, entry)
+            await audit.append(tx, entry)
         return ui.plan_set(place.organization.name, before.plan, plan, is_lifted=before.is_lowered)
 
     async def _find(self, person: Person, typed: str, *, in_part: bool = True) -> Place:

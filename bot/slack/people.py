@@ -30,7 +30,7 @@ from bot.permissions import (
     Role,
 )
 from bot.slack.client import SlackClient, SlackUser
-from bot.store.audit import AuditStore
+from bot.store import audit
 from bot.store.audit_entry import REFUSED, AuditEntry
 from bot.store.engine import Database
 from bot.tasks import SingleFlight
@@ -294,7 +294,7 @@ class People:
         try:
             async with self._database.transaction() as tx:
                 entry = AuditEntry(slack_user_id, REFUSED, subject, detail)
-                await AuditStore().append(tx, entry)
+                await audit.append(tx, entry)
         except DatabaseUnavailable as error:
             # The person is refused even if the record fails.
             log.error("people.refusal_not_recorded", reason=error.sentence)  # noqa: TRY400 - expected

@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncIterator
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Row, Select, select, type_coerce, update
+from sqlalchemy import BigInteger, Row, Select, select, type_coerce, update
 from sqlalchemy.exc import OperationalError
 
 from bot.ops.current_delivery import delivery_id
@@ -39,123 +39,123 @@ NO_TEXT = "Could not decode to UTF-8"
 _LOCKED_HEAD = select(audit_head).with_for_update()
 
 
-class AuditStore:
-    """Appends to the chain and reads it."""
+async def append(tx: Transaction, entry: AuditEntry) -> None:
+    """Append an entry to the chain, in the caller's transaction.
 
-    async def append(self, tx: Transaction, entry: AuditEntry) -> None:
-        """Append an entry to the chain, in the caller's transaction.
+    The entry's detail gets a `request_id`: the Slack request's ID in the log.
+    """
+    head = (await tx.connection.execute(_LOCKED_HEAD)).one()
+    position, at, followed = head.position + 1, await tx.now(), delivery_id()
+    known = {"request_id": followed} if followed else {}
+    detail = json.dumps({**known, **entry.detail}, sort_keys=True, ensure_ascii=False)
+    words = (entry.actor, entry.action, entry.subject, detail)
+    digest = _digest(head.hash, position, to_microseconds(at), *words)
+    recorded = RecordedEntry(position, at, *words, head.hash, digest)
+    await tx.connection.execute(audit_entries.insert(), vars(recorded))
+    end = {"position": position, "hash": digest}
+    await tx.connection.execute(update(audit_head), end)
 
-        The entry's detail gets a `request_id`: the Slack request's ID in the log.
-        """
-        head = (await tx.connection.execute(_LOCKED_HEAD)).one()
-        position, at, followed = head.position + 1, await tx.now(), delivery_id()
-        known = {"request_id": followed} if followed else {}
-        detail = json.dumps({**known, **entry.detail}, sort_keys=True, ensure_ascii=False)
-        words = (entry.actor, entry.action, entry.subject, detail)
-        digest = _digest(head.hash, position, to_microseconds(at), *words)
-        recorded = RecordedEntry(position, at, *words, head.hash, digest)
-        await tx.connection.execute(audit_entries.insert(), vars(recorded))
-        end = {"position": position, "hash": digest}
-        await tx.connection.execute(update(audit_head), end)
 
-    async def begin_chain(self, tx: Transaction) -> None:
-        """Continue, without a key, a chain that an earlier version wrote with a key."""
-        marker = await _newest_marker(tx)
-        if marker is None or marker.action == CHAIN_BEGAN:
-            return
-        await tx.connection.execute(_LOCKED_HEAD)
-        position, head = await self.head(tx)
-        content = hashlib.sha256()
-        async for row in self.all(tx):
-            _add_content(content, row)
-        detail = {"old_entries": position, "old_head": head, "content": content.hexdigest()}
-        await self.append(tx, AuditEntry(BOT, CHAIN_BEGAN, SUBJECT, detail))
+async def begin_chain(tx: Transaction) -> None:
+    """Continue, without a key, a chain that an earlier version wrote with a key."""
+    marker = await _newest_marker(tx)
+    if marker is None or marker.action == CHAIN_BEGAN:
+        return
+    await tx.connection.execute(_LOCKED_HEAD)
+    position, old_head = await head(tx)
+    content = hashlib.sha256()
+    async for row in all_rows(tx):
+        _add_content(content, row)
+    detail = {"old_entries": position, "old_head": old_head, "content": content.hexdigest()}
+    await append(tx, AuditEntry(BOT, CHAIN_BEGAN, SUBJECT, detail))
 
-    async def latest(self, tx: Transaction, count: int) -> list[RecordedEntry]:
-        """Return the newest entries, newest first.
 
-        At most a quarter are refusals if there are other entries: repeated refusals can't push
-        other entries out of view.
-        """
-        done = await self._newest(tx, audit_entries.c.action.not_in(REFUSALS), count)
-        refused = await self._newest(tx, audit_entries.c.action.in_(REFUSALS), count)
-        room = max(math.ceil(count / 4), count - len(done))
-        shown = (*done, *refused[:room])
-        return sorted(shown, key=lambda entry: entry.position, reverse=True)[:count]
+async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:
+    """Return the newest entries, newest first.
 
-    async def _newest(
-        self, tx: Transaction, which: ColumnElement[bool], count: int
-    ) -> list[RecordedEntry]:
-        newest = select(audit_entries).order_by(audit_entries.c.position.desc())
-        rows = await tx.connection.execute(newest.where(which).limit(count))
-        return [RecordedEntry(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's documented name
+    At most a quarter are refusals if there are other entries: repeated refusals can't push
+    other entries out of view.
+    """
+    newest = select(audit_entries).order_by(audit_entries.c.position.desc()).limit(count)
+    is_refusal = audit_entries.c.action.in_(REFUSALS)
+    done = (await tx.connection.execute(newest.where(~is_refusal))).all()
+    refused = (await tx.connection.execute(newest.where(is_refusal))).all()
+    room = max(math.ceil(count / 4), count - len(done))
+    shown = sorted([*done, *refused[:room]], key=lambda row: row.position, reverse=True)
+    return [RecordedEntry(*row) for row in shown[:count]]
 
-    async def after(self, tx: Transaction, position: int) -> list[RecordedEntry]:
-        """Return the next entries after a position, oldest first; empty at the end."""
-        query = select(audit_entries).where(audit_entries.c.position > position)
-        rows = await tx.connection.execute(query.order_by(audit_entries.c.position).limit(PAGE))
-        return [RecordedEntry(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's documented name
 
-    async def head(self, tx: Transaction) -> tuple[int, str]:
-        """Return the position and the hash of the newest entry."""
-        row = (await tx.connection.execute(select(audit_head))).one()
-        return row.position, row.hash
+async def after(tx: Transaction, position: int) -> list[RecordedEntry]:
+    """Return the next entries after a position, oldest first; empty at the end."""
+    query = select(audit_entries).where(audit_entries.c.position > position)
+    rows = await tx.connection.execute(query.order_by(audit_entries.c.position).limit(PAGE))
+    return [RecordedEntry(*row) for row in rows]
 
-    async def verify(self, tx: Transaction, noted_head: str | None = None) -> Verdict:
-        """Check every entry against the previous one, and that the noted head still exists.
 
-        The transaction must be read-only, because the check needs a snapshot of the database.
-        """
-        marker = await _newest_marker(tx)
-        if marker is not None and marker.action != CHAIN_BEGAN:
-            return Verdict(0, GENESIS, marker.position, WITH_KEY)
-        began_at = 0 if marker is None else marker.position
-        position, head, has_met_noted = 0, GENESIS, noted_head is None
-        reason, old_content = "", hashlib.sha256()
+async def head(tx: Transaction) -> tuple[int, str]:
+    """Return the position and the hash of the newest entry."""
+    row = (await tx.connection.execute(select(audit_head))).one()
+    return row.position, row.hash
+
+
+async def verify(tx: Transaction, noted_head: str | None = None) -> Verdict:
+    """Check every entry against the previous one, and that the noted head still exists.
+
+    The transaction must be read-only, because the check needs a snapshot of the database.
+    """
+    marker = await _newest_marker(tx)
+    if marker is not None and marker.action != CHAIN_BEGAN:
+        return Verdict(0, GENESIS, marker.position, WITH_KEY)
+    began_at = 0 if marker is None else marker.position
+    position, head, has_met_noted = 0, GENESIS, noted_head is None
+    reason, old_content = "", hashlib.sha256()
+    try:
+        async for row in all_rows(tx):
+            if reason := _fault(row, position, head, began_at, old_content):
+                break
+            position, head = row.position, row.hash
+            has_met_noted |= position >= began_at and head == noted_head
+    except (TypeError, ValueError):
+        reason = UNREADABLE
+    if reason:
+        return Verdict(position, head, position + 1, reason)
+    ends = [(row.position, row.hash) for row in await tx.connection.execute(select(audit_head))]
+    if not ends:
+        return Verdict(position, head, None, "the row with the end of the chain is missing")
+    if ends != [(position, head)]:
+        return Verdict(position, head, position + 1, "the newest entries are missing")
+    older = f", or the head is older than entry {began_at}" if began_at else ""
+    cut = f"the noted head is not in the chain: the newest entries were removed{older}"
+    return Verdict(position, head, None, "" if has_met_noted else cut)
+
+
+async def all_rows(tx: Transaction) -> AsyncIterator[Row[Any]]:
+    """Yield the entries without parsing their times, because an edited time may be invalid.
+
+    Raise UnicodeError before an entry with invalid text.
+    """
+    microseconds = type_coerce(audit_entries.c.at, BigInteger).label("microseconds")
+    columns = (column for column in audit_entries.c if column.name != "at")
+    everything: Select[Any] = select(*columns, microseconds)
+    position, size = 0, PAGE
+    while True:
+        rest = everything.where(audit_entries.c.position > position)
+        page = rest.order_by(audit_entries.c.position).limit(size)
         try:
-            async for row in self.all(tx):
-                if reason := _fault(row, position, head, began_at, old_content):
-                    break
-                position, head = row.position, row.hash
-                has_met_noted |= position >= began_at and head == noted_head
-        except (TypeError, ValueError):
-            reason = UNREADABLE
-        if reason:
-            return Verdict(position, head, position + 1, reason)
-        ends = [(row.position, row.hash) for row in await tx.connection.execute(select(audit_head))]
-        if not ends:
-            return Verdict(position, head, None, "the row with the end of the chain is missing")
-        if ends != [(position, head)]:
-            return Verdict(position, head, position + 1, "the newest entries are missing")
-        return Verdict(position, head, None, "" if has_met_noted else _cut(position, began_at))
-
-    async def all(self, tx: Transaction) -> AsyncIterator[Row[Any]]:
-        """Yield the entries without parsing their times, because an edited time may be invalid.
-
-        Raise UnicodeError before an entry with invalid text.
-        """
-        microseconds = type_coerce(audit_entries.c.at, BigInteger).label("microseconds")
-        columns = (column for column in audit_entries.c if column.name != "at")
-        everything: Select[Any] = select(*columns, microseconds)
-        position, size = 0, PAGE
-        while True:
-            rest = everything.where(audit_entries.c.position > position)
-            page = rest.order_by(audit_entries.c.position).limit(size)
-            try:
-                rows = (await tx.connection.execute(page)).all()
-            except OperationalError as error:
-                if NO_TEXT not in str(error.orig):
-                    raise
-                if size == 1:
-                    raise UnicodeError(UNREADABLE) from error
-                # Read the entries before the unreadable entry.
-                size = 1
-                continue
-            for row in rows:
-                yield row
-            if len(rows) < size:
-                return
-            position = rows[-1].position
+            rows = (await tx.connection.execute(page)).all()
+        except OperationalError as error:
+            if NO_TEXT not in str(error.orig):
+                raise
+            if size == 1:
+                raise UnicodeError(UNREADABLE) from error
+            # Read the entries before the unreadable entry.
+            size = 1
+            continue
+        for row in rows:
+            yield row
+        if len(rows) < size:
+            return
+        position = rows[-1].position
 
 
 async def _newest_marker(tx: Transaction) -> Row[Any] | None:
@@ -194,11 +194,3 @@ def _fault(
         is_same = json.loads(row.detail)["content"] == old_content.hexdigest()
         return "" if is_same else OLD_CHAIN
     return ""
-
-
-def _cut(position: int, began_at: int) -> str:
-    if began_at:
-        reason = f"the newest entries were removed, or the head is older than entry {began_at}"
-    else:
-        reason = "all entries were removed" if position == 0 else "the newest entries were removed"
-    return f"the noted head is not in the chain: {reason}"

@@ -134,7 +134,7 @@ class Look:
         plan = await self._plan(changes, left)
         if plan.changes_nothing:
             await changes.settle(plan, waiting.at, self.listed)
-        await changes.write(self.bot.audit)
+        await changes.write()
         next_post = None if plan.changes_nothing else Post(plan, waiting.at)
         await store.keep_post(self.tx, key, next_post)
         return plan if next_post else None
@@ -282,7 +282,7 @@ class Applying:
         async with self._bot.database.transaction() as tx:
             changes = await ChangeSet.begin(tx, flow)
             await changes.settle(plan, await tx.now(), answered)
-            await changes.write(self._bot.audit)
+            await changes.write()
             await store.keep_post(tx, flow.key, None)
             await _tell(tx, flow)
             await lease.hold(tx)
@@ -313,7 +313,7 @@ class Applying:
             if plan is None or not plan.steps:
                 for request_id in sorted({grant.request_id for grant in waiting.over}):
                     await changes.say_overdue(request_id, reason_of(error))
-            await changes.write(self._bot.audit)
+            await changes.write()
             await _tell(tx, flow, error)
             await lease.hold(tx)
 

@@ -16,6 +16,7 @@ from bot.approvals.rules import (
 from bot.errors import Conflict, NotFound
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
+from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
@@ -235,7 +236,7 @@ async def _open(
         await store.add_request(tx, request)
         if undone is not None:
             await _mark_undone(tx, undone, request.id)
-        await bot.audit.append(tx, _entry(request))
+        await audit.append(tx, _entry(request))
         if undone is not None:
             await write_card(tx, undone.id)
         if approved := await _approved_by_rule(bot, tx, person, request):
@@ -303,7 +304,7 @@ async def _approved_by_rule(
     approved = request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now, progress)
     detail = {"flow": request.flow.sid, **asdict(rule)}
     entry = AuditEntry(BOT, "request.approved_by_rule", request.id, detail)
-    await apply_transition(tx, bot.audit, request, approved, entry)
+    await apply_transition(tx, request, approved, entry)
     return approved
 
 

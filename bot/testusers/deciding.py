@@ -9,6 +9,7 @@ from bot.approvals.rules import decide as decide_by_state
 from bot.errors import Conflict, NotFound, Refused, SlackRefused, UnknownPerson
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
+from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.testusers import store
 from bot.testusers.messages.phrases import state_sentence
@@ -97,14 +98,14 @@ async def decide(
             raise Conflict(STILL_CHECKING)
         if moved is not None:
             entry = _entry(person, act, request, moved, decision)
-            await apply_transition(tx, bot.audit, request, moved, entry)
+            await apply_transition(tx, request, moved, entry)
         elif review and news and request.progress.part is None:
             hours, actor = bot.settings.request_hours, person.slack_user_id
-            moved = await ask_again(tx, bot.audit, request, review, hours, actor)
+            moved = await ask_again(tx, request, review, hours, actor)
         else:
             detail = {"act": act, "reason": decision.reason, "state": request.state}
             entry = AuditEntry(person.slack_user_id, "request.refused", request.id, detail)
-            await bot.audit.append(tx, entry)
+            await audit.append(tx, entry)
     now = moved or request
     if news:
         raise Conflict(_nothing_applied(now, news))

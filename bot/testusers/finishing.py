@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.approvals.rules import State, can_move
-from bot.store.audit import AuditStore
+from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
@@ -63,13 +63,13 @@ class ChangeSet:
         """Return the request, including the changes collected so far."""
         return self._requests.get(request.id, request)
 
-    async def write(self, audit: AuditStore) -> None:
+    async def write(self) -> None:
         """Write everything that was collected: requests, the audit log, then jobs and messages."""
         tx = self._tx
         for request in self._requests.values():
             await store.save_request(tx, request)
         for request, review, hours in self._asking:
-            await ask_again(tx, audit, request, review, hours)
+            await ask_again(tx, request, review, hours)
         for change in self._changes:
             await store.record_change(tx, self._flow.key, *change)
         for entry in self._entries:

@@ -8,7 +8,6 @@ from bot.settings import Settings
 from bot.slack.client import SlackClient
 from bot.slack.people import People
 from bot.slack.replies import Replies
-from bot.store.audit import AuditStore
 from bot.store.engine import Database
 from bot.testusers.client import Flows
 
@@ -19,7 +18,6 @@ class Parts(Protocol):
     settings: Settings
     clock: Clock
     database: Database
-    audit: AuditStore
     people: People
     flows: Flows
     slack: SlackClient

@@ -8,6 +8,7 @@ from sqlalchemy import delete, select
 from bot.errors import Meant, NotFound
 from bot.permissions import Permission, Person
 from bot.spelling import closest
+from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction, upsert
 from bot.store.tables import presets
@@ -60,7 +61,7 @@ async def save_preset(
         await upsert(tx, presets, values)
         detail = {"before": before.identities if before else (), "after": tuple(identities)}
         entry = AuditEntry(person.slack_user_id, "preset.saved", name, detail)
-        await bot.audit.append(tx, entry)
+        await audit.append(tx, entry)
     return before
 
 
@@ -74,7 +75,7 @@ async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
             raise unknown_preset(name, list(await saved_presets(tx)))
         detail = {"before": preset.identities}
         entry = AuditEntry(person.slack_user_id, "preset.deleted", name, detail)
-        await bot.audit.append(tx, entry)
+        await audit.append(tx, entry)
     return preset
 
 

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 
 from bot.approvals.rules import FlowPolicy, State, can_move
-from bot.store import jobs, outbox
-from bot.store.audit import AuditStore
+from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.store.job_loop import Lease
@@ -136,7 +135,6 @@ async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[
 
 async def apply_transition(
     tx: Transaction,
-    audit: AuditStore,
     old: Request,
     new: Request,
     entry: AuditEntry,
@@ -164,7 +162,6 @@ async def apply_transition(
 
 async def ask_again(
     tx: Transaction,
-    audit: AuditStore,
     request: Request,
     review: Review,
     request_hours: float,
@@ -176,7 +173,7 @@ async def ask_again(
     entry = AuditEntry(actor, "request.asked_again", request.id, detail)
     if moved.state is State.EXPIRED:
         entry = expired_entry(moved)
-    await apply_transition(tx, audit, request, moved, entry)
+    await apply_transition(tx, request, moved, entry)
     return moved
 
 
@@ -292,7 +289,7 @@ async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
             review = await review_of(bot, tx, request, reads_settings=False)
             if not review.request.requested.is_shown_as(request.requested):
                 if review.news or review.is_over:
-                    await ask_again(tx, bot.audit, request, review, bot.settings.request_hours)
+                    await ask_again(tx, request, review, bot.settings.request_hours)
                 else:
                     await store.save_request(tx, review.request)
                     await write_card(tx, request.id)
@@ -312,15 +309,15 @@ async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
 async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
     if name == "expire":
         expired = request.moved(State.EXPIRED, THE_BOT, now, request.progress)
-        await apply_transition(tx, bot.audit, request, expired, expired_entry(expired))
+        await apply_transition(tx, request, expired, expired_entry(expired))
     elif name == "start":
         review = await review_of(bot, tx, request)
         if review.news:
-            await ask_again(tx, bot.audit, request, review, bot.settings.request_hours)
+            await ask_again(tx, request, review, bot.settings.request_hours)
             return
         started = replace(request, state=State.APPLYING)
         entry = AuditEntry(BOT, "request.started", request.id, {"flow": request.flow.sid})
-        await apply_transition(tx, bot.audit, request, started, entry)
+        await apply_transition(tx, request, started, entry)
     else:
         await _tell(bot, tx, request, name, now)
 
@@ -340,7 +337,7 @@ async def _tell(bot: Parts, tx: Transaction, request: Request, name: str, now: d
     elif name == "escalate":
         to = bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
         detail = {"flow": request.flow.sid, "to": to}
-        await bot.audit.append(tx, AuditEntry(BOT, "request.escalated", request.id, detail))
+        await audit.append(tx, AuditEntry(BOT, "request.escalated", request.id, detail))
         await write_in_thread(tx, ESCALATION, request.id)
     elif end is not None and now < end:
         payload = {"ends_at": end.isoformat()}

@@ -8,7 +8,7 @@ from sqlalchemy import delete, make_url, update
 from bot.audit.reading import verify_audit
 from bot.ops.clock import SystemClock
 from bot.settings import Settings, read_settings
-from bot.store.audit import AuditStore
+from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database
 from bot.store.tables import audit_entries, audit_head
@@ -43,7 +43,7 @@ async def chain(sqlite_url):
     try:
         for number in range(4):
             async with database.transaction() as tx:
-                await AuditStore().append(tx, AuditEntry("U1", f"act.{number}", "r"))
+                await audit.append(tx, AuditEntry("U1", f"act.{number}", "r"))
         yield database
     finally:
         await database.close()
@@ -51,7 +51,7 @@ async def chain(sqlite_url):
 
 async def head_of(database) -> tuple[int, str]:
     async with database.read_only() as tx:
-        return await AuditStore().head(tx)
+        return await audit.head(tx)
 
 
 async def test_an_intact_chain_is_said_with_its_head(chain, sqlite_url, capsys):
@@ -75,7 +75,7 @@ async def test_a_cut_tail_is_found_by_a_head_noted_earlier(chain, sqlite_url, ca
     _, noted = await head_of(chain)
     assert await verify_audit(keyed, noted) == 0
     async with chain.transaction() as tx:
-        third = (await AuditStore().latest(tx, 2))[-1]
+        third = (await audit.latest(tx, 2))[-1]
         await tx.connection.execute(delete(audit_entries).where(audit_entries.c.position > 3))
         forged = update(audit_head).values(position=third.position, hash=third.hash)
         await tx.connection.execute(forged)

@@ -55,7 +55,7 @@ def is_granted(who: str, permission: Permission) -> bool:
 
 async def refusals(world: World) -> list[tuple[str, str]]:
     """Who was refused which permission, newest first."""
-    entries, _ = await latest(world.bot.database, world.bot.audit, 1000)
+    entries, _ = await latest(world.bot.database, 1000)
     refused = [entry for entry in entries if entry.action == "permission.refused"]
     return [(entry.actor, entry.subject) for entry in refused]
 

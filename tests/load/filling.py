@@ -4,7 +4,7 @@ import uuid
 
 from sqlalchemy import insert, select
 
-from bot.store.audit import AuditStore
+from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction
 from bot.store.tables import jobs, requests
@@ -14,7 +14,6 @@ CHUNK = 1_000
 
 async def fill(database: Database, pending: int, entries: int) -> None:
     """Multiply the one request that is pending, with its jobs, and lengthen the audit."""
-    audit = AuditStore()
     async with database.transaction() as tx:
         await _multiply_requests(tx, pending)
     for begun in range(0, entries, CHUNK):

@@ -2,7 +2,7 @@
 
 from bot.app import gatehouse
 from bot.settings import read_settings
-from bot.store.audit import AuditStore
+from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
@@ -20,7 +20,6 @@ DAY = 86_400
 
 async def test_what_is_old_is_forgotten_but_no_entry_of_the_audit(sqlite_url, clock):
     settings = read_settings({**LEAST, "DATABASE_URL": sqlite_url})
-    audit = AuditStore()
     async with gatehouse(settings, clock=clock) as bot:
         async with bot.database.transaction() as tx:
             await audit.append(tx, AuditEntry("U1", "request.approved", "r1"))

@@ -185,7 +185,7 @@ async def test_a_plan_is_set_by_admins_audited_and_in_force(world):
     assert "is now on the *premium* plan (was free)" in answer.all_text
     shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
     assert "0/10,000" in shown.all_text
-    entries, _ = await latest(world.bot.database, world.bot.audit, 10)
+    entries, _ = await latest(world.bot.database, 10)
     assert ("plan.set", "U0ADMIN", f"eu/{one.organization_id}") in [
         (entry.action, entry.actor, entry.subject) for entry in entries
     ]

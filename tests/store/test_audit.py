@@ -6,25 +6,20 @@ import json
 import pytest
 from sqlalchemy import delete, literal, literal_column, update
 
-from bot.store.audit import AuditStore
+from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database
 from bot.store.tables import audit_entries, audit_head
 
 
-@pytest.fixture
-def audit() -> AuditStore:
-    return AuditStore()
-
-
-async def fill(database, audit, count=5):
+async def fill(database, count=5):
     for number in range(count):
         async with database.transaction() as tx:
             entry = AuditEntry("U1", "request.approved", f"r{number}", {"n": number, "é": "ü"})
             await audit.append(tx, entry)
 
 
-async def verdict(database, audit, head=None):
+async def verdict(database, head=None):
     async with database.read_only() as tx:
         return await audit.verify(tx, head)
 
@@ -34,9 +29,9 @@ async def change(database, statement):
         await tx.connection.execute(statement)
 
 
-async def test_an_untouched_chain_holds(database, audit):
-    await fill(database, audit)
-    found = await verdict(database, audit)
+async def test_an_untouched_chain_holds(database):
+    await fill(database)
+    found = await verdict(database)
     assert (found.is_intact, found.entries) == (True, 5)
 
 
@@ -64,35 +59,35 @@ def moved(old: int, new: int):
     ],
     ids=["edited", "removed", "renumbered", "swapped", "cut", "without its head"],
 )
-async def test_chain_that_was_changed_is_found(database, audit, statements, broken_at, reason):
-    await fill(database, audit)
+async def test_chain_that_was_changed_is_found(database, statements, broken_at, reason):
+    await fill(database)
     for statement in statements:
         await change(database, statement)
-    found = await verdict(database, audit)
+    found = await verdict(database)
     assert not found.is_intact
     assert found.broken_at == broken_at or broken_at is None
     assert reason in found.reason
 
 
-async def test_a_cut_tail_with_a_forged_head_row_is_found_by_a_noted_head(database, audit):
-    await fill(database, audit)
+async def test_a_cut_tail_with_a_forged_head_row_is_found_by_a_noted_head(database):
+    await fill(database)
     async with database.read_only() as tx:
         _, noted = await audit.head(tx)
         third = (await audit.latest(tx, 3))[-1]
     await change(database, delete(audit_entries).where(audit_entries.c.position > third.position))
     forged = update(audit_head).values(position=third.position, hash=third.hash)
     await change(database, forged)
-    assert (await verdict(database, audit)).is_intact
-    assert "noted head" in (await verdict(database, audit, noted)).reason
+    assert (await verdict(database)).is_intact
+    assert "noted head" in (await verdict(database, noted)).reason
 
 
-async def test_writers_at_once_make_one_chain(database, audit):
-    await asyncio.gather(*(fill(database, audit, 4) for _ in range(5)))
-    found = await verdict(database, audit)
+async def test_writers_at_once_make_one_chain(database):
+    await asyncio.gather(*(fill(database, 4) for _ in range(5)))
+    found = await verdict(database)
     assert (found.is_intact, found.entries) == (True, 20)
 
 
-async def test_a_rolled_back_transaction_leaves_no_entry(database, audit):
+async def test_a_rolled_back_transaction_leaves_no_entry(database):
     async def write_and_fail():
         async with database.transaction() as tx:
             await audit.append(tx, AuditEntry("U1", "x", "y"))
@@ -100,47 +95,50 @@ async def test_a_rolled_back_transaction_leaves_no_entry(database, audit):
 
     with pytest.raises(ValueError, match=r"^$"):
         await write_and_fail()
-    assert (await verdict(database, audit)).entries == 0
+    assert (await verdict(database)).entries == 0
 
 
-async def test_entries_that_are_written_meanwhile_break_nothing(database, audit):
-    class Slow(AuditStore):
-        async def all(self, tx):
-            async for row in super().all(tx):
-                yield row
-            await fill(database, self, 2)
+async def test_entries_that_are_written_meanwhile_break_nothing(database, monkeypatch):
+    await fill(database)
+    all_rows = audit.all_rows
 
-    await fill(database, audit)
-    found = await verdict(database, Slow())
+    async def and_then_fill(tx):
+        async for row in all_rows(tx):
+            yield row
+        await fill(database, 2)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(audit, "all_rows", and_then_fill)
+        found = await verdict(database)
     assert (found.is_intact, found.entries) == (True, 5)
-    assert (await verdict(database, audit)).entries == 7
+    assert (await verdict(database)).entries == 7
 
 
 @pytest.mark.parametrize(
     "edit", [{"hash": "é" * 64}, {"previous_hash": "é" * 64}, {"at": literal(9 * 10**18)}]
 )
-async def test_an_entry_that_is_edited_into_nonsense_is_found(database, audit, edit):
-    await fill(database, audit)
+async def test_an_entry_that_is_edited_into_nonsense_is_found(database, edit):
+    await fill(database)
     where = audit_entries.c.position == 3
     await change(database, update(audit_entries).where(where).values(**edit))
-    assert (await verdict(database, audit)).broken_at == 3
+    assert (await verdict(database)).broken_at == 3
 
 
 @pytest.mark.parametrize("column", ["detail", "at"])
 @pytest.mark.parametrize("nonsense", ["x'ff00'", "'long ago'", "1.5", "CAST(x'ff41' AS TEXT)"])
 async def test_an_entry_that_no_longer_is_of_its_type_is_found(sqlite_url, clock, column, nonsense):
-    database, audit = Database(sqlite_url, clock), AuditStore()
+    database = Database(sqlite_url, clock)
     try:
-        await fill(database, audit)
+        await fill(database)
         edit = update(audit_entries).where(audit_entries.c.position == 3)
         await change(database, edit.values({column: literal_column(nonsense)}))
-        assert (await verdict(database, audit)).broken_at == 3
+        assert (await verdict(database)).broken_at == 3
     finally:
         await database.close()
 
 
-async def test_many_refusals_hide_nothing_that_was_done(database, audit):
-    await fill(database, audit, 8)
+async def test_many_refusals_hide_nothing_that_was_done(database):
+    await fill(database, 8)
     async with database.transaction() as tx:
         for number in range(120):
             await audit.append(tx, AuditEntry("U9", "permission.refused", f"p{number}"))
@@ -151,9 +149,9 @@ async def test_many_refusals_hide_nothing_that_was_done(database, audit):
         assert len(await audit.latest(tx, 100)) == 100
 
 
-async def fill_with_key(database, audit):
+async def fill_with_key(database):
     """Write a chain as earlier versions did with `AUDIT_KEY`."""
-    await fill(database, audit, 2)
+    await fill(database, 2)
     async with database.transaction() as tx:
         await audit.append(tx, AuditEntry("gatehouse", "audit.key_began", "audit"))
         await tx.connection.execute(
@@ -162,18 +160,18 @@ async def fill_with_key(database, audit):
         await tx.connection.execute(update(audit_head).values(hash="f" * 64))
 
 
-async def begin(database, audit):
+async def begin(database):
     async with database.transaction() as tx:
         await audit.begin_chain(tx)
 
 
-async def test_chain_with_a_key_goes_on_from_a_named_head(database, audit):
-    await fill_with_key(database, audit)
-    assert "AUDIT_KEY" in (await verdict(database, audit)).reason
+async def test_chain_with_a_key_goes_on_from_a_named_head(database):
+    await fill_with_key(database)
+    assert "AUDIT_KEY" in (await verdict(database)).reason
     for _ in range(2):
-        await begin(database, audit)
-    await fill(database, audit, 2)
-    found = await verdict(database, audit, (await verdict(database, audit)).head)
+        await begin(database)
+    await fill(database, 2)
+    found = await verdict(database, (await verdict(database)).head)
     assert (found.is_intact, found.entries) == (True, 6)
     async with database.read_only() as tx:
         entry = (await audit.latest(tx, 3))[-1]
@@ -181,23 +179,23 @@ async def test_chain_with_a_key_goes_on_from_a_named_head(database, audit):
     assert (detail["old_entries"], detail["old_head"]) == (3, "f" * 64)
 
 
-async def test_chain_without_a_key_is_not_begun_again(database, audit):
-    await fill(database, audit)
-    await begin(database, audit)
-    assert (await verdict(database, audit)).entries == 5
+async def test_chain_without_a_key_is_not_begun_again(database):
+    await fill(database)
+    await begin(database)
+    assert (await verdict(database)).entries == 5
 
 
 @pytest.mark.parametrize("position", [1, 3, 4, 5])
-async def test_edited_entry_before_or_after_the_new_chain_is_found(database, audit, position):
-    await fill_with_key(database, audit)
-    await begin(database, audit)
-    await fill(database, audit, 2)
+async def test_edited_entry_before_or_after_the_new_chain_is_found(database, position):
+    await fill_with_key(database)
+    await begin(database)
+    await fill(database, 2)
     where = audit_entries.c.position == position
     await change(database, update(audit_entries).where(where).values(actor="U2"))
-    assert (await verdict(database, audit)).broken_at == max(position, 4)
+    assert (await verdict(database)).broken_at == max(position, 4)
 
 
-async def test_head_from_before_the_new_chain_does_not_vouch_for_it(database, audit):
-    await fill_with_key(database, audit)
-    await begin(database, audit)
-    assert "older than entry 4" in (await verdict(database, audit, "f" * 64)).reason
+async def test_head_from_before_the_new_chain_does_not_vouch_for_it(database):
+    await fill_with_key(database)
+    await begin(database)
+    assert "older than entry 4" in (await verdict(database, "f" * 64)).reason

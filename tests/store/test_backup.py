@@ -13,8 +13,7 @@ from sqlalchemy import func, select, update
 
 from bot.backup import back_up, restore
 from bot.ops.clock import SystemClock
-from bot.store import outbox
-from bot.store.audit import AuditStore
+from bot.store import audit, outbox
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database
 from bot.store.migrations import migrate
@@ -37,7 +36,7 @@ async def work(url: str, number: int) -> None:
     database = Database(url, SystemClock())
     for _ in range(number):
         async with database.transaction() as tx:
-            await AuditStore().append(tx, AuditEntry("U1", "plan.set", "é 株", {"x": None}))
+            await audit.append(tx, AuditEntry("U1", "plan.set", "é 株", {"x": None}))
             await outbox.put(tx, OutboxMessage("key", "kind", "subject", {"half": "\ud800"}))
     await database.close()
 
@@ -46,7 +45,7 @@ async def state(url: str) -> tuple[bool, int, int]:
     """Return whether the audit is intact, and how many entries and messages there are."""
     database = Database(url, SystemClock())
     async with database.read_only() as tx:
-        verdict = await AuditStore().verify(tx)
+        verdict = await audit.verify(tx)
         messages = await tx.connection.scalar(select(func.count()).select_from(outbox_messages))
     await database.close()
     return verdict.is_intact, verdict.entries, messages

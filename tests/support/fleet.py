@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from bot.ops.clock import SystemClock
-from bot.store.audit import AuditStore
+from bot.store import audit
 from bot.store.engine import Database
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
@@ -118,7 +118,7 @@ class Fleet:
         database = Database(self.environment["DATABASE_URL"], SystemClock())
         try:
             async with database.read_only() as tx:
-                verdict = await AuditStore().verify(tx)
+                verdict = await audit.verify(tx)
         finally:
             await database.close()
         assert verdict.is_intact, verdict

@@ -12,8 +12,7 @@ from bot.approvals.rules import Act, State
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
 from bot.slack.people import People
-from bot.store import jobs, outbox
-from bot.store.audit import AuditStore
+from bot.store import audit, jobs, outbox
 from bot.store.engine import Database
 from bot.store.job_loop import Again, Lease
 from bot.testusers import store, transitions
@@ -167,7 +166,6 @@ class World:
         self.owner = owner
         self.service = FakeFlowService() if service is None else service
         self.slack = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
-        self.audit = AuditStore()
         people = People(self.slack, policy or default_policy(), clock, database)
         people.meet(TEAM, "U0BOT")
         self.settings = settings or default_settings()
@@ -262,8 +260,8 @@ class World:
     async def audited(self) -> list[tuple[str, str]]:
         """Return actor and action of every entry, oldest first; the chain must hold."""
         async with self.database.read_only() as tx:
-            assert (await self.audit.verify(tx)).is_intact
-            entries = await self.audit.latest(tx, 1000)
+            assert (await audit.verify(tx)).is_intact
+            entries = await audit.latest(tx, 1000)
         return [(entry.actor, entry.action) for entry in reversed(entries)]
 
     def reported(self) -> list[str]:

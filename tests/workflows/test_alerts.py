@@ -26,8 +26,7 @@ from bot.quotas.store import incidents
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceRefused
 from bot.slack.sender import CardNow
-from bot.store import jobs, outbox
-from bot.store.audit import AuditStore
+from bot.store import audit, jobs, outbox
 from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
@@ -102,7 +101,7 @@ def directory() -> FakeDirectory:
 
 @pytest.fixture
 def alerts(database, directory) -> Alerts:
-    return Alerts(database, AuditStore(), directory, "C0ALERTS")
+    return Alerts(database, directory, "C0ALERTS")
 
 
 async def be_refused(inventory, code=44) -> None:
@@ -269,7 +268,7 @@ async def test_unmuting_tells_what_the_mute_held_back(
     assert (await alerts.mute(OTTO, 1, 0))[0] == "10"
     async with database.read_only() as tx:
         assert [item.subject for item in await outbox.waiting(tx, "incident:2")] == ["2"]
-        [entry] = await AuditStore().latest(tx, 1)
+        [entry] = await audit.latest(tx, 1)
     assert (entry.actor, entry.action, entry.subject) == ("U0OPERATOR", "alert.unmuted", "eu/10")
     assert "muted" not in (await alerts.card(card_of(1))).message.text
     assert await alerts.card(card_of(2)) is not None

@@ -13,7 +13,7 @@ from bot.errors import (
 )
 from bot.permissions import Permission, Policy, Role
 from bot.slack.people import People
-from bot.store.audit import AuditStore
+from bot.store import audit
 
 TEAM = "T0HOME"
 FLOW = "FW0123456789ABCDEF0123456789ABCDEF"
@@ -77,7 +77,7 @@ def people(slack, database, clock):
 
 async def refusals(database):
     async with database.read_only() as tx:
-        entries = await AuditStore().latest(tx, 50)
+        entries = await audit.latest(tx, 50)
     return [(entry.actor, entry.action, entry.subject) for entry in entries]
 
 

@@ -12,8 +12,7 @@ from sqlalchemy import Table, select
 
 import bot.slack.sender
 from bot.quotas.incidents import NOTE
-from bot.store import outbox
-from bot.store.audit import AuditStore
+from bot.store import audit, outbox
 from bot.store.engine import Database
 from bot.store.outbox import OutboxMessage
 from bot.store.tables import audit_entries, flow_posts, grants, incidents, jobs, outbox_messages
@@ -289,7 +288,7 @@ class Oracle:
     async def _wrong_audit(self) -> list[str]:
         """The chain holds, and has once what happens once."""
         async with self.database.read_only() as tx:
-            verdict = await AuditStore().verify(tx)
+            verdict = await audit.verify(tx)
         times = Counter((entry.subject, entry.action) for entry in self.entries)
         return [
             *([] if verdict.is_intact else [f"the audit: {verdict}"]),

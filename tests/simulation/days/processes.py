@@ -22,9 +22,7 @@ from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.quotas.watcher import WATCH_KIND, Watcher
 from bot.slack.people import People
 from bot.slack.sender import SEND_KIND, Sender
-from bot.store import home_views, outbox
-from bot.store.audit import AuditStore
-from bot.store.audit_entry import AuditEntry
+from bot.store import audit, home_views, outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Lease, Outcome, Runner
 from bot.store.jobs import Job
@@ -122,18 +120,22 @@ class Outside:
 class Server(Database):
     """A database on a server, which can be away, and break off before or after a commit."""
 
-    def __init__(self, outside: Outside, clock: VirtualClock) -> None:
+    def __init__(self, outside: Outside, clock: VirtualClock, longest_seconds: int) -> None:
         # It has a clock of its own, whatever the process believes.
         super().__init__(outside.url, VirtualClock(outside.loop))
         self._writer = outside.writer  # type: ignore[assignment]
         self._faults = outside.faults
+        self._problems = outside.flows.problems
+        self._longest_seconds = longest_seconds
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """As the real one."""
         self._reach(0.02)
         async with super().transaction() as tx:
+            position = (await audit.head(tx))[0]
             yield tx
+            await self._watch(tx, position)
             self._break_off("commit lost", DatabaseUnavailable)
         self._break_off("commit unknown", CommitUnknown)
 
@@ -151,6 +153,21 @@ class Server(Database):
         async with super().read_only() as tx:
             yield tx
 
+    async def _watch(self, tx: Transaction, position: int) -> None:
+        """See to it that a process approves nothing longer than its own settings allow."""
+        for entry in await audit.after(tx, position):
+            if entry.action not in APPROVING:
+                continue
+            request = await store.load_request(tx, entry.subject)
+            if request is None or request.flow.sid != SURVEY:
+                continue
+            if not request.requested.change.additions or request.requested.ends:
+                continue
+            seconds = request.requested.duration_seconds
+            if seconds is None or seconds > self._longest_seconds:
+                problem = f"{entry.subject}: {entry.action} for {seconds} s, too long by now"
+                self._problems.append(problem)
+
     def _reach(self, weight: float) -> None:
         if self._faults.happens("database away", weight):
             raise DatabaseUnavailable
@@ -160,34 +177,12 @@ class Server(Database):
             raise error
 
 
-class WatchedAudit(AuditStore):
-    """Sees to it that a process approves nothing that is longer than its own settings allow."""
-
-    def __init__(self, outside: Outside, longest_seconds: int) -> None:
-        super().__init__()
-        self._outside = outside
-        self._longest_seconds = longest_seconds
-
-    async def append(self, tx: Transaction, entry: AuditEntry) -> None:
-        """As the real one."""
-        await super().append(tx, entry)
-        if entry.action not in APPROVING or entry.detail["flow"] != SURVEY:
-            return
-        request = await store.load_request(tx, entry.subject)
-        if request is None or not request.requested.change.additions or request.requested.ends:
-            return
-        seconds = request.requested.duration_seconds
-        if seconds is None or seconds > self._longest_seconds:
-            problem = f"{entry.subject}: {entry.action} for {seconds} s, too long by now"
-            self._outside.flows.problems.append(problem)
-
-
 class Quotas:
     """The parts of the bot that deal with limits."""
 
-    def __init__(self, database, audit, client, directory, people, clock) -> None:
-        self.ratelimits = RateLimits(database, audit, client, directory, people, TERMS, clock)
-        self.alerts = Alerts(database, audit, directory, ALERTS)
+    def __init__(self, database, client, directory, people, clock) -> None:
+        self.ratelimits = RateLimits(database, client, directory, people, TERMS, clock)
+        self.alerts = Alerts(database, directory, ALERTS)
         probes, tidying = Probes(client, directory, TERMS), Tidying(database, clock)
         watcher = Watcher(database, client, directory, TERMS, is_on=True)
         self.runners = {
@@ -254,7 +249,7 @@ class Process:
     async def _start(self) -> None:
         outside, clock = self._outside, self._clock
         longest = outside.loop.random.choice(LONGEST_SECONDS)
-        database, audit = Server(outside, clock), WatchedAudit(outside, longest)
+        database = Server(outside, clock, longest)
         directory = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
         # Settings that may be others at each start.
         escalate_after, remind_hours = outside.loop.random.choice(((60, 0.03), (None, 0.01)))
@@ -274,7 +269,6 @@ class Process:
             settings=settings,
             clock=clock,
             database=database,
-            audit=audit,
             people=self.people,
             flows=testuser_flows.Flows(settings.flow_aliases, outside.flows, ()),
             slack=outside.slack,
@@ -284,7 +278,7 @@ class Process:
         )
         clicks = bot.clicks = StoredInteractions(bot)
         messages = RequestMessages(bot)
-        self.client, quotas, self.home = self._quotas(database, audit, clock)
+        self.client, quotas, self.home = self._quotas(database, clock)
         renderers = {**messages.renderers, **quotas.renderers}
         card_kinds = {REQUEST_CARD, *quotas.card_kinds}
         sender = Sender(database, outside.slack, renderers, card_kinds)
@@ -310,14 +304,12 @@ class Process:
                 await plan(tx)
         self.quotas, self.bot = quotas, bot
 
-    def _quotas(
-        self, database: Database, audit: AuditStore, clock: VirtualClock
-    ) -> tuple[Client, Quotas, Home]:
+    def _quotas(self, database: Database, clock: VirtualClock) -> tuple[Client, Quotas, Home]:
         parts = database, clock, TERMS, Tasks()
         guard = WatchedGuard(self._outside.inventory, self._outside.reader, *parts)
         client = Client(self._outside.inventory, Turns(guard, CLIENTS, Watchdog()))
         directory = OrganizationDirectory(client, database, clock, 300, {})
-        quotas = Quotas(database, audit, client, directory, self.people, clock)
+        quotas = Quotas(database, client, directory, self.people, clock)
         home = Home(
             database,
             clock,

@@ -6,7 +6,7 @@ import pytest
 
 from bot.approvals.rules import Act, State
 from bot.services.errors import ServiceTimeout
-from bot.store import jobs
+from bot.store import audit, jobs
 from bot.store.job_loop import Lease, LeaseLost
 from bot.testusers import store
 from bot.testusers.applying import Applying
@@ -103,7 +103,7 @@ async def test_the_audit_has_the_list_before_and_after_every_change(world):
     at = world.clock.now()
     await world.work()
     async with world.database.read_only() as tx:
-        entries = await world.audit.latest(tx, 9)
+        entries = await audit.latest(tx, 9)
     (changed,) = [entry for entry in entries if entry.action == "flow.changed"]
     detail = json.loads(changed.detail)
     assert (detail["before"], detail["after"]) == (["old"], ["old", "+1"])

@@ -7,6 +7,7 @@ import pytest
 
 from bot.approvals.rules import Act, State
 from bot.errors import Conflict
+from bot.store import audit
 from bot.testusers import asking, store
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import act_buttons, card
@@ -42,7 +43,7 @@ def hours(world: World, at) -> float:
 
 async def parts_audited(world: World) -> list[tuple[list[str], list[str]]]:
     async with world.database.read_only() as tx:
-        entries = await world.audit.latest(tx, 1000)
+        entries = await audit.latest(tx, 1000)
     details = [
         json.loads(entry.detail) for entry in entries if entry.action == "request.applied_in_part"
     ]

@@ -4,8 +4,7 @@ import pytest
 
 from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable
-from bot.store import jobs, outbox
-from bot.store.audit import AuditStore
+from bot.store import audit, jobs, outbox
 from bot.testusers import store
 from tests.support.testusers import ABEL, ADA, OTTO, World
 
@@ -13,25 +12,20 @@ DAY = 24 * 3600
 DECISIONS = [(Act.APPROVE, ADA), (Act.DENY, ABEL), (Act.CANCEL, OTTO)]
 
 
-class FullAudit(AuditStore):
-    """An audit that takes no more entries of one action, or of any."""
+@pytest.fixture
+def fill_audit(monkeypatch):
+    """Let the audit take no more entries of one action, or of any; until `monkeypatch.undo`."""
+    append = audit.append
 
-    def __init__(self, action: str | None) -> None:
-        self._action = action
+    def fill(action: str | None = None) -> None:
+        async def refuse(tx, entry) -> None:
+            if action in (None, entry.action):
+                raise DatabaseUnavailable
+            await append(tx, entry)
 
-    async def append(self, tx, entry) -> None:
-        if self._action in (None, entry.action):
-            raise DatabaseUnavailable
-        await super().append(tx, entry)
+        monkeypatch.setattr(audit, "append", refuse)
 
-
-def fill_audit(world: World, action: str | None = None) -> None:
-    world.audit = FullAudit(action)
-
-
-def empty_audit(world: World) -> None:
-    world.audit = AuditStore()
-    world.clock.advance(jobs.LEASE_SECONDS)
+    return fill
 
 
 async def waiting_messages(world: World, request) -> int:
@@ -39,8 +33,8 @@ async def waiting_messages(world: World, request) -> int:
         return len(await outbox.waiting(tx, f"request:{request.id}"))
 
 
-async def test_no_request_without_its_entry(world):
-    fill_audit(world)
+async def test_no_request_without_its_entry(world, fill_audit):
+    fill_audit()
     with pytest.raises(DatabaseUnavailable):
         await world.ask("add welcome +1")
     async with world.database.read_only() as tx:
@@ -50,10 +44,10 @@ async def test_no_request_without_its_entry(world):
 
 
 @pytest.mark.parametrize(("act", "by"), DECISIONS)
-async def test_no_decision_without_its_entry(world, act, by):
+async def test_no_decision_without_its_entry(world, fill_audit, act, by):
     request = await world.ask("add welcome +1")
     await world.work()
-    fill_audit(world)
+    fill_audit()
     with pytest.raises(DatabaseUnavailable):
         await world.decide(act, request, by, "no")
     assert (await world.stored(request)).state is State.PENDING
@@ -64,14 +58,17 @@ async def test_no_decision_without_its_entry(world, act, by):
 
 
 @pytest.mark.parametrize("action", ["flow.changed", "request.applied"])
-async def test_no_change_is_called_applied_without_its_entries(world, action):
+async def test_no_change_is_called_applied_without_its_entries(
+    world, fill_audit, monkeypatch, action
+):
     request = await world.approved("add welcome +1")
-    fill_audit(world, action)
+    fill_audit(action)
     with pytest.raises(DatabaseUnavailable):
         await world.work()
     assert (await world.stored(request)).state is State.APPLYING
     assert world.reported() == []
-    empty_audit(world)
+    monkeypatch.undo()
+    world.clock.advance(jobs.LEASE_SECONDS)
     await world.work()
     assert (await world.stored(request)).state is State.APPLIED
     assert world.service.posts == [("+1",)]
