@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from rapidfuzz.distance import OSA
 from yarl import URL
 
@@ -82,8 +82,12 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     try:
         settings, wrong, problems = Settings.model_validate(given), set[str](), list[str]()
     except ValidationError as error:
-        wrong = {str(detail["loc"][0]) for detail in error.errors()}
-        problems = [_problem_of(detail) for detail in error.errors(include_input=False)]
+        wrong, problems = set[str](), list[str]()
+        for detail in error.errors(include_input=False):
+            name, *parts = (str(part) for part in detail["loc"] if part != "[key]")
+            where = f"{' → '.join(parts)}: " if parts else ""
+            wrong.add(name)
+            problems.append(_line(name.upper(), f"{where}{phrase_of(detail)}"))
         right = {name: value for name, value in given.items() if name not in wrong}
         settings = Settings.model_validate({**PLACEHOLDERS, **right})
     problems += _between(given, settings, wrong) + _mistyped(environment)
@@ -92,15 +96,12 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     return settings
 
 
-def _problem_of(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    """Describe the problem without quoting the value, which may be a secret."""
-    where = " → ".join(str(part) for part in error["loc"][1:] if part != "[key]")
-    problem = WORDS.get(error["type"])
-    if problem is None:
-        message = error["msg"].removeprefix("Value error, ")
-        ours = re.sub("^(Input|String|Value) should( be)?", r"must\2", message)
-        problem = message[:1].lower() + message[1:] if ours == message else ours
-    return _line(str(error["loc"][0]).upper(), f"{where}: {problem}" if where else problem)
+def phrase_of(error: ErrorDetails) -> str:
+    """Describe a validation error without quoting the value, which may be a secret."""
+    if error["type"] in WORDS:
+        return WORDS[error["type"]]
+    message = error["msg"].removeprefix("Value error, ")
+    return re.sub("^(Input|String|Value) should( be)?", r"must\2", message)
 
 
 def _line(name: str, problem: str) -> str:

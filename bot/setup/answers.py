@@ -1,42 +1,13 @@
 """The answers for `gatehouse setup`, and their validation."""
 
 import json
-from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from bot.settings import WORDS
-from bot.settings.model import DataCenter
-
-EXAMPLES: Mapping[str, object] = {
-    "slack_bot_token": "xoxb-1234-abcd",
-    "slack_signing_secret": "8f742231b10e8888abcd99yyyzzz85a5",
-    "slack_app_token": "xapp-1-A012-3456-abcd",
-    "url": "https://bot.example.com",
-    "alerts_channel": "#alerts",
-    "approvals_channel": "#approvals",
-    "viewers": ["*"],
-    "operators": ["@otto", "support-team"],
-    "approvers": ["@ada", "U0ABEL"],
-    "admins": ["@adam"],
-    "inventory": {
-        "vendor": "zoho",
-        "data_centers": {
-            "eu": {"client_id": "1000.ABC", "client_secret": "a1b2", "code": "1000.c3.d4"}
-        },
-    },
-    "flow": {
-        "vendor": "twilio",
-        "account_sid": "AC0123456789abcdef0123456789abcdef",
-        "auth_token": "a1b2c3",
-        "aliases": {"welcome": "FW0123456789abcdef0123456789abcdef"},
-    },
-    "email": {"vendor": "sendgrid", "api_key": "SG.abc"},
-}
-ONE_CREDENTIAL = "needs authtoken, or client_id, client_secret and code"
+from bot.settings import phrase_of
+from bot.settings.model import DataCenter, OrganizationId
 
 
 class SetupError(Exception):
@@ -77,12 +48,13 @@ class DataCenterAnswer(_Answer):
     client_id: Word | None = None
     client_secret: Word | None = Field(default=None, repr=False)
     code: Word | None = Field(default=None, repr=False)
+    organization_id: OrganizationId | None = None
 
     @model_validator(mode="after")
     def _one_credential(self) -> Self:
         client = (self.client_id, self.client_secret, self.code)
         if (any(client) and not all(client)) or bool(self.authtoken) == all(client):
-            raise ValueError(ONE_CREDENTIAL)
+            raise ValueError("needs authtoken, or client_id, client_secret and code")
         return self
 
 
@@ -92,13 +64,6 @@ class InventoryAnswer(_ServiceAnswer):
     vendor: Literal["zoho", "other"]
     token_url: Word | None = None
     data_centers: dict[DataCenter, DataCenterAnswer] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _token_address(self) -> Self:
-        has_code = any(center.code for center in self.data_centers.values())
-        if self.vendor == "other" and has_code and not self.token_url:
-            raise ValueError('needs token_url, as its vendor is "other" and it has a code')
-        return self
 
 
 class FlowAnswer(_ServiceAnswer):
@@ -150,7 +115,7 @@ def read_answers(path: Path) -> Answers:
     except OSError as error:
         raise SetupError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
-        raise SetupError(f"{path} is not JSON. {_example('slack_bot_token')}") from None
+        raise SetupError(f"{path} is not JSON. docs/vendors.md has an example.") from None
     return answers_of(given)
 
 
@@ -159,29 +124,8 @@ def answers_of(given: object) -> Answers:
     try:
         return Answers.model_validate(given)
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False)
-        raise SetupError(*dict.fromkeys(_problem(row) for row in found)) from None
-
-
-def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    path = [str(part) for part in error["loc"] if part != "[key]"]
-    if not path:
-        message = str(error["msg"]).removeprefix("Value error, ")
-        return f"{message}. {_example(message.split()[0])}".replace(". .", ".")
-    if error["type"] == "extra_forbidden":
-        problem = f"is not a known answer{_meant(path)}"
-    else:
-        problem = WORDS.get(error["type"]) or str(error["msg"])
-        problem = problem.removeprefix("Value error, ").replace("Input should be", "must be")
-    return f"{' → '.join(path)} {problem}. {_example(path[0])}".rstrip()
-
-
-def _meant(path: list[str]) -> str:
-    near = get_close_matches(path[-1], Answers.model_fields, 1) if len(path) == 1 else []
-    return f"; did you mean {near[0]}?" if near else ""
-
-
-def _example(key: str) -> str:
-    if key not in EXAMPLES:
-        return ""
-    return f"Example: {json.dumps({key: EXAMPLES[key]}, ensure_ascii=False)}"
+        problems = []
+        for row in error.errors(include_input=False, include_url=False):
+            where = " → ".join(str(part) for part in row["loc"] if part != "[key]")
+            problems.append(f"{where} {phrase_of(row)}.".lstrip())
+        raise SetupError(*problems) from None

@@ -11,7 +11,6 @@ from bot.settings import read_settings
 from bot.settings.env_file import load_env_file
 from bot.setup.answers import SetupError, answers_of
 from sandbox.services.faults import Fault, FaultKind
-from sandbox.services.limits import LimitRules
 
 pytestmark = pytest.mark.slow
 
@@ -54,15 +53,11 @@ async def test_right_answers_are_written_checked_and_enough_to_start(place):
 
 async def test_omitted_service_stays_unconfigured(place):
     del place.answers["flow"], place.answers["email"]
-    state = place.services.state
-    state.limits.rules = LimitRules(tells_day=True)
-    state.limits.plans["eu", None] = "professional"
     status, said = await place.set_up()
     assert status == 0, said
     settings = settings_in(place)
     assert settings.missing_for("flow")
     assert settings.missing_for("email")
-    assert set(settings.inventory_plans.values()) == {"professional"}
 
 
 async def test_a_missing_scope_is_named_as_the_vendor_names_it(place):
@@ -85,7 +80,7 @@ WRONG = [
     ("slack_bot_token", "xoxb-gone", 2, "refuses slack_bot_token (invalid_auth)"),
     ("slack_signing_secret", "abc", 1, "SLACK_SIGNING_SECRET"),
     ("url", "http://bot.example.com", 2, "url: Slack calls only https:// addresses"),
-    ("alerts_channel", "#alarts", 2, "no channel “#alarts” that Gatehouse can see. Did you mean"),
+    ("alerts_channel", "#alarts", 2, "no channel “#alarts” that Gatehouse can see"),
     ("approvals_channel", "#alerts", 1, "is public"),
     ("approvers", ["@abbel", "@ada"], 2, "approvers: There is no person or user group “@abbel”"),
     ("inventory/data_centers/eu/code", "demo-code-used", 2, "eu: code was rejected (invalid_code)"),
@@ -121,17 +116,17 @@ async def test_a_wrong_answer_is_named_and_no_list_is_changed(place, path, value
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("aprovers", ["@ada"], "aprovers is not a known answer; did you mean approvers?"),
-        ("admins", "@adam", 'admins must be a valid list. Example: {"admins": ["@adam"]}'),
-        ("url", 7, 'url must be a string. Example: {"url": "https://bot.example.com"}'),
+        ("aprovers", ["@ada"], "aprovers is not a known key."),
+        ("admins", "@adam", "admins must be a valid list."),
+        ("url", 7, "url must be a string."),
         ("slack_signing_secret", None, "slack_signing_secret is required unless"),
         ("inventory/vendor", "zoo", "inventory → vendor must be 'zoho' or 'other'"),
         ("inventory/data_centers/uk", {"authtoken": "a"}, "inventory → data_centers → uk"),
         ("inventory/data_centers/eu/authtoken", "a", "data_centers → eu needs authtoken, or"),
-        ("flow/form_field", "TestUsers", "flow → form_field is not a known answer"),
+        ("flow/form_field", "TestUsers", "flow → form_field is not a known key"),
     ],
 )
-async def test_a_key_or_type_that_is_wrong_is_named_with_an_example(place, path, value, words):
+async def test_a_key_or_type_that_is_wrong_is_named(place, path, value, words):
     place.set(path, value)
     with pytest.raises(SetupError) as error:
         answers_of(place.answers)
