@@ -52,9 +52,9 @@ def of_testusers(may: May, aliases: Sequence[str]) -> Message:
     return of_command(TESTUSERS, may, hints)
 
 
-def of_all(may: May) -> Message:
+def of_all(may: May, title: str = "*What you can do*") -> Message:
     """Return the available forms of every command."""
-    return _message(["*What you can do*", *_chapters(COMMANDS, may), *_others(COMMANDS, may)])
+    return _message([title, *_chapters(COMMANDS, may), *_others(COMMANDS, may)])
 
 
 def _chapters(commands: Iterable[Command], may: May) -> list[str]:

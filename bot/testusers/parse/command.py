@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from bot.approvals.parse import spell_duration, spell_when
 from bot.commands import FORM, HELP, TESTUSERS
@@ -15,7 +14,7 @@ from bot.slack.parse import (
     refuse_endless,
     unknown,
 )
-from bot.spelling import closest, folded, skeleton
+from bot.spelling import closest, folded
 from bot.testusers.parse.change import (
     KEYWORDS,
     PRESET,
@@ -28,7 +27,6 @@ from bot.testusers.parse.change import (
     people,
     quoted,
 )
-from bot.testusers.rules.changes import is_flow_sid
 
 PRESET_ACTIONS = ("save", "delete")
 
@@ -91,21 +89,6 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
                 raise misuse(action, f"Use /testusers {action} alone, with nothing after it.")
             return Subcommand(action)
     raise unknown(TESTUSERS, words)
-
-
-def as_typed(text: str, aliases: Collection[str]) -> str:
-    """Turn `add +1 to welcome for 2h` into the order of the command: `add welcome +1 for 2h`.
-
-    The flow is recognized if its name or SID follows `to`, `on` or `from`.
-    """
-    words = [word for word in read_words(text, commas=True) if not word.is_dash]
-    names = set(map(skeleton, aliases))
-    for before, word in pairwise(words[1:]):
-        is_flow = is_flow_sid(word.text) or skeleton(word.text) in names
-        if before.keyword in ("to", "on", "from") and is_flow:
-            people, rest = text[words[0].end : before.start], text[word.end :]
-            return f"{words[0].text} {word.text}{people}{rest}".strip()
-    return text
 
 
 def _of_flow(action: str, words: Sequence[Word], typed: Typed) -> Subcommand:
