@@ -125,11 +125,15 @@ class Answering:
         return outcome
 
     async def _work_and_show(self, reference: str) -> str:
-        work = asyncio.ensure_future(self._outcome(reference))
+        work, place = asyncio.ensure_future(self._outcome(reference)), self.listener.place
+        # True if "Working on it" appears where the answer will go.
         stands = False
         try:
             await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
-            stands = not work.done() and await self._say_working()
+            if not work.done() and place in {Place.NEW, Place.CLICKED, Place.BELOW}:
+                is_clicked = place is Place.CLICKED
+                said = await self._say(replies.WORKING, replace=is_clicked, tries=1)
+                stands = said and place is not Place.BELOW
             message, outcome = await work
         except asyncio.CancelledError:
             # The program is stopping: tell people not to wait for an answer.
@@ -143,14 +147,6 @@ class Answering:
             work.cancel()
         await self._show(message, outcome, stands=stands)
         return outcome
-
-    async def _say_working(self) -> bool:
-        """Show "Working on it"; return True if it appears where the answer will go."""
-        place = self.listener.place
-        if place not in {Place.NEW, Place.CLICKED, Place.BELOW}:
-            return False
-        said = await self._say(replies.WORKING, replace=place is Place.CLICKED, tries=1)
-        return said and place is not Place.BELOW
 
     async def _say(self, message: Message, *, replace: bool, tries: int = TRIES) -> bool:
         url, asker = self.interaction.response_url, self.interaction.slack_user_id
@@ -199,8 +195,8 @@ class Answering:
         return await listener.answer(context)
 
     def _context(self) -> Context:
-        nobody = Person(self.interaction.slack_user_id, self.interaction.slack_user_id)
-        return Context(self.bot, nobody, self.interaction)
+        user = self.interaction.slack_user_id
+        return Context(self.bot, Person(user, user), self.interaction)
 
     def _sorry(self, error: GatehouseError) -> Message:
         message, interaction = replies.sorry(error), self.interaction

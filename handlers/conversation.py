@@ -53,7 +53,7 @@ async def _respond(context: Context) -> None:
     await bot.received.answered(message.event_id)
 
 
-@listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED, is_prefix=True)
+@listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED)
 async def run_command(context: Context) -> Message | None:
     """Run the command in the button's value, which requires that command's permission."""
     name, _, text = context.value.partition(" ")

@@ -1,28 +1,23 @@
 """`/emailkey`: check the key and list the templates."""
 
-from functools import partial
-
 from bot import emailkey
 from bot.commands import EMAILKEY
 from bot.emailkey import EmailKeyRequest, parse_emailkey
 from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids
-from bot.slack.messages import help as help_ui
 from bot.slack.messages.block_kit import Message
-from handlers.listeners import Context, Place, command, helped, listens
+from handlers.listeners import Context, Place, command, listens
 
 
 @command(EMAILKEY, lambda context: parse_emailkey(context.text))
 async def answer_emailkey(context: Context, typed: EmailKeyRequest) -> Message:
     """Answer `/emailkey …`."""
-    if typed.form == "help":
-        return await helped(context, partial(help_ui.of_command, EMAILKEY))
     if typed.form == "check":
         return emailkey.verdicts(await context.bot.emailkey.check(typed.resources))
     return emailkey.templates(await context.bot.emailkey.templates())
 
 
-@listens("action", ids.EMAILKEY_PAGE, Permission.READ, place=Place.CLICKED, is_prefix=True)
+@listens("action", ids.EMAILKEY_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
     """Answer `Previous` and `Next`."""
     templates = await context.bot.emailkey.templates()

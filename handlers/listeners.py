@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from bot.app import Gatehouse
-from bot.commands import FORM, Command
+from bot.commands import FORM, HELP, Command
 from bot.errors import Replayed, UsageError
 from bot.permissions import ACTING, Permission, Person
+from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 
@@ -205,22 +206,9 @@ SURFACES: Mapping[object, Surface] = {
 }
 Answer = Callable[[Context], Awaitable[Message | None]]
 Check = Callable[[Context], Mapping[str, str]]
-May = Callable[[Permission], bool]
 L = TypeVar("L", bound=Callable[[Context], Awaitable[Any]])
 # The name for all interactions without another listener.
 ANYTHING = "unknown"
-
-
-class Typed(Protocol):
-    """A parsed command."""
-
-    @property
-    def form(self) -> str:
-        """The kind of the typed `bot.commands.Form`."""
-        ...
-
-
-C = TypeVar("C", bound=Typed)
 
 
 class Place(Enum):
@@ -247,7 +235,7 @@ class Place(Enum):
 class Listener:
     """A listener for one kind of interaction.
 
-    `name` is the name that Slack sends, or `ANYTHING`; with `is_prefix`, also `<name>.<anything>`.
+    `name` is the name that Slack sends, with or without a dot and a suffix, or `ANYTHING`.
     `answer` returns options for a type-ahead, otherwise a message or None. With `requires_itself`,
     `answer` checks the permission, because it depends on a request. For a form, `check` returns the
     problems by input, which keep the form open. `typed` returns the equivalent command, because
@@ -259,7 +247,6 @@ class Listener:
     permission: Permission | None
     answer: Callable[[Context], Awaitable[Any]]
     place: Place = Place.BELOW
-    is_prefix: bool = False
     requires_itself: bool = False
     check: Check | None = None
     typed: Callable[[Context], str] | None = None
@@ -280,11 +267,8 @@ def surface_of(body: Body) -> Surface | None:
 
 def find(surface: Surface, name: str) -> Listener | None:
     """Return the listener for this surface and name."""
-    found = LISTENERS.get((surface, name))
-    by_prefix = LISTENERS.get((surface, name.rpartition(".")[0]))
-    if found is None and by_prefix is not None and by_prefix.is_prefix:
-        found = by_prefix
-    return found or LISTENERS.get((surface, ANYTHING))
+    names = (name, name.rpartition(".")[0], ANYTHING)
+    return next(filter(None, (LISTENERS.get((surface, known)) for known in names)), None)
 
 
 def listens(
@@ -303,14 +287,14 @@ def listens(
 
 
 def command(
-    described: Command, parse: Callable[[Context], C]
-) -> Callable[[Callable[[Context, C], Awaitable[Message | None]]], Answer]:
+    described: Command, parse: Callable[[Context], Any]
+) -> Callable[[Callable[[Context, Any], Awaitable[Message | None]]], Answer]:
     """Answer a slash command. Only the person who typed it sees the answer.
 
     The function runs after parsing, and after checking the permission of the typed form.
     """
 
-    def register(answer: Callable[[Context, C], Awaitable[Message | None]]) -> Answer:
+    def register(answer: Callable[[Context, Any], Awaitable[Message | None]]) -> Answer:
         async def parse_and_answer(context: Context) -> Message | None:
             try:
                 typed = parse(context)
@@ -323,6 +307,9 @@ def command(
                 raise usable.misuse(error.sentence).or_rather(*error.meant) from None
             permission = described.permission(typed.form)
             await require(context, permission, acts=typed.form != FORM)
+            if typed.form == HELP:
+                aliases = context.bot.flows.aliases
+                return await helped(context, partial(help_ui.of_command, described, aliases))
             return await answer(context, typed)
 
         return listens("command", described.name, None, place=Place.NEW)(parse_and_answer)
@@ -342,7 +329,7 @@ async def require(context: Context, permission: Permission, *, acts: bool) -> No
         raise Replayed
 
 
-async def helped(context: Context, show: Callable[[May], Message]) -> Message:
+async def helped(context: Context, show: Callable[[help_ui.May], Message]) -> Message:
     """Return the message that `show` makes for the person, or a sentence if they lack access."""
     people, person = context.bot.people, context.person
     without_access = await people.lacks_access(person)

@@ -1,7 +1,5 @@
 """`/orgs`: the organizations in all data centers."""
 
-from functools import partial
-
 from bot.commands import ORGS
 from bot.errors import Ambiguous, NotFound
 from bot.organizations import messages as orgs
@@ -12,14 +10,12 @@ from bot.services.calls import CallCause
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
-from handlers.listeners import Context, Place, command, helped, listens
+from handlers.listeners import Context, Place, command, listens
 
 
 @command(ORGS, lambda context: parse_orgs(context.text))
 async def answer_orgs(context: Context, typed: OrgsRequest) -> Message:
     """Answer `/orgs …`."""
-    if typed.form == "help":
-        return await helped(context, partial(help_ui.of_command, ORGS))
     if typed.form == "refresh":
         return await _refreshed(context, orgs.OrgsPage())
     if typed.form == "list":
@@ -35,7 +31,7 @@ async def answer_orgs(context: Context, typed: OrgsRequest) -> Message:
         raise ORGS.misuse(none.sentence, "show").or_rather(*none.meant) from none
 
 
-@listens("action", ids.ORGS_PAGE, Permission.READ, place=Place.CLICKED, is_prefix=True)
+@listens("action", ids.ORGS_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
     """Answer the buttons that turn pages."""
     return await _listed(context, orgs.OrgsPage.of(context.value))

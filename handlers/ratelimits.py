@@ -1,7 +1,5 @@
 """`/ratelimits`: the use of each limit and the service's blocks; and the buttons on alerts."""
 
-from functools import partial
-
 from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
 from bot.organizations.rules import OrganizationKey
@@ -9,16 +7,13 @@ from bot.permissions import Permission
 from bot.quotas import messages as ui
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.slack.messages import block_kit, ids, replies
-from bot.slack.messages import help as help_ui
 from bot.slack.messages.block_kit import Message
-from handlers.listeners import Context, Place, command, helped, listens
+from handlers.listeners import Context, Place, command, listens
 
 
 @command(RATELIMITS, lambda context: parse_ratelimits(context.text))
 async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Message:
     """Answer `/ratelimits …`."""
-    if typed.form == "help":
-        return await helped(context, partial(help_ui.of_command, RATELIMITS))
     workflow, person = context.bot.ratelimits, context.person
     if typed.form == "all":
         return await workflow.overview(person)
@@ -39,7 +34,7 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
         raise RATELIMITS.misuse(none.sentence, kind).or_rather(*none.meant) from none
 
 
-@listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED, is_prefix=True)
+@listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
     """Answer the list's `Previous`, `Next` and `Refresh`."""
     page = block_kit.page_of(context.value)

@@ -3,15 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from bot.app import Gatehouse
 from bot.approvals.rules import Act
-from bot.commands import FORM, HELP, TESTUSERS
+from bot.commands import FORM, TESTUSERS
 from bot.errors import GatehouseError, NotConfigured, NotFound, UsageError
 from bot.permissions import Permission, Person
-from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.slack.parse import escaped
@@ -23,7 +21,7 @@ from bot.testusers.parse.change import ChangeRequest, reason_problem
 from bot.testusers.parse.command import Subcommand, TestusersRequest, as_command, parse_testusers
 from bot.testusers.parse.form import NOTHING, Prefilled, moment, odd_line, parse_form
 from bot.testusers.rendering import answer_to, card_link
-from handlers.listeners import Context, Place, command, helped, listens
+from handlers.listeners import Context, Place, command, listens
 
 Show = Callable[[Gatehouse, Person, pages.FlowPage], Awaitable[Message]]
 PAGES: dict[str, Show] = {
@@ -60,17 +58,12 @@ async def answer_testusers(context: Context, typed: TestusersRequest) -> Message
         return await show(context.bot, context.person, wanted)
     if typed.form == FORM:
         return await _open_form(context)
-    if typed.form == HELP:
-        aliases = context.bot.flows.aliases
-        return await helped(context, partial(help_ui.of_testusers, aliases=aliases))
     return await _presets(context, typed)
 
 
 for _kind, _page in PAGES.items():
 
-    @listens(
-        "action", ids.testusers_page(_kind), Permission.READ, place=Place.CLICKED, is_prefix=True
-    )
+    @listens("action", ids.testusers_page(_kind), Permission.READ, place=Place.CLICKED)
     async def turn(context: Context, show: Show = _page) -> Message:
         """Show another page after a click on a button that turns pages."""
         return await show(context.bot, context.person, pages.FlowPage.of(context.value))
@@ -113,7 +106,7 @@ async def _form(
 
 @listens("action", ids.TESTUSERS_EXTEND, Permission.REQUEST, place=Place.FORM)
 @listens("action", ids.TESTUSERS_PERSON, Permission.REQUEST, place=Place.FORM)
-@listens("action", ids.TESTUSERS_MORE, Permission.REQUEST, is_prefix=True)
+@listens("action", ids.TESTUSERS_MORE, Permission.REQUEST)
 async def fill_in(context: Context) -> Message | None:
     """Answer `Extend`, `Remove` and `Change…` by making a request or opening the form."""
     bot, known = context.bot, Prefilled.of(context.value)
@@ -246,7 +239,7 @@ async def _offer_corrections(context: Context) -> None:
         await _update_form(context, _typed_form(context))
 
 
-@listens("action", ids.TESTUSERS_WORD, Permission.REQUEST, place=Place.FORM, is_prefix=True)
+@listens("action", ids.TESTUSERS_WORD, Permission.REQUEST, place=Place.FORM)
 async def correct_word(context: Context) -> None:
     """Replace a line that doesn't look like an identity with the correction that was clicked."""
     typed = _typed_form(context)

@@ -133,7 +133,7 @@ def test_any_value_of_a_button_is_a_view(value):
 def test_help(is_allowed):
     for message in (
         help_ui.of_all(lambda _: is_allowed),
-        *(help_ui.of_command(command, lambda _: is_allowed) for command in COMMANDS),
+        *(help_ui.of_command(command, (), lambda _: is_allowed) for command in COMMANDS),
     ):
         check(message)
         shown = "\n".join(block["text"]["text"] for block in message.slack_blocks)

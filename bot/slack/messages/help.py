@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from bot.commands import COMMANDS, TESTUSERS, Command
+from bot.commands import COMMANDS, GATEHOUSE, TESTUSERS, Command
 from bot.permissions import LEAST_ROLE, Permission, Role
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import Message
@@ -25,31 +25,27 @@ def meant_subcommand(command: str, typed: str) -> str | None:
     return close[0] if close else None
 
 
-def of_command(command: Command, may: May, hints: Sequence[str] = ()) -> Message:
-    """Return one command's available forms, and a line naming the forms that need a higher role.
+def of_command(command: Command, aliases: Sequence[str], may: May) -> Message:
+    """Return a command's available forms, and the forms that need a higher role.
 
-    `hints` are lines of finished markup about the placeholders.
+    The help of `/gatehouse` has the forms of all commands. `aliases` are the names of flows.
     """
-    restricted = _others([command], may)
-    return _message(
-        [*_chapters([command], may), *(["\n".join(hints)] if hints else []), *restricted]
-    )
-
-
-def of_testusers(may: May, aliases: Sequence[str]) -> Message:
-    """Return the forms of `/testusers`, and the flows for people who can see them."""
-    known = aliases[:ALIASES_SHOWN] if may(Permission.READ) else ()
-    named = ", ".join(text.escape(alias, 40) for alias in known)
-    more = ", …" if len(known) < len(aliases) and known else ""
-    hints = (
-        f"Flows: {named}{more} (or paste a SID)."
-        if named
-        else "Specify a flow by its name or SID.",
-        "Durations: 30m, 2h, 3d. Times: 18:00, friday, tomorrow 9:00, 2026-12-01 09:00.",
-        ABOUT_TEST_USERS,
-        f"Example: {text.code(TESTUSERS.example('add'))}",
-    )
-    return of_command(TESTUSERS, may, hints)
+    if command is GATEHOUSE:
+        return of_all(may)
+    hints = []
+    if command is TESTUSERS:
+        known = aliases[:ALIASES_SHOWN] if may(Permission.READ) else ()
+        named = ", ".join(text.escape(alias, 40) for alias in known)
+        more = ", …" if len(known) < len(aliases) else ""
+        flows = f"Flows: {named}{more} (or paste a SID)."
+        hints = [
+            flows if named else "Specify a flow by its name or SID.",
+            "Durations: 30m, 2h, 3d. Times: 18:00, friday, tomorrow 9:00, 2026-12-01 09:00.",
+            ABOUT_TEST_USERS,
+            f"Example: {text.code(TESTUSERS.example('add'))}",
+        ]
+    chapters = [*_chapters([command], may), "\n".join(hints), *_others([command], may)]
+    return _message([*filter(None, chapters)])
 
 
 def of_all(may: May, title: str = "*What you can do*") -> Message:
