@@ -7,6 +7,7 @@ from bot.errors import NotFound
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message
+from bot.slack.replies import DirectReplies
 from handlers.answering import Answering
 from handlers.listeners import ANYTHING, LISTENERS, Context, Listener, Place, helped, listens
 
@@ -45,12 +46,11 @@ async def _respond(context: Context) -> None:
         is_help = typed.casefold().strip(" .!?") in HELP
         shown = help_ui.of_all if is_help else partial(help_ui.of_all, title=NOT_UNDERSTOOD)
         message, answer = replace(message, name="message"), partial(helped, show=shown)
-    port = bot.replies.to_message(
-        message.channel_id, message.event.get("thread_ts"), message.event_id
-    )
+    thread_ts, event_id = message.event.get("thread_ts"), message.event_id
+    port = DirectReplies(bot.slack, bot.clock, message.channel_id, thread_ts, event_id)
     listener = Listener("command", message.name, None, answer, Place.NEW)
     await Answering(bot, listener, message, port).run()
-    await bot.received.answered(message.event_id)
+    await bot.received.answered(event_id)
 
 
 @listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED)

@@ -36,7 +36,7 @@ def whoami(
 
     `without_access` is the sentence for people without any permissions.
     """
-    who = f"You are *{text.person(person.name, person.slack_user_id)}*."
+    who = f"You are *{text.escape(person.name, 80)} ({person.slack_user_id})*."
     if without_access:
         return Message.of(f"{who} {text.sentence(without_access, 1500)}")
     roles = [role for role in Role if role in person.roles]

@@ -20,8 +20,7 @@ from bot.errors import (
     SlackUnreachable,
 )
 from bot.ops.clock import Clock
-from bot.slack.messages.block_kit import Message, section
-from bot.slack.messages.text import escape
+from bot.slack.messages.block_kit import Message
 
 log = structlog.get_logger(__name__)
 
@@ -41,8 +40,6 @@ BAD_BLOCKS = frozenset(
         *("only_one_table_allowed", "invalid_attachments"),
     }
 )
-# New kinds of blocks that Slack may not accept everywhere yet.
-CHART, TABLES = "data_visualization", frozenset({"table", "data_table"})
 
 
 @dataclass(frozen=True)
@@ -226,7 +223,12 @@ class SlackClient:
             *(SlackClientError, aiohttp.ClientError, OSError, ValueError),
             *(AttributeError, RecursionError),
         ) as cause:
-            error = _translated(cause)
+            response = cause.response if isinstance(cause, SlackApiError) else None
+            error = error_of(
+                getattr(response, "status_code", HTTP_SERVER_ERROR),
+                getattr(response, "data", None),
+                getattr(response, "headers", {}),
+            )
             why = error.error if isinstance(error, SlackRefused) else error.outcome
             if isinstance(error, SlackRateLimited):
                 self._quiet_until[limited] = self._clock.monotonic() + error.retry_after_seconds
@@ -235,12 +237,6 @@ class SlackClient:
             raise error from cause
         self._observe(name, "ok")
         return answer
-
-
-def _translated(error: Exception) -> SlackError:
-    response = error.response if isinstance(error, SlackApiError) else None
-    status = getattr(response, "status_code", HTTP_SERVER_ERROR)
-    return error_of(status, getattr(response, "data", None), getattr(response, "headers", {}))
 
 
 def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackError:
@@ -264,34 +260,14 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
-    """Send the message. If Slack refuses its blocks, send simpler versions."""
-    while True:
-        try:
-            return await send(message)
-        except SlackRefused as error:
-            if error.error not in BAD_BLOCKS or not message.slack_blocks:
-                raise
-            log.warning("slack.bad_blocks", error=error.sentence)
-        message = _simpler(message)
-
-
-def _simpler(message: Message) -> Message:
-    """Return the message without charts and tables, or only its text if it has none of them."""
-    if {CHART, *TABLES}.isdisjoint(block["type"] for block in message.slack_blocks):
-        return Message(message.text)
-    shown = []
-    for block in message.slack_blocks:
-        if block["type"] in TABLES:
-            rows = [
-                [cell.get("text", cell.get("value", "")) for cell in row] for row in block["rows"]
-            ]
-            lines = (
-                " · ".join(escape(str(cell), 100) for cell in row if cell != "") for row in rows
-            )
-            shown.append(section("\n".join(lines)))
-        elif block["type"] != CHART:
-            shown.append(block)
-    return Message(message.text, shown)
+    """Send the message, or only its text if Slack refuses its blocks."""
+    try:
+        return await send(message)
+    except SlackRefused as error:
+        if error.error not in BAD_BLOCKS or not message.slack_blocks:
+            raise
+        log.warning("slack.bad_blocks", error=error.sentence)
+    return await send(Message(message.text))
 
 
 def slack_web_client(

@@ -183,14 +183,30 @@ class People:
 
     async def explain(self, person: Person, decision: Decision) -> str:
         """Return the sentences of a refusal: the missing permission and its holders."""
-        if decision.reason is Reason.STRANGER:
-            return person.stranger or NOT_A_MEMBER
-        if decision.reason is Reason.NO_ROLE and EVERY_FULL_MEMBER not in decision.holders:
-            holders = await self.access_contact(decision)
-        else:
-            is_own = decision.reason is Reason.OWN_REQUEST
-            holders = await self._who(decision, person.slack_user_id if is_own else "")
-        return f"{self._why(person, decision)} {holders}"
+        permission, role = decision.permission, decision.role
+        besides, is_managed = "", False
+        match decision.reason:
+            case Reason.STRANGER:
+                return person.stranger or NOT_A_MEMBER
+            case Reason.UNKNOWN:
+                why = f"{person.doubt} Until then, you can't {permission}."
+            case Reason.OWN_REQUEST:
+                why = "You can't approve, deny or retry your own request."
+                besides = person.slack_user_id
+            case Reason.NOT_AN_APPROVER_OF_THIS_FLOW:
+                why = f"You can't {permission} for this flow."
+            case Reason.NO_ROLE:
+                needed = f" (you need the {role} role to {permission})" if role else ""
+                why = f"You don't have access to Gatehouse yet{needed}."
+                is_managed = EVERY_FULL_MEMBER not in decision.holders
+            case _:
+                higher = "" if role is HIGHEST_ROLE else " (or a higher one)"
+                why = f"You need the {role} role{higher} to {permission}."
+                if permission is Permission.OVERRIDE and self.may(person, Permission.REQUEST):
+                    why += " Leave out “now” to ask for approval."
+        if is_managed:
+            return f"{why} {await self.access_contact(decision)}"
+        return f"{why} {await self._who(decision, besides)}"
 
     async def lacks_access(self, person: Person) -> str | None:
         """Return the sentence for people who can use only the help; None for all others."""
@@ -217,33 +233,14 @@ class People:
             return f"Any {other}full member of this workspace can; guests can't."
         if holders:
             return f"People who can: {await self.named(holders)}."
-        if besides:
-            nobody, remedy = "Nobody else can yet.", "add somebody"
-        else:
-            nobody, remedy = "Nobody has this permission yet.", "assign it"
-        return f"{nobody} Whoever runs Gatehouse can {remedy} (setting {decision.setting})."
-
-    def _why(self, person: Person, decision: Decision) -> str:
-        if decision.reason is Reason.UNKNOWN:
-            return f"{person.doubt} Until then, you can't {decision.permission}."
-        if decision.reason is Reason.OWN_REQUEST:
-            return "You can't approve, deny or retry your own request."
-        if decision.reason is Reason.NOT_AN_APPROVER_OF_THIS_FLOW:
-            return f"You can't {decision.permission} for this flow."
-        if decision.reason is Reason.NO_ROLE:
-            needed = f" (you need the {decision.role} role to {decision.permission})"
-            return f"You don't have access to Gatehouse yet{needed if decision.role else ''}."
-        higher = "" if decision.role is HIGHEST_ROLE else " (or a higher one)"
-        sentence = f"You need the {decision.role} role{higher} to {decision.permission}."
-        if decision.permission is Permission.OVERRIDE and self.may(person, Permission.REQUEST):
-            return f"{sentence} Leave out “now” to ask for approval."
-        return sentence
+        nobody = f"Nobody {'else ' if besides else ''}has this permission yet."
+        return f"{nobody} Whoever runs Gatehouse can assign it (setting {decision.setting})."
 
     async def named(self, ids: Iterable[str]) -> str:
         """Return the names of people and groups, without mentions. Equal names get their IDs."""
         holders = tuple(ids)
         shown = holders[:NAMED_HOLDERS]
-        names = await asyncio.gather(*(self._label(holder) for holder in shown))
+        names = await asyncio.gather(*(self.name(holder) for holder in shown))
         labels = [
             name if names.count(name) == 1 else f"{name} ({holder})"
             for name, holder in zip(names, shown, strict=True)
@@ -251,21 +248,14 @@ class People:
         rest = f" and {len(holders) - NAMED_HOLDERS} more" if len(holders) > NAMED_HOLDERS else ""
         return f"{', '.join(labels)}{rest}"
 
-    async def _label(self, holder: str) -> str:
-        if not holder.startswith("S"):
-            return await self.name(holder)
-        try:
+    async def name(self, holder: str) -> str:
+        """Return the name of a person or a group, or the ID if the lookup fails."""
+        with suppress(SlackError):
+            if not holder.startswith("S"):
+                return (await self._user(holder)).name
             handles = await self._handles.get("", lambda _: self._slack.group_handles())
-        except SlackError:
-            handles = {}
-        return f"@{handles[holder]}" if holder in handles else f"the group {holder}"
-
-    async def name(self, slack_user_id: str) -> str:
-        """Return a person's name in Slack, or the ID if the lookup fails."""
-        try:
-            return (await self._user(slack_user_id)).name
-        except SlackError:
-            return slack_user_id
+            return f"@{handles[holder]}" if holder in handles else f"the group {holder}"
+        return holder
 
     async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
         """Return the Slack name of each person among the actors, by ID."""

@@ -3,10 +3,10 @@
 import json
 import re
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 import structlog
@@ -28,7 +28,6 @@ MOST_BYTES = 2_000
 FOREIGN_URL = "response_url_of_somebody_else"
 # https://docs.slack.dev/interactivity/handling-user-interaction, and GovSlack's.
 HOOKS = frozenset({"hooks.slack.com", "hooks.slack-gov.com"})
-JSON = {"Content-Type": "application/json"}
 # Fixed, because the answer to an event must have the same client_msg_id in every process.
 ANSWERS = uuid.UUID("0b1de5c4-6cb9-4f6e-9d0c-6f4d6a0a7f3e")
 NAME = re.compile(r"[a-z_]{1,80}", re.ASCII)
@@ -51,10 +50,6 @@ class Replies:
         self._clock = clock
         self._slack = slack
 
-    def to_message(self, channel_id: str, thread_ts: str | None, event_id: str) -> "DirectReplies":
-        """Return the replies to the direct message with this event ID."""
-        return DirectReplies(self._slack, self._clock, channel_id, thread_ts, event_id)
-
     async def say(
         self,
         response_url: str,
@@ -73,8 +68,8 @@ class Replies:
         """
 
         async def send(version: Message) -> None:
-            fields = f'"response_type": "ephemeral", "replace_original": {json.dumps(replace)}'
-            body = f"{{{fields}, {version.json[1:]}"
+            fields = {"response_type": "ephemeral", "replace_original": replace}
+            body = {**fields, **version.payload()}
             await _retried(self._clock, lambda: self._post(response_url, body), tries)
 
         if response_url:
@@ -87,13 +82,13 @@ class Replies:
         direct = self._slack.post(to, message, thread_ts=None, client_msg_id=name)
         return await _refusal(direct) is None
 
-    async def _post(self, response_url: str, body: str) -> None:
+    async def _post(self, response_url: str, body: Mapping[str, Any]) -> None:
         if not is_of_slack(response_url, self._slack_api):
             raise SlackRefused(FOREIGN_URL)
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
         try:
             async with self._session.post(
-                response_url, data=body, headers=JSON, timeout=timeout, allow_redirects=False
+                response_url, json=body, timeout=timeout, allow_redirects=False
             ) as response:
                 said = b""
                 # If the body is cut off, the status still counts.
@@ -101,9 +96,15 @@ class Replies:
                     said = await response.content.read(MOST_BYTES)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise SlackUnreachable from error
-        answer = _json_of(said, response.status)
+        # The body is JSON, or only the name of an error.
+        words = said.decode("utf-8", "replace").strip()
+        answer: dict[str, object] = {}
+        with suppress(ValueError, RecursionError):
+            found = json.loads(words)
+            answer = found if isinstance(found, dict) else {}
         if response.status != HTTP_OK or answer.get("ok") is False:
-            raise error_of(response.status, answer, response.headers)
+            name = words if NAME.fullmatch(words) else f"http_{response.status}"
+            raise error_of(response.status, {"error": name, **answer}, response.headers)
 
 
 @dataclass
@@ -183,13 +184,3 @@ async def _refusal(sending: Awaitable[object]) -> SlackError | None:
         log.warning("reply.refused", outcome=error.outcome, reason=error.sentence)
         return error
     return None
-
-
-def _json_of(said: bytes, status: int) -> dict[str, object]:
-    """Return the JSON of a response, which may also be only the name of an error."""
-    words = said.decode("utf-8", "replace").strip()
-    with suppress(ValueError, RecursionError):
-        body = json.loads(words)
-        if isinstance(body, dict) and body.get("ok") is False:
-            return {"error": "unknown", **body}
-    return {"error": words if NAME.fullmatch(words) else f"http_{status}"}

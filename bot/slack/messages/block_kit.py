@@ -1,9 +1,8 @@
 """Messages and their Block Kit blocks, within Slack's limits (docs.slack.dev, Block Kit)."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import starmap
 from typing import Any, Self
 
@@ -30,9 +29,6 @@ OPTION_VALUE_CHARACTERS = 150
 INPUT_CHARACTERS = 3000
 FIELDS_A_SECTION = 10
 CONTEXT_CHARACTERS = 2000
-CONFIRM_TITLE_CHARACTERS = 100
-CONFIRM_TEXT_CHARACTERS = 300
-CONFIRM_LABEL_CHARACTERS = 30
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,6 @@ class Message:
         blocks = [dict(block) for block in self.slack_blocks[:BLOCKS_A_MESSAGE]]
         fields: dict[str, Any] = {"text": text.cut(self.text, TEXT_CHARACTERS) or "…"}
         return {**fields, "blocks": blocks} if blocks else fields
-
-    @cached_property
-    def json(self) -> str:
-        """Return the payload as JSON, cached because many people get the same page of a list."""
-        return json.dumps(self.payload())
 
 
 class ButtonValue:
@@ -135,10 +126,10 @@ def context(*markup: str) -> SlackBlock:
 def confirm(title: str, question: str, label: str) -> SlackBlock:
     """Return a confirmation dialog; `label` is the text of the button that proceeds."""
     return {
-        "title": _plain(title, CONFIRM_TITLE_CHARACTERS),
-        "text": _plain(question, CONFIRM_TEXT_CHARACTERS),
-        "confirm": _plain(label, CONFIRM_LABEL_CHARACTERS),
-        "deny": _plain("Go back", CONFIRM_LABEL_CHARACTERS),
+        "title": _plain(title, 100),
+        "text": _plain(question, 300),
+        "confirm": _plain(label, 30),
+        "deny": _plain("Go back", 30),
     }
 
 

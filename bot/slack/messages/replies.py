@@ -29,7 +29,7 @@ def sorry(error: GatehouseError) -> Message:
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
     if isinstance(error, Ambiguous):
         markup += f" {text.sentence(error.how_to_choose)}".rstrip()
-        markup += "\n" + text.bullets([text.escape(candidate) for candidate in error.candidates])
+        markup += "".join(f"\n• {text.escape(candidate)}" for candidate in error.candidates)
     return Message.of(markup)
 
 

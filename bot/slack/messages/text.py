@@ -8,8 +8,6 @@ so angle brackets are replaced there and entities are broken up.
 
 import math
 import re
-import unicodedata
-from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 
@@ -20,7 +18,13 @@ ELLIPSIS = "…"
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 WORD_JOINER = "\u2060"
 VISIBLE_STAND_IN = "\ufffd"
-RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+# The blocks of scripts that are written from right to left.
+RIGHT_TO_LEFT = (
+    "\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+)
+RIGHT_TO_LEFT_STRETCH = re.compile(
+    rf"[{RIGHT_TO_LEFT}](?:[\W\d_{RIGHT_TO_LEFT}]*[{RIGHT_TO_LEFT}])?"
+)
 STAND_IN_FOR_BACKTICK = "\u02cb"
 # Cached, because escaping is the most expensive part of an answer: a page of organizations has two
 # hundred texts, many of them repeated.
@@ -28,12 +32,10 @@ REMEMBERED = 4096
 READING_CHARACTERS = 40
 HEAD_TIMES = 4
 SECONDS_A_MINUTE = 60
-# Right-to-left scripts begin with Hebrew.
-FIRST_RIGHT_TO_LEFT = "\u0590"
-# Combining marks, and the maximum number on one character.
-FIRST_MARK, MARKS_ABOVE, MOST_MARKS = "\u0300", frozenset({"Mn", "Me"}), 4
+# More than four combining marks on one character.
+MARK = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+STACKED_MARKS = re.compile(f"({MARK}{{4}}){MARK}+")
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
-RIGHT_TO_LEFT_STRETCH = re.compile("R(?:[R-]*R)?")
 ENTITY = re.compile(r"&(?=(?:amp|lt|gt);)")
 # Keep the colons in a time, because people copy times to search for them.
 EMOJI = re.compile(r":(?!(?<=\d:)\d\d:\d\d)(?=[\w+'-]+:)")
@@ -42,17 +44,7 @@ ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
 def tidy(value: str) -> str:
     """Return the text on one line, without control characters or tall stacks of marks."""
-    seen = UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split()))
-    if seen.isascii():
-        return seen
-    kept: list[str] = []
-    marks = 0
-    for character in seen:
-        is_mark = character >= FIRST_MARK and unicodedata.category(character) in MARKS_ABOVE
-        marks = marks + 1 if is_mark else 0
-        if marks <= MOST_MARKS:
-            kept.append(character)
-    return "".join(kept)
+    return STACKED_MARKS.sub(r"\1", UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split())))
 
 
 def shorten(value: str, limit: int) -> str:
@@ -73,7 +65,8 @@ def sentence(value: str, limit: int = 300) -> str:
 
     The sentence keeps its text direction; only right-to-left parts are isolated.
     """
-    return _escaped(_isolated_inside(_inert(value[: HEAD_TIMES * limit], limit)))
+    shown = _escaped(_inert(value[: HEAD_TIMES * limit], limit))
+    return RIGHT_TO_LEFT_STRETCH.sub(rf"{FIRST_STRONG_ISOLATE}\g<0>{POP_ISOLATE}", shown)
 
 
 def code(value: str, limit: int = 300) -> str:
@@ -130,28 +123,8 @@ def _escaped(value: str) -> str:
 
 
 def _isolated(value: str) -> str:
-    # Skip the slow check for ASCII, because most of the hundreds of texts on a page are ASCII.
-    if not value.isascii() and any(
-        character >= FIRST_RIGHT_TO_LEFT and unicodedata.bidirectional(character) in RIGHT_TO_LEFT
-        for character in value
-    ):
-        return f"{FIRST_STRONG_ISOLATE}{value}{POP_ISOLATE}"
-    return value
-
-
-def _isolated_inside(value: str) -> str:
-    if _isolated(value) == value:
-        return value
-    directions = map(unicodedata.bidirectional, value)
-    kinds = "".join(
-        "R" if kind in RIGHT_TO_LEFT else "L" if kind == "L" else "-" for kind in directions
-    )
-    parts, at = [], 0
-    for stretch in RIGHT_TO_LEFT_STRETCH.finditer(kinds):
-        start, end = stretch.span()
-        parts += [value[at:start], _isolated(value[start:end])]
-        at = end
-    return "".join((*parts, value[at:]))
+    is_foreign = RIGHT_TO_LEFT_STRETCH.search(value)
+    return f"{FIRST_STRONG_ISOLATE}{value}{POP_ISOLATE}" if is_foreign else value
 
 
 def cut(markup: str, limit: int) -> str:
@@ -188,12 +161,6 @@ def soon(at: datetime, now: datetime) -> str:
     return f"in {seconds} s" if 0 < seconds < SECONDS_A_MINUTE else time(at)
 
 
-def person(name: str, slack_user_id: str) -> str:
-    """Return a name and ID without mentioning the person, so nobody is notified."""
-    shown = escape(name, 80)
-    return shown if name == slack_user_id else f"{shown} ({slack_user_id})"
-
-
 def duration(seconds: float) -> str:
     """Return a length of time in its two largest units: `2 h 5 min`."""
     left = max(0, round(seconds))
@@ -208,8 +175,3 @@ def duration(seconds: float) -> str:
 def count(number: int, one: str, many: str | None = None) -> str:
     """Return `1 organization`, `2 organizations`, with thousands separators."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def bullets(lines: Sequence[str]) -> str:
-    """Return the lines as a bulleted list."""
-    return "\n".join(f"• {line}" for line in lines)
