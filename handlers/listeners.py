@@ -100,11 +100,6 @@ class Context:
     interaction: Interaction
 
     @property
-    def is_typed(self) -> bool:
-        """True for a typed command, False for a click."""
-        return self.interaction.name.startswith("/")
-
-    @property
     def text(self) -> str:
         """The text after the command."""
         return self.interaction.text

@@ -51,7 +51,7 @@ async def show(context: Context) -> Message:
 
 
 async def _listed(context: Context, wanted: orgs.OrgsPage) -> Message:
-    directory = await context.bot.directory.directory(_cause(context), is_typed=context.is_typed)
+    directory = await context.bot.directory.directory(_cause(context))
     message = orgs.listing(directory, wanted, may_refresh=_may_refresh(context))
     if not wanted.words or directory.matching(wanted.words):
         return message
@@ -66,7 +66,7 @@ async def _listed(context: Context, wanted: orgs.OrgsPage) -> Message:
 
 async def _refreshed(context: Context, wanted: orgs.OrgsPage) -> Message:
     cause = CallCause(REFRESH, context.person.slack_user_id)
-    directory = await context.bot.directory.directory(cause, fresh=True, is_typed=context.is_typed)
+    directory = await context.bot.directory.directory(cause, fresh=True)
     return orgs.listing(directory, wanted, may_refresh=True)
 
 

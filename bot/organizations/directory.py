@@ -22,13 +22,7 @@ from bot.organizations.rules import (
     Place,
 )
 from bot.services.calls import CallCause
-from bot.services.errors import (
-    CredentialsRefused,
-    PermissionMissing,
-    RateLimited,
-    ServiceError,
-    ServiceRefused,
-)
+from bot.services.errors import RateLimited, ServiceError, ServiceRefused
 from bot.store.engine import Database, Transaction, upsert
 from bot.store.tables import listings
 from bot.tasks import SingleFlight
@@ -42,18 +36,8 @@ NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the 
 PATIENCE_SECONDS = 12.0
 # Call kinds in charts: `refresh` bypasses fresh listings from other processes.
 REFRESH, LIST = "refresh", "list"
-# The `Refresh` button reuses a listing from the last few seconds instead of making another call.
-REFRESHED_SECONDS = 5.0
-# After a failure, buttons don't repeat the call for this long. The pause is longer after a refused
-# credential, because trying it again and again may lock the account.
-FAILED_SECONDS, REFUSED_SECONDS = 5.0, 15.0
-
-
-@dataclass(frozen=True)
-class _Failure:
-    error: ServiceError
-    at: float
-    listing: Listing | None
+# After a failure, background calls don't repeat the call for this long.
+FAILED_SECONDS = 5.0
 
 
 @dataclass(eq=False)
@@ -72,7 +56,8 @@ class OrganizationDirectory:
     def __post_init__(self) -> None:
         # Each data center's last successful listing by any process.
         self._last: dict[str, Listing] = {}
-        self._failures: dict[str, _Failure] = {}
+        # Each data center's failure since then, and its time.
+        self._failures: dict[str, tuple[ServiceError, float]] = {}
         # For each data center, the last organization that the service refused in a listing.
         self._gone: dict[str, str] = {}
         self._calls: SingleFlight[str, Listing] = SingleFlight({})
@@ -89,22 +74,17 @@ class OrganizationDirectory:
         cause: CallCause,
         *,
         fresh: bool = False,
-        is_typed: bool = True,
         only_unlisted: bool = False,
     ) -> Directory:
         """Return all organizations, using the last successful listing if a data center fails.
 
-        A data center that just failed or was just refreshed is only called again if a person typed
-        the command (`is_typed`). With `only_unlisted`, only data centers that were never listed are
-        called.
+        With `only_unlisted`, only data centers that were never listed are called.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
         await self._look()
         called = [name for name in self.data_centers if not (only_unlisted and name in self._last)]
-        reports = await asyncio.gather(
-            *(self.report(name, cause, fresh=fresh, is_typed=is_typed) for name in called)
-        )
+        reports = await asyncio.gather(*(self.report(name, cause, fresh=fresh) for name in called))
         return self._merge({report.data_center: report for report in reports})
 
     async def known(self) -> Directory:
@@ -120,12 +100,11 @@ class OrganizationDirectory:
         return self._merged
 
     def _known_report(self, center: str) -> DataCenterReport:
-        listing, failure = self._last.get(center), self._failures.get(center)
-        if failure is None or failure.listing is not listing:
-            return DataCenterReport(center, listing)
+        failure = self._failures.get(center)
         # Messages show blocks with the limits, so a block isn't a failure here.
-        is_block = isinstance(failure.error, RateLimited)
-        return DataCenterReport(center, listing, None if is_block else failure.error.sentence)
+        is_shown = failure and not isinstance(failure[0], RateLimited)
+        sentence = failure[0].sentence if failure and is_shown else None
+        return DataCenterReport(center, self._last.get(center), sentence)
 
     def name_of(self, key: OrganizationKey) -> str | None:
         """Return an organization's name if this process knows it, without a call."""
@@ -136,7 +115,7 @@ class OrganizationDirectory:
     async def lists(self, key: OrganizationKey) -> bool:
         """Return True if the data center lists the organization, making a call if necessary."""
         if self.name_of(key) is None:
-            await self.report(key.data_center, CallCause(LIST, background=True), is_typed=False)
+            await self.report(key.data_center, CallCause(LIST, background=True))
         return self.name_of(key) is not None
 
     async def at(self, place_value: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
@@ -146,28 +125,23 @@ class OrganizationDirectory:
         """
         key = OrganizationKey.of_path(place_value)
         if key.data_center in self.data_centers:
-            report = await self.report(key.data_center, cause, is_typed=False)
+            report = await self.report(key.data_center, cause)
             place = report.listing.by_id.get(key.organization_id) if report.listing else None
             if place is not None:
                 return place, report
         raise NotFound(NO_LONGER_LISTED)
 
     async def report(
-        self, center: str, cause: CallCause, *, fresh: bool = False, is_typed: bool = True
+        self, center: str, cause: CallCause, *, fresh: bool = False
     ) -> DataCenterReport:
         """Return a data center's listing, or the last successful one with the reason it's old."""
-        now, reused_for = await self._look(), self.cache_seconds
-        if fresh:
-            reused_for = 0.0 if is_typed else REFRESHED_SECONDS
-        last = self._last.get(center)
-        if last and 0 <= (now - last.fetched_at).total_seconds() < reused_for:
+        now, last = await self._look(), self._last.get(center)
+        age = (now - last.fetched_at).total_seconds() if last else -1.0
+        if not fresh and 0 <= age < self.cache_seconds:
             return self._known_report(center)
         failure = self._failures.get(center)
-        if failure and not is_typed:
-            is_refused = isinstance(failure.error, CredentialsRefused | PermissionMissing)
-            pause = REFUSED_SECONDS if is_refused else FAILED_SECONDS
-            if self.clock.monotonic() < failure.at + pause:
-                return DataCenterReport(center, last, failure.error.sentence)
+        if failure and cause.background and self.clock.monotonic() < failure[1] + FAILED_SECONDS:
+            return self._known_report(center)
         call = self._calls.start(center, lambda _: self._call(center, cause))
         await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
         if not call.done():
@@ -194,8 +168,7 @@ class OrganizationDirectory:
 
     def note_failure(self, center: str, error: ServiceError) -> None:
         """Remember why a data center couldn't be listed, until it's listed again."""
-        now = self.clock.monotonic()
-        self._failures[center] = _Failure(error, now, self._last.get(center))
+        self._failures[center] = error, self.clock.monotonic()
 
     def note_declined(self, key: OrganizationKey) -> None:
         """Record that the service refused a call that named this organization.
@@ -217,8 +190,7 @@ class OrganizationDirectory:
         """Store a successful listing, or only keep it in memory if the database is unavailable."""
         center = key.data_center
         self._failures.pop(center, None)
-        size = len(ORGANIZATIONS.dump_json(tuple(organizations)))
-        listing = Listing(center, tuple(organizations), self.clock.now(), size)
+        listing = Listing(center, tuple(organizations), self.clock.now())
         try:
             async with self.database.transaction() as tx:
                 listing = replace(listing, fetched_at=await tx.now())
@@ -247,6 +219,7 @@ class OrganizationDirectory:
                     own = self._last.get(center)
                     if stored and (own is None or stored.fetched_at >= own.fetched_at):
                         self._last[center] = stored
+                        self._failures.pop(center, None)
                 return await tx.now()
         return self.clock.now()
 
@@ -258,5 +231,4 @@ async def load_listing(tx: Transaction, data_center: str) -> Listing | None:
     row = (await tx.connection.execute(query.where(listings.c.data_center == data_center))).first()
     if row is None:
         return None
-    fetched_at, stored = row
-    return Listing(data_center, ORGANIZATIONS.validate_json(stored), fetched_at, len(stored))
+    return Listing(data_center, ORGANIZATIONS.validate_json(row[1]), row[0])

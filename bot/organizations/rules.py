@@ -134,12 +134,11 @@ COMPARED_CHARACTERS = 40
 
 @dataclass(frozen=True)
 class Listing:
-    """A data center's organizations at one point in time. `size` is the stored size in bytes."""
+    """A data center's organizations at one point in time."""
 
     data_center: str
     organizations: tuple[Organization, ...]
     fetched_at: datetime
-    size: int = 0
 
     @cached_property
     def places(self) -> "tuple[Place, ...]":
