@@ -21,9 +21,9 @@ from bot.errors import GatehouseError
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard, as_error
 from bot.quotas.rules.limits import LimitKind
-from bot.quotas.rules.quota import Blocked, Full
+from bot.quotas.rules.quota import NotNow
 from bot.quotas.store import accounts
-from bot.quotas.store.ledger import NotNow, Reservation
+from bot.quotas.store.ledger import Reservation
 from bot.services.calls import GATEWAY, CallCause
 from bot.services.http import Permit
 from bot.tasks import Watchdog
@@ -44,12 +44,14 @@ class ClientGone(GatehouseError):
     """The client closed its connection before its call was sent."""
 
     outcome = "client_gone"
+    sentence = "The client closed its connection."
 
 
 class Stopping(GatehouseError):
     """The program is stopping, so waiting calls are turned away."""
 
     outcome = "stopping"
+    sentence = "Gatehouse is being restarted. Nothing was sent."
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class Wait:
     seconds: float
     is_gone: Callable[[], bool] = lambda: False
 
+    @property
+    def cause(self) -> CallCause:
+        """The cause of the call, for the ledger."""
+        return CallCause(GATEWAY, background=True, client=self.client)
+
 
 @dataclass(frozen=True)
 class _Decline:
@@ -70,8 +77,7 @@ class _Decline:
 
     @property
     def is_for_the_day(self) -> bool:
-        reason = self.answer.reason
-        return isinstance(reason, Full) and reason.kind is LimitKind.DAY
+        return self.answer.kind is LimitKind.DAY
 
     def error(self, key: OrganizationKey, now: float) -> GatehouseError:
         return as_error(replace(self.answer, now=self.answer.now + now - self.at), key)
@@ -95,6 +101,11 @@ class _Line:
     waiters: list[_Waiter] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def fail(self, error: Exception) -> None:
+        for waiter in self.waiters:
+            waiter.fail(error)
+        self.changed.set()
+
 
 class Turns:
     """Gives each client its turn; `shares` has each client's share by name."""
@@ -117,7 +128,7 @@ class Turns:
         """Wait for the call's turn, then make the call."""
         reservation = await self._take(wait)
         try:
-            async with self.guard.granted(wait.key, _cause(wait.client), reservation) as call:
+            async with self.guard.granted(wait.key, wait.cause, reservation) as call:
                 yield call
         finally:
             # The answer may have freed a slot earlier than expected, so ask the ledger again.
@@ -130,7 +141,7 @@ class Turns:
         """Turn away all waiting calls."""
         self._is_stopping = True
         for line in self._lines.values():
-            self._send_away(line)
+            line.fail(Stopping())
 
     @property
     def waiting(self) -> Counter[str]:
@@ -140,7 +151,7 @@ class Turns:
 
     async def _take(self, wait: Wait) -> Reservation:
         if wait.is_gone():
-            raise ClientGone("The client closed its connection.")
+            raise ClientGone
         decline, now = self._declined(wait), self.clock.monotonic()
         if decline is not None and (wait.seconds <= 0 or decline.is_for_the_day):
             raise decline.error(wait.key, now)
@@ -166,21 +177,13 @@ class Turns:
                     move()
                     line.changed.clear()
                     await self._grant(line)
-                    now = self.clock.monotonic()
-                    for waiter in line.waiters:
-                        decline = waiter.decline
-                        if decline and (waiter.deadline <= now or decline.is_for_the_day):
-                            waiter.fail(decline.error(line.key, now))
-                    self._tidy(line)
-                    if line.waiters:
-                        await self._until_changed(line, now)
+                    await self._until_changed(line)
             except Exception as error:
                 if not isinstance(error, GatehouseError):
                     log.exception("turns.broken", key=str(line.key))
-                for waiter in line.waiters:
-                    waiter.fail(error)
+                line.fail(error)
             finally:
-                self._send_away(line)
+                line.fail(Stopping())
                 del self._lines[line.key]
 
     async def _grant(self, line: _Line) -> None:
@@ -193,11 +196,15 @@ class Turns:
                 continue
             wait = waiter.wait
             async with self._asking:
-                result = await self.guard.reserve(
-                    wait.key, _cause(wait.client), self._shares.get(wait.client, 1.0)
-                )
+                share = self._shares.get(wait.client, 1.0)
+                result = await self.guard.reserve(wait.key, wait.cause, share)
             if isinstance(result, NotNow):
-                self._remember(wait, result)
+                now, client = self.clock.monotonic(), wait.client if result.is_share else None
+                is_busy = result.kind is LimitKind.CONCURRENT
+                seconds = 0.0 if is_busy else max(0.0, result.free_at - result.now)
+                seconds += BUSY_SECONDS if is_busy or result.kind is None else AFTER_FREE_SECONDS
+                until = now + min(BELIEVED_SECONDS, seconds)
+                self._declines[wait.key, client] = _Decline(result, now, until)
             elif waiter.granted.done():
                 await self.guard.give_back(result)
             else:
@@ -206,56 +213,39 @@ class Turns:
                     used[wait.client] += 1
 
     def _next(self, line: _Line, used: Counter[str]) -> _Waiter | None:
-        self._tidy(line)
-        first: dict[str, _Waiter] = {}
+        """Turn away calls whose client or time is gone; return the next call to ask for."""
+        now, first = self.clock.monotonic(), dict[str, _Waiter]()
         for waiter in line.waiters:
-            waiter.decline = self._declined(waiter.wait)
-            if waiter.decline is None:
-                first.setdefault(waiter.wait.client, waiter)
-        return min(first.values(), key=lambda waiter: used[waiter.wait.client], default=None)
-
-    def _tidy(self, line: _Line) -> None:
-        for waiter in line.waiters:
+            decline = waiter.decline = self._declined(waiter.wait)
             if waiter.wait.is_gone():
-                waiter.fail(ClientGone("The client closed its connection."))
+                waiter.fail(ClientGone())
+            elif decline and (waiter.deadline <= now or decline.is_for_the_day):
+                waiter.fail(decline.error(line.key, now))
+            elif decline is None and not waiter.granted.done():
+                first.setdefault(waiter.wait.client, waiter)
         line.waiters = [waiter for waiter in line.waiters if not waiter.granted.done()]
-
-    def _remember(self, wait: Wait, answer: NotNow) -> None:
-        reason, now = answer.reason, self.clock.monotonic()
-        if isinstance(reason, Blocked):
-            seconds = max(reason.until - answer.now, BUSY_SECONDS)
-        elif reason.kind is LimitKind.CONCURRENT:
-            seconds = BUSY_SECONDS
-        else:
-            free_at = reason.free_at or answer.now
-            seconds = max(free_at - answer.now, 0.0) + AFTER_FREE_SECONDS
-        is_share = isinstance(reason, Full) and reason.is_share
-        decline = _Decline(answer, now, now + min(BELIEVED_SECONDS, seconds))
-        self._declines[wait.key, wait.client if is_share else None] = decline
+        return min(first.values(), key=lambda waiter: used[waiter.wait.client], default=None)
 
     def _declined(self, wait: Wait) -> _Decline | None:
         now = self.clock.monotonic()
         known = (self._declines.get((wait.key, client)) for client in (None, wait.client))
         return next((decline for decline in known if decline and now < decline.until), None)
 
-    async def _until_changed(self, line: _Line, now: float) -> None:
+    async def _until_changed(self, line: _Line) -> None:
         """Wait for a change, a deadline, or a decline's expiry."""
+        if not line.waiters:
+            return
         times = [waiter.deadline for waiter in line.waiters]
         times += [waiter.decline.until for waiter in line.waiters if waiter.decline]
-        pause = self.clock.sleep(min(LOOK_SECONDS, max(0.0, min(times) - now)))
-        waits = [asyncio.ensure_future(line.changed.wait()), asyncio.ensure_future(pause)]
+        seconds = min(LOOK_SECONDS, max(0.0, min(times) - self.clock.monotonic()))
+        pause = asyncio.ensure_future(self.clock.sleep(seconds))
+
+        def wake(pause: asyncio.Future[None]) -> None:
+            if not pause.cancelled():
+                line.changed.set()
+
+        pause.add_done_callback(wake)
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await line.changed.wait()
         finally:
-            for task in waits:
-                task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
-
-    def _send_away(self, line: _Line) -> None:
-        for waiter in line.waiters:
-            waiter.fail(Stopping("Gatehouse is being restarted. Nothing was sent."))
-        line.changed.set()
-
-
-def _cause(client: str) -> CallCause:
-    return CallCause(GATEWAY, background=True, client=client)
+            pause.cancel()

@@ -19,10 +19,11 @@ from bot.errors import DatabaseUnavailable, OrganizationBlocked, QuotaError, Quo
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import incidents
+from bot.quotas.rules.blocks import BlockCode
 from bot.quotas.rules.limits import CallClass, LimitKind, reported_day
-from bot.quotas.rules.quota import GRACE_SECONDS, Blocked, Full, Terms
+from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
+from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import (
     RateLimited,
@@ -52,37 +53,35 @@ _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 
 def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
     """Return the error for a declined call; `name` is the organization's name if known."""
-    reason, now = not_now.reason, not_now.now
     whose = f"organization {key.organization_id} ({key.data_center})"
     if name:
         whose = f"{text.shorten(name, 60)} ({key.data_center})"
     elif not key.organization_id:
         whose = f"the data center {key.data_center}"
-    at = reason.until if isinstance(reason, Blocked) else reason.free_at
-    seconds = 0.0 if at is None else at - now
-    time, when = datetime.fromtimestamp(now + seconds, UTC), text.duration(math.ceil(seconds))
-    if isinstance(reason, Blocked):
+    seconds, kind = not_now.free_at - not_now.now, not_now.kind
+    time, when = datetime.fromtimestamp(not_now.free_at, UTC), text.duration(math.ceil(seconds))
+    if kind is None:
+        code = int(not_now.code or BlockCode.MINUTE)
         later = f"will try again in {when} and won't make any calls until then"
         sentence = (
-            f"The inventory service has blocked {whose} with code {int(reason.code)}."
+            f"The inventory service has blocked {whose} with code {code}."
             f" Gatehouse {later if seconds > 0 else 'is trying again now'}."
         )
-        return OrganizationBlocked(sentence, code=int(reason.code), until=time, seconds=seconds)
-    is_concurrent = reason.kind is LimitKind.CONCURRENT
-    made = f"{reason.allowed:,} calls {reason.kind.unit}"
-    if reason.is_stalled:
+        return OrganizationBlocked(sentence, code=code, until=time, seconds=seconds)
+    is_concurrent, made = kind is LimitKind.CONCURRENT, f"{not_now.allowed:,} calls {kind.unit}"
+    if not_now.is_stalled:
         used = f"The inventory service isn't answering calls for {whose}, so Gatehouse makes one"
         used += " at a time."
-    elif reason.is_share:
+    elif not_now.is_share:
         used = f"This client has used its share of {whose}: {made}."
     elif is_concurrent:
-        used = f"{reason.allowed:,} calls for {whose} are already running, and no more are allowed"
-        used += " at once."
+        used = f"{not_now.allowed:,} calls for {whose} are already running, and no more are"
+        used += " allowed at once."
     else:
         used = f"Gatehouse has used all {made} for {whose}."
     latest = " at the latest" if is_concurrent else ""
     sentence = f"{used} Nothing was sent. The next slot is free in {when}{latest}."
-    return QuotaExhausted(sentence, limit_kind=reason.kind.value, free_at=time, seconds=seconds)
+    return QuotaExhausted(sentence, limit_kind=kind.value, free_at=time, seconds=seconds)
 
 
 @dataclass(eq=False)
@@ -113,8 +112,8 @@ class Guard:
         request = CallRequest(key, cause, self.terms)
         deadline = self.clock.monotonic() + PERSON_WAITS_SECONDS
         while isinstance(result := await self._try(request), NotNow):
-            left, reason = deadline - self.clock.monotonic(), result.reason
-            is_busy = isinstance(reason, Full) and reason.kind is LimitKind.CONCURRENT
+            left = deadline - self.clock.monotonic()
+            is_busy = result.kind is LimitKind.CONCURRENT
             if request.call_class is not CallClass.PERSON or not is_busy or left <= 0:
                 raise as_error(result, key, self.name_of(key))
             await self.clock.sleep(min(left, LOOK_AGAIN_SECONDS))
@@ -198,7 +197,7 @@ class Guard:
     async def _note_reported(self, tx: Transaction, call: "_Call") -> None:
         if call.limits is None:
             return
-        now, in_flight = (await tx.now()).timestamp(), call.reservation.granted.concurrent
+        now, in_flight = (await tx.now()).timestamp(), call.reservation.in_use.concurrent
         reported = reported_day(call.limits, now, call.reservation.number, in_flight)
         if reported is not None:
             await quotas.note_reported(tx, call.reservation, reported)

@@ -87,7 +87,7 @@ async def _learn(
 
     The bot's use is that of now or of when the call was granted, whichever is higher.
     """
-    code, granted, in_use = BlockCode.known(error.code), reservation.granted, account.in_use
+    code, granted, in_use = BlockCode.known(error.code), reservation.in_use, account.in_use
     day_limit = account.day.limit
     if code is BlockCode.DAY:
         named = limit_in_message(error.message, account.key.organization_id)

@@ -11,7 +11,7 @@ from bot.organizations.rules import Directory, OrganizationKey, Place
 from bot.permissions import Person
 from bot.quotas import messages as ui
 from bot.quotas.rules.limits import LimitKind, Plan
-from bot.quotas.rules.quota import Full, Terms
+from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.use import (
     HOUR_SECONDS,
     PEOPLE_SHOWN,
@@ -167,9 +167,8 @@ class RateLimits:
         for kind in LimitKind:
             meter = standing.meter(kind)
             if meter.used >= meter.limit:
-                full = Full(kind, meter.used, meter.limit)
-                reported = await quotas.with_time(tx, standing, full, self.terms)
-                free_at[kind] = reported.free_at or standing.now
+                at = await quotas.free_at(tx, standing, kind, meter.limit, self.terms)
+                free_at[kind] = at or standing.now
         return free_at
 
     async def _others_used(self, tx: Transaction, account: Standing) -> int | None:

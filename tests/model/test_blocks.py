@@ -1,5 +1,7 @@
 """Pauses after a 429: how long, how they grow, and whose call ends them."""
 
+from dataclasses import replace
+
 import pytest
 
 from bot.quotas.rules.blocks import BlockCode, Blocks, pause_seconds
@@ -55,19 +57,19 @@ def test_after_the_pause_one_probe_is_let_through_and_nobody_else():
     assert blocks.in_the_way_of(CallClass.PERSON, later)
     assert blocks.in_the_way_of(CallClass.BACKGROUND, later)
     assert blocks.in_the_way_of(CallClass.PROBE, later) is None
-    probing = blocks.probing(later + 15)
+    probing = replace(blocks, probing_until=later + 15)
     assert probing.in_the_way_of(CallClass.PROBE, later + 14)
     assert probing.in_the_way_of(CallClass.PROBE, later + 15) is None
 
 
 def test_a_straggler_does_not_end_the_probe_that_is_under_way():
-    blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False).probing(NOW + 75)
+    blocks = replace(Blocks().refused(BlockCode.MINUTE, NOW, probe=False), probing_until=NOW + 75)
     assert blocks.refused(BlockCode.DAY, NOW + 61, probe=False).probing_until == NOW + 75
     assert blocks.refused(BlockCode.MINUTE, NOW + 61, probe=True).probing_until == 0
 
 
 def test_probe_that_tells_nothing_is_repeated_twice_as_late():
-    blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False).probing(NOW + 75)
+    blocks = replace(Blocks().refused(BlockCode.MINUTE, NOW, probe=False), probing_until=NOW + 75)
     again = blocks.unclear(NOW + 61)
     assert again.longest.until == NOW + 61 + 120
     assert again.probing_until == 0
@@ -79,6 +81,6 @@ def test_a_try_that_is_put_off_is_no_failed_one():
     later = blocks.postpone(NOW + 500)
     assert (later.longest.code, later.longest.until) == (BlockCode.MINUTE, NOW + 500)
     assert later.longest.failed_tries == 0
-    assert later.of(BlockCode.CONCURRENT) == blocks.of(BlockCode.CONCURRENT)
+    assert later.blocks[0] == blocks.blocks[1]
     assert later.in_the_way_of(CallClass.PROBE, NOW + 499) is not None
     assert later.in_the_way_of(CallClass.PROBE, NOW + 500) is None

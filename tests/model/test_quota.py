@@ -1,17 +1,12 @@
 """When a call may be made, and when the next one may."""
 
+from dataclasses import replace
+
 import pytest
 
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.limits import CallClass, DaySource, DayUse, LimitKind, Limits, Plan, limits_of
-from bot.quotas.rules.quota import (
-    Blocked,
-    Full,
-    Granted,
-    InUse,
-    Terms,
-    decide,
-)
+from bot.quotas.rules.quota import InUse, NotNow, Terms, decide
 
 FREE = limits_of(Plan.FREE)
 NOW = 1_000_000.0
@@ -42,7 +37,7 @@ def test_the_background_leaves_a_fifth_of_everything_to_people():
 
 
 def test_the_hundredth_call_is_granted_and_the_next_is_not():
-    assert asked(in_use=InUse(99)) == Granted(99, 0, 0)
+    assert asked(in_use=InUse(99)) is None
     full = asked(in_use=InUse(100))
     assert (full.kind, full.used, full.allowed) == (LimitKind.MINUTE, 100, 100)
     assert not full.is_stalled
@@ -53,23 +48,24 @@ def test_the_hundredth_call_is_granted_and_the_next_is_not():
 )
 def test_where_the_background_has_to_wait_a_person_has_not(in_use, kind):
     assert asked(CallClass.BACKGROUND, in_use=in_use).kind is kind
-    assert isinstance(asked(CallClass.PERSON, in_use=in_use), Granted)
+    assert asked(CallClass.PERSON, in_use=in_use) is None
 
 
 def test_full_day_tells_its_use_and_limit():
     full = asked(CallClass.BACKGROUND, day=DayUse(850, 1000, DaySource.PLAN))
-    assert (full.kind, full.allowed, full.free_at, full.used) == (LimitKind.DAY, 800, None, 850)
+    assert full == NotNow(NOW, LimitKind.DAY, 850, 800)
 
 
 def test_a_block_goes_before_every_limit():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW - 10, probe=False)
     decision = asked(in_use=InUse(100), blocks=blocks)
-    assert decision == Blocked(BlockCode.MINUTE, NOW + 50)
+    assert decision == NotNow(NOW, code=BlockCode.MINUTE, free_at=NOW + 50)
 
 
 def test_a_probe_that_is_under_way_is_when_it_is_tried_at_the_latest():
-    blocks = Blocks().refused(BlockCode.MINUTE, NOW - 61, probe=False).probing(NOW + 14)
-    assert asked(CallClass.PROBE, blocks=blocks) == Blocked(BlockCode.MINUTE, NOW + 14)
+    blocks = Blocks().refused(BlockCode.MINUTE, NOW - 61, probe=False)
+    decision = asked(CallClass.PROBE, blocks=replace(blocks, probing_until=NOW + 14))
+    assert decision == NotNow(NOW, code=BlockCode.MINUTE, free_at=NOW + 14)
 
 
 def test_call_without_an_answer_holds_for_its_timeout_and_a_grace():
@@ -81,4 +77,4 @@ def test_stalled_service_gets_one_call_at_a_time():
     decision = decide(
         CallClass.PERSON, NOW, limits=FREE, in_use=in_use, day=NO_DAY, blocks=Blocks()
     )
-    assert decision == Full(LimitKind.CONCURRENT, 1, 1, is_stalled=True)
+    assert decision == NotNow(NOW, LimitKind.CONCURRENT, 1, 1, is_stalled=True)

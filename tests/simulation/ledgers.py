@@ -1,6 +1,6 @@
 """What the simulated bots ask for permission: the model itself, over a plain list of calls."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bot.quotas.rules.blocks import Blocks
@@ -12,23 +12,17 @@ from bot.quotas.rules.limits import (
     day_use,
     leaves_day_at,
 )
-from bot.quotas.rules.quota import (
-    GRACE_SECONDS,
-    Decision,
-    Full,
-    Granted,
-    InUse,
-    decide,
-)
+from bot.quotas.rules.quota import GRACE_SECONDS, InUse, NotNow, decide
 from tests.simulation.held import HeldCall, Holdings
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """A decision, and the number of the call that it grants."""
+    """Why no call is granted, or its number and the use before it."""
 
-    decision: Decision
+    decision: NotNow | None
     number: int = 0
+    in_use: InUse = InUse()  # noqa: RUF009 - it is frozen
 
 
 class Ledger(Protocol):
@@ -52,23 +46,22 @@ class ModelLedger:
         if len(self._held) > 2 * self._limits.minute:
             self._held = {n: call for n, call in self._held.items() if call.slot_free_at > now}
         held = Holdings.of(self._held.values(), now)
+        in_use = InUse(len(held.slots), len(held.permits), self._is_stalled(now))
         decision = decide(
             call_class,
             now,
             limits=self._limits,
-            in_use=InUse(len(held.slots), len(held.permits), self._is_stalled(now)),
+            in_use=in_use,
             day=day_use(self._limits.day, now, self._sent(now)),
             blocks=Blocks(),
         )
-        if isinstance(decision, Full):
-            return Ticket(self._with_time(decision, held))
-        if not isinstance(decision, Granted):
-            return Ticket(decision)
+        if decision is not None:
+            return Ticket(replace(decision, free_at=self._free_at(decision, held)))
         self._reserved_at.append(now)
         number = len(self._reserved_at)
         self._held[number] = HeldCall.unanswered(now, self._timeout)
         self._unanswered.add(number)
-        return Ticket(decision, number)
+        return Ticket(None, number, in_use)
 
     async def settle(self, number: int, headers_at: float, ended_at: float) -> None:
         self._held[number] = HeldCall.answered(headers_at, ended_at)
@@ -96,10 +89,9 @@ class ModelLedger:
             self._made_before += 1
         return made - self._made_before
 
-    def _with_time(self, full: Full, held: Holdings) -> Full:
+    def _free_at(self, full: NotNow, held: Holdings) -> float:
+        assert full.kind is not None
         if full.kind is not LimitKind.DAY:
-            free_at = held.free_at(full.kind, full.allowed)
-            return Full(full.kind, full.used, full.allowed, free_at)
+            return held.free_at(full.kind, full.allowed)
         reserved_at = self._reserved_at[self._made_before + full.used - full.allowed]
-        free_at = leaves_day_at(reserved_at, self._hold)
-        return Full(full.kind, full.used, full.allowed, free_at)
+        return leaves_day_at(reserved_at, self._hold)

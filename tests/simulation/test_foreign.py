@@ -17,7 +17,7 @@ from bot.quotas.rules.limits import (
     Lowered,
     lower_minute,
 )
-from bot.quotas.rules.quota import Granted, InUse, decide
+from bot.quotas.rules.quota import InUse, decide
 from tests.simulation.held import HeldCall, Holdings
 from tests.simulation.services import SlidingLog
 
@@ -87,7 +87,7 @@ class Simulation:
             day=DayUse(0, NO_DAY, DaySource.PLAN),
             blocks=self.blocks,
         )
-        if isinstance(decision, Granted):
+        if decision is None:
             self.call(probe=False, used=len(held.slots) + 1)
         else:
             self.at(self.now + 1.0, self.ask)

@@ -9,7 +9,7 @@ from bot.errors import QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import CallClass, LimitKind, Plan
-from bot.quotas.rules.quota import Full, Granted, Terms
+from bot.quotas.rules.quota import NotNow, Terms
 from bot.services.calls import CallCause
 from bot.tasks import Tasks
 from tests.simulation.ledgers import Ticket
@@ -44,9 +44,9 @@ class GuardLedger:
             grant = await call.__aenter__()
         except QuotaExhausted as error:
             free_at = error.free_at.timestamp() - self._began
-            return Ticket(Full(LimitKind(error.limit_kind), 0, 0, free_at))
+            return Ticket(NotNow(0.0, LimitKind(error.limit_kind), free_at=free_at))
         self._open[self.asked] = call, grant
-        return Ticket(Granted(0, 0, 0), self.asked)
+        return Ticket(None, self.asked)
 
     async def settle(self, number: int, headers_at: float, ended_at: float) -> None:
         self._go_to(headers_at)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from bot.quotas.rules.limits import CallClass, LimitKind
-from bot.quotas.rules.quota import GRACE_SECONDS, Full, Granted
+from bot.quotas.rules.quota import GRACE_SECONDS, NotNow
 from bot.quotas.store.accounts import UNSENT
 from bot.store.tables import quota_calls
 from tests.simulation.ledgers import Ledger
@@ -59,7 +59,7 @@ class Caller:
     process: Process
     call_class: CallClass
     pause: Callable[[], float] = lambda: 0.0
-    refusals: list[Full] = field(default_factory=list)
+    refusals: list[NotNow] = field(default_factory=list)
     granted: int = 0
     waited: list[float] = field(default_factory=list)
     asked_at: float = 0.0
@@ -110,13 +110,12 @@ class World:
 
     async def _ask(self, caller: Caller) -> None:
         ticket = await self.ledger.reserve(self.now, caller.call_class)
-        if isinstance(ticket.decision, Granted):
+        if ticket.decision is None:
             caller.granted += 1
             caller.waited.append(self.now - caller.asked_at)
             self._send(caller, ticket.number)
             return
-        assert isinstance(ticket.decision, Full)
-        assert ticket.decision.free_at is not None
+        assert ticket.decision.kind is not None
         if ticket.decision.kind is LimitKind.CONCURRENT:
             self._waiting.append(caller)
             self.at(ticket.decision.free_at, self._wake, caller)

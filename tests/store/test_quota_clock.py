@@ -6,10 +6,10 @@ from bot.ops.clock import SystemClock, boot_id
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import tidying
 from bot.quotas.rules.limits import Plan
-from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.quota import NotNow, Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
+from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.services.calls import CallCause
 from bot.store import jobs
@@ -56,7 +56,7 @@ async def test_clock_set_between_two_processes_moves_no_slot(sqlite_url, step):
     assert await follow(database, "a boot", 1000.0 + step) == step
     full = await reserve(database)
     assert isinstance(full, NotNow)
-    assert full.reason.free_at - full.now == pytest.approx(58.05)
+    assert full.free_at - full.now == pytest.approx(58.05)
     assert await in_use(database) == 100
     clock.advance(58.1)
     assert isinstance(await reserve(database), Reservation)

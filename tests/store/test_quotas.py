@@ -5,10 +5,10 @@ from sqlalchemy import event
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import CallClass, LimitKind, Plan, reported_day
-from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.quota import NotNow, Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.ledger import CallRequest, NotNow, Reservation
+from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import CallCause, ReportedLimits
 
 KEY = OrganizationKey("eu", "10")
@@ -46,7 +46,7 @@ async def test_the_plan_set_is_in_force_and_wins(database):
         await quotas.set_plan(tx, KEY, Plan.FREE)
     assert await plan_of(database) is Plan.FREE
     refused = await reserve(database)
-    assert (refused.reason.kind, refused.reason.allowed) == (LimitKind.CONCURRENT, 5)
+    assert (refused.kind, refused.allowed) == (LimitKind.CONCURRENT, 5)
 
 
 async def plan_of(database) -> Plan:
@@ -68,10 +68,12 @@ async def test_what_the_service_tells_is_in_force_until_its_reset(database, cloc
     await told(database, clock, number=1, remaining=1)
     assert isinstance(await reserve(database), Reservation)
     refused = await reserve(database)
-    assert refused.reason.kind is LimitKind.DAY
-    assert refused.reason.free_at == pytest.approx(clock.now().timestamp() + 3601)
+    assert refused.kind is LimitKind.DAY
+    assert refused.free_at == pytest.approx(clock.now().timestamp() + 3601)
     clock.advance(3602)
-    assert (await reserve(database)).granted.day == 0
+    await reserve(database)
+    async with database.read_only() as tx:
+        assert (await accounts.load(tx, KEY, TERMS)).day.used == 1
 
 
 async def test_earlier_answer_does_not_undo_a_later_report(database, clock):
@@ -87,7 +89,7 @@ async def test_a_lowered_day_holds_until_the_service_tells_or_a_plan_is_set(data
         await quotas.change(tx, account.id, lowered_day=3)
     await use_up(database, 3)
     refused = await reserve(database)
-    assert (refused.reason.kind, refused.reason.allowed) == (LimitKind.DAY, 3)
+    assert (refused.kind, refused.allowed) == (LimitKind.DAY, 3)
     async with database.transaction() as tx:
         await quotas.set_plan(tx, KEY, Plan.FREE)
     assert isinstance(await reserve(database), Reservation)

@@ -14,10 +14,10 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.incidents import probe_job
 from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.limits import Plan
-from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.quota import NotNow, Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.ledger import CallRequest, NotNow
+from bot.quotas.store.ledger import CallRequest
 from bot.services.calls import CallCause
 from bot.store import jobs
 from bot.store.engine import Database
@@ -85,7 +85,7 @@ async def test_slots_and_leases_last_when_the_clock_is_followed(sqlite, machine)
     async with database.autocommit() as tx:
         full = await quotas.reserve(tx, REQUEST)
     assert isinstance(full, NotNow)
-    assert 50 < full.reason.free_at - full.now <= 60.1
+    assert 50 < full.free_at - full.now <= 60.1
     async with database.transaction() as tx:
         account = await accounts.load(tx, OrganizationKey("eu", "11"), TERMS)
         assert 50 < account.blocks.longest.until - account.now <= 60

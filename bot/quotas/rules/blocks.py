@@ -75,10 +75,6 @@ class Blocks:
         """Return the block that ends last, which determines when the organization can be called."""
         return max(self.blocks, key=lambda block: block.until, default=None)
 
-    def of(self, code: BlockCode) -> Block | None:
-        """Return the block with this code, or None."""
-        return next((block for block in self.blocks if block.code is code), None)
-
     def in_the_way_of(self, call_class: CallClass, now: float) -> Block | None:
         """Return the block that forbids a call. After the pause, only a probe is allowed."""
         block = self.longest
@@ -95,15 +91,12 @@ class Blocks:
         A failed probe lengthens the pause, but a call that was already sent when the block began
         does not. `Retry-After` may lengthen it to an hour.
         """
-        known = self.of(code) or Block(code, since=now, until=now)
-        tries = known.failed_tries + 1 if probe and self.of(code) else known.failed_tries
+        known = next((block for block in self.blocks if block.code is code), None)
+        block = known or Block(code, since=now, until=now)
+        tries = block.failed_tries + bool(probe and known)
         pause = max(pause_seconds(code, tries), min(told_seconds, LONGEST_TOLD_SECONDS))
-        block = replace(known, until=max(known.until, now + pause), failed_tries=tries)
+        block = replace(block, until=max(block.until, now + pause), failed_tries=tries)
         return Blocks((*self._others(code), block), 0.0 if probe else self.probing_until)
-
-    def probing(self, until: float) -> "Blocks":
-        """Return the blocks with a probe running, until its hold ends at the latest."""
-        return replace(self, probing_until=until)
 
     def unclear(self, now: float) -> "Blocks":
         """Count an inconclusive probe as a refusal, to keep an outage from using up the day."""

@@ -57,39 +57,22 @@ class InUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
-    """Permission for a call. The numbers are the use without this call."""
+class NotNow:
+    """The reason why a call isn't granted at the time `now`: a block, or a limit that is used up.
 
-    minute: int
-    day: int
-    concurrent: int
-
-
-@dataclass(frozen=True, slots=True)
-class Full:
-    """A limit is used up: `used` of the `allowed` calls for this class, until `free_at`.
-
-    `is_share` is set if it is a gateway client's share; `is_stalled` while calls are made one at a
-    time because the service doesn't answer.
+    A block has a `code`; a limit has a `kind`, and its `used` and `allowed` calls are those of this
+    class of callers. `free_at` is when to ask again. `is_share` is set if it is a gateway client's
+    share; `is_stalled` while calls are made one at a time because the service doesn't answer.
     """
 
-    kind: LimitKind
-    used: int
-    allowed: int
-    free_at: float | None = None
+    now: float
+    kind: LimitKind | None = None
+    used: int = 0
+    allowed: int = 0
+    code: BlockCode | None = None
+    free_at: float = 0.0
     is_share: bool = False
     is_stalled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """The service blocks the organization. The bot tries again at `until`."""
-
-    code: BlockCode
-    until: float
-
-
-Decision = Granted | Full | Blocked
 
 
 def decide(
@@ -100,21 +83,22 @@ def decide(
     in_use: InUse,
     day: DayUse,
     blocks: Blocks,
-) -> Decision:
-    """Decide whether another call may be made now; `day` has the daily limit."""
+) -> NotNow | None:
+    """Return why no other call may be made now; None if it may. `day` has the daily limit.
+
+    The ledger adds the time when a limit has room again.
+    """
     block = blocks.in_the_way_of(call_class, now)
     if block is not None:
-        return Blocked(code=block.code, until=max(block.until, blocks.probing_until))
+        return NotNow(now, code=block.code, free_at=max(block.until, blocks.probing_until))
     allowed = replace(limits, day=day.limit).left_to(call_class)
-    if in_use.is_stalled:
-        # Probe with one call at a time.
-        allowed = replace(allowed, concurrent=1)
     if day.used >= allowed.day:
-        return Full(LimitKind.DAY, day.used, allowed.day, day.resets_at)
+        return NotNow(now, LimitKind.DAY, day.used, allowed.day)
     if in_use.minute >= allowed.minute:
-        return Full(LimitKind.MINUTE, in_use.minute, allowed.minute)
-    if in_use.concurrent >= allowed.concurrent:
-        is_stalled = in_use.is_stalled
-        used, most = in_use.concurrent, allowed.concurrent
-        return Full(LimitKind.CONCURRENT, used, most, is_stalled=is_stalled)
-    return Granted(in_use.minute, day.used, in_use.concurrent)
+        return NotNow(now, LimitKind.MINUTE, in_use.minute, allowed.minute)
+    # While the service hangs, probe with one call at a time.
+    most = 1 if in_use.is_stalled else allowed.concurrent
+    if in_use.concurrent >= most:
+        kind, used = LimitKind.CONCURRENT, in_use.concurrent
+        return NotNow(now, kind, used, most, is_stalled=in_use.is_stalled)
+    return None

@@ -41,11 +41,6 @@ from bot.store.types import EpochSeconds
 UNSENT = 0.0
 
 
-async def load_or_add(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
-    """Return the organization; add a row if there isn't one."""
-    return await load(tx, key, terms) or await load_locked(tx, key, terms)
-
-
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing | None:
     """Return the organization, or None if it was never called."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}

@@ -8,13 +8,7 @@ caller counts again.
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 
-from sqlalchemy import (
-    ColumnElement,
-    Update,
-    bindparam,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Update, bindparam, select, update
 
 from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
@@ -27,17 +21,9 @@ from bot.quotas.rules.limits import (
     leaves_day_at,
     limits_of,
 )
-from bot.quotas.rules.quota import (
-    SLOT_SECONDS,
-    Blocked,
-    Decision,
-    Full,
-    Granted,
-    Terms,
-    decide,
-)
+from bot.quotas.rules.quota import SLOT_SECONDS, InUse, NotNow, Terms, decide
 from bot.quotas.rules.use import Standing
-from bot.quotas.store.accounts import UNSENT, load_or_add, lock
+from bot.quotas.store.accounts import UNSENT, load, load_locked, lock
 from bot.services.calls import PROBE, CallCause
 from bot.store.engine import Transaction, insert_into
 from bot.store.tables import quota_calls as calls
@@ -77,17 +63,9 @@ class Reservation:
 
     organization: int
     number: int
-    granted: Granted
+    in_use: InUse
     at: float
     asked_at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class NotNow:
-    """The reason why a call was not granted, and the database's time of the decision."""
-
-    reason: Full | Blocked
-    now: float
 
 
 async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow:
@@ -95,78 +73,68 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
 
     One statement counts and a second one writes; only a probe needs a transaction.
     """
+    key, terms = request.key, request.terms
     if request.call_class is CallClass.PROBE:
         # Allow only one probe: a second one waits for the lock and then finds the first.
-        await lock(tx, request.key)
+        await lock(tx, key)
     for _ in range(MOST_TRIES):
-        account, decision = await _decide(tx, request)
-        if not isinstance(decision, Granted):
-            return NotNow(decision, account.now)
-        if await _take_number(tx, account, request):
-            return Reservation(account.id, account.made + 1, decision, account.now)
+        account = await load(tx, key, terms) or await load_locked(tx, key, terms)
+        if not_now := await _decline(tx, account, request):
+            return not_now
+        # Until its answer arrives, a call may reach the service at any time during its hold.
+        over_at = account.now + terms.hold_seconds
+        values = {
+            "organization": account.id,
+            "number": account.made + 1,
+            "reserved_at": account.now,
+            "slot_free_at": over_at + SLOT_SECONDS,
+            "permit_until": over_at,
+            "kind": request.cause.kind,
+            "slack_user_id": request.cause.caller,
+        }
+        taken = await tx.connection.execute(_CALL_UNLESS_THERE, values)
+        if taken.rowcount == 1:
+            if request.call_class is CallClass.PROBE:
+                await save_blocks(tx, account, replace(account.blocks, probing_until=over_at))
+            return Reservation(account.id, account.made + 1, account.in_use, account.now)
     raise DatabaseUnavailable
 
 
-async def _decide(tx: Transaction, request: CallRequest) -> tuple[Standing, Decision]:
-    terms = request.terms
-    account = await load_or_add(tx, request.key, terms)
-    limits, in_use, blocks = account.allowed, account.in_use, account.blocks
-    day = replace(account.day, limit=limits.day)
-    decision = decide(
-        request.call_class, account.now, limits=limits, in_use=in_use, day=day, blocks=blocks
+async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
+    """Return why the call isn't granted, with the time when to ask again."""
+    terms, limits, in_use = request.terms, account.allowed, account.in_use
+    full = decide(
+        request.call_class,
+        account.now,
+        limits=limits,
+        in_use=in_use,
+        day=replace(account.day, limit=limits.day),
+        blocks=account.blocks,
     )
-    if isinstance(decision, Full):
-        return account, await with_time(tx, account, decision, terms)
-    if isinstance(decision, Granted):
-        return account, await _share_used_up(tx, account, request) or decision
-    return account, decision
-
-
-async def _share_used_up(tx: Transaction, account: Standing, request: CallRequest) -> Full | None:
-    """Return the client's limit if its share is used up while the organization has room."""
-    if request.share == 1:
-        return None
-    share, in_use = account.allowed.share(request.share), account.in_use
-    if in_use.is_stalled:
-        share = replace(share, concurrent=1)
+    if full is not None and full.kind is not None:
+        at = await free_at(tx, account, full.kind, full.allowed, terms)
+        return replace(full, free_at=at or account.now)
+    if full is not None or request.share == 1:
+        return full
+    # The organization has room, but the client's share may be used up.
+    share = limits.share(request.share)
     its = calls.c.slack_user_id == request.cause.caller
     for kind, used, most in (
         (LimitKind.DAY, account.day.used, share.day),
         (LimitKind.MINUTE, in_use.minute, share.minute),
-        (LimitKind.CONCURRENT, in_use.concurrent, share.concurrent),
+        (LimitKind.CONCURRENT, in_use.concurrent, 1 if in_use.is_stalled else share.concurrent),
     ):
         # A client's use never exceeds the organization's, which makes most queries unnecessary.
-        free_at = (
-            None if used < most else await _free_at(tx, account, kind, most, request.terms, its)
-        )
-        if free_at is not None:
-            return Full(kind, most, most, free_at, is_share=True)
+        at = None if used < most else await free_at(tx, account, kind, most, terms, its)
+        if at is not None:
+            return NotNow(account.now, kind, most, most, free_at=at, is_share=True)
     return None
-
-
-async def _take_number(tx: Transaction, account: Standing, request: CallRequest) -> bool:
-    # Until its answer arrives, a call may reach the service at any time during its hold.
-    over_at = account.now + request.terms.hold_seconds
-    values = {
-        "organization": account.id,
-        "number": account.made + 1,
-        "reserved_at": account.now,
-        "slot_free_at": over_at + SLOT_SECONDS,
-        "permit_until": over_at,
-        "kind": request.cause.kind,
-        "slack_user_id": request.cause.caller,
-    }
-    taken = await tx.connection.execute(_CALL_UNLESS_THERE, values)
-    is_taken = taken.rowcount == 1
-    if is_taken and request.call_class is CallClass.PROBE:
-        await save_blocks(tx, account, account.blocks.probing(over_at))
-    return is_taken
 
 
 _CALL_UNLESS_THERE = insert_into(calls).on_conflict_do_nothing()
 
 
-async def _free_at(
+async def free_at(
     tx: Transaction,
     account: Standing,
     kind: LimitKind,
@@ -176,6 +144,8 @@ async def _free_at(
 ) -> float | None:
     """Return when fewer than `allowed` of the calls use a limit; None if that is so now."""
     if kind is LimitKind.DAY:
+        if account.day.resets_at is not None and not which:
+            return account.day.resets_at
         column = calls.c.reserved_at
         uses = (calls.c.number > account.made_before, calls.c.slot_free_at != UNSENT)
     else:
@@ -189,15 +159,6 @@ async def _free_at(
     return account.day.resets_at or leaves_day_at(at, terms.hold_seconds)
 
 
-async def with_time(tx: Transaction, account: Standing, full: Full, terms: Terms) -> Full:
-    """Add the time when the limit will have room again."""
-    free_at = account.day.resets_at if full.kind is LimitKind.DAY else None
-    if free_at is None:
-        free_at = await _free_at(tx, account, full.kind, full.allowed, terms)
-    # If a call was given back after counting, there is room now.
-    return replace(full, free_at=free_at or account.now)
-
-
 async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
     """Record that a call ended, and how many seconds ago its headers arrived."""
     values = {
@@ -207,6 +168,18 @@ async def settle(tx: Transaction, reservation: Reservation, seconds_since_header
         "slot_seconds": SLOT_SECONDS - seconds_since_headers,
     }
     await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
+
+
+@cache
+def _settling(clock: ColumnElement[float]) -> Update:
+    slot_free_at = clock + bindparam("slot_seconds", type_=EpochSeconds)
+    return (
+        update(calls)
+        .where(calls.c.organization == bindparam("its_organization"))
+        .where(calls.c.number == bindparam("its_number"))
+        .where(calls.c.reserved_at == bindparam("its_time", type_=EpochSeconds))
+        .values(slot_free_at=slot_free_at, permit_until=clock)
+    )
 
 
 async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
@@ -228,18 +201,6 @@ async def give_back(tx: Transaction, unused: Reservation) -> None:
     its = (calls.c.organization == unused.organization) & (calls.c.number == unused.number)
     taken_back = update(calls).where(its, calls.c.reserved_at == unused.at)
     await tx.connection.execute(taken_back.values(slot_free_at=UNSENT, permit_until=UNSENT))
-
-
-@cache
-def _settling(clock: ColumnElement[float]) -> Update:
-    slot_free_at = clock + bindparam("slot_seconds", type_=EpochSeconds)
-    return (
-        update(calls)
-        .where(calls.c.organization == bindparam("its_organization"))
-        .where(calls.c.number == bindparam("its_number"))
-        .where(calls.c.reserved_at == bindparam("its_time", type_=EpochSeconds))
-        .values(slot_free_at=slot_free_at, permit_until=clock)
-    )
 
 
 async def note_reported(tx: Transaction, reservation: Reservation, reported: ReportedDay) -> None:
