@@ -46,7 +46,7 @@ from bot.store import home_views, outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Runner
 from bot.store.retention import RETAIN_KIND, Retention
-from bot.tasks import Tasks, Watchdog
+from bot.tasks import Tasks
 from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
 from bot.testusers.client import Flows
@@ -98,7 +98,6 @@ class Gatehouse:
         centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
         services = [name for name in ("flow", "email") if not settings.missing_for(name)]
         self.services = ServiceLog(clock.now, [*centers, *services])
-        self.watchdog = Watchdog(self.metrics.standstills.inc)
         self.http = ServiceHttp(session, redactor, self._observe_call, clock)
         token = settings.slack_bot_token.get_secret_value()
         self.web = slack_web_client(token, settings.slack_api_url, session)
@@ -113,7 +112,7 @@ class Gatehouse:
         self.pace = Pace(settings.commands_per_minute, clock)
         self.received = received_events.ReceivedEvents(database)
         runners: dict[str, Runner] = {}
-        self.jobs = JobLoop(database, clock, self.new_id(), runners, CROWDS, self.watchdog)
+        self.jobs = JobLoop(database, clock, self.new_id(), runners, CROWDS)
         self._quotas()
         flow, missing = flow_client(settings, self.http), settings.missing_for("flow")
         self.flows = Flows(settings.flow_aliases, flow, missing)
@@ -136,7 +135,7 @@ class Gatehouse:
             self.metrics.expect_gateway(settings.gateway_clients, centers)
             clients = gateway_clients(settings)
             shares = {client.name: client.share for client in clients}
-            turns = Turns(guard, shares, self.watchdog)
+            turns = Turns(guard, shares)
             redactor, observe = self.http.redactor, self._observe_call
             forwarder = Forwarder(self.session, access, turns, redactor, observe)
             # Scripts may send everything that they could send to the service directly.

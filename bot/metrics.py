@@ -93,9 +93,6 @@ class Metrics:
             "Work that waits for people or services: pending requests, open incidents",
             ["what"],
         )
-        self.standstills = counter(
-            "gatehouse_standstills", "Loops and jobs that have work but make no progress"
-        )
         self.database_up = gauge("gatehouse_database_up", "1 while the database answers")
         limit_labels = ["data_center", "organization", "limit"]
         self.quota_used = gauge(

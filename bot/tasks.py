@@ -1,13 +1,8 @@
-"""Background work that a shutdown waits for, shared lookups, and a watchdog for stalls."""
+"""Background work that a shutdown waits for, and shared lookups."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, MutableMapping
 from typing import Any, Generic, TypeVar
-
-import structlog
-
-log = structlog.get_logger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -82,45 +77,3 @@ class SingleFlight(Generic[K, V]):
     def cached(self, key: K) -> V | None:
         """Return the cached value or None, without starting a lookup."""
         return self._cache.get(key)
-
-
-class Watchdog:
-    """Watches this process's loops and jobs, and calls `count` for each stall."""
-
-    def __init__(self, count: Callable[[], None] = lambda: None) -> None:
-        self._count = count
-        self.stuck: dict[object, str] = {}
-        """The names of the loops and jobs that have stalled."""
-
-    @contextmanager
-    def watch(self, name: str, longest_seconds: float) -> Iterator[Callable[[], None]]:
-        """Watch a loop until the block ends. The loop calls the yielded function on progress.
-
-        `longest_seconds` must exceed the loop's longest pause while it has work.
-        """
-        loop, token = asyncio.get_running_loop(), object()
-        moved_at = loop.time()
-        timer: asyncio.TimerHandle | None = None
-
-        def move() -> None:
-            nonlocal moved_at
-            moved_at = loop.time()
-            if self.stuck.pop(token, None):
-                log.warning("watchdog.moves_again", what=name)
-
-        def look() -> None:
-            nonlocal timer
-            left = moved_at + longest_seconds - loop.time()
-            if left <= 0 and token not in self.stuck:
-                self.stuck[token] = name
-                self._count()
-                log.error("watchdog.stuck", what=name, seconds=longest_seconds)
-            timer = loop.call_later(left if left > 0 else longest_seconds, look)
-
-        look()
-        try:
-            yield move
-        finally:
-            if timer is not None:
-                timer.cancel()
-            self.stuck.pop(token, None)

@@ -14,7 +14,7 @@ from bot.services.http import ServiceHttp
 from bot.settings import Settings
 from bot.slack.client import SlackClient
 from bot.store.engine import Database
-from bot.tasks import Tasks, Watchdog
+from bot.tasks import Tasks
 
 WELL = "ok"
 # Not checked: the part isn't configured, or another problem has to be fixed first.
@@ -38,7 +38,6 @@ class Parts(Protocol):
     tasks: Tasks
     metrics: Metrics
     services: ServiceLog
-    watchdog: Watchdog
 
 
 @dataclass(frozen=True, slots=True)

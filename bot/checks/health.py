@@ -97,7 +97,6 @@ class Health:
             jobs=waiting,
             counts=counts,
             broken=self.troubles(),
-            stuck=[*parts.watchdog.stuck.values()],
         )
 
     async def run(self, is_connected: Callable[[], Awaitable[bool | None]]) -> None:

@@ -84,7 +84,7 @@ class Status:
     """The content of `/gatehouse status`.
 
     `counts` include pending requests and open incidents; `broken` lists the external parts that
-    this process knows to be broken, `stuck` the parts of its own work that make no progress.
+    this process knows to be broken.
     """
 
     version: str
@@ -95,7 +95,6 @@ class Status:
     jobs: JobCount | None
     counts: Mapping[Counted, int] = field(default_factory=dict)
     broken: Sequence[Trouble] = ()
-    stuck: Sequence[str] = ()
 
     @property
     def troubles(self) -> list[str]:
@@ -109,5 +108,4 @@ class Status:
             *(seen.name for seen in self.services if seen.is_failing),
             *([Counted.OPEN_INCIDENTS.in_words] if opened else []),
             *(["late jobs"] if late else []),
-            *(f"{name} is stuck" for name in self.stuck),
         ]

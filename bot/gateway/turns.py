@@ -26,7 +26,6 @@ from bot.quotas.store import accounts
 from bot.quotas.store.ledger import Reservation
 from bot.services.calls import GATEWAY, CallCause
 from bot.services.http import Permit
-from bot.tasks import Watchdog
 
 log = structlog.get_logger(__name__)
 
@@ -36,8 +35,6 @@ BELIEVED_SECONDS = 1.0
 # Poll, because calls that end in other processes free their slots without notification.
 BUSY_SECONDS = 0.1
 AFTER_FREE_SECONDS = 0.002
-# A line makes progress at least every half second; this allows for a slow database.
-LONGEST_STANDSTILL_SECONDS = 30.0
 
 
 class ClientGone(GatehouseError):
@@ -110,11 +107,10 @@ class _Line:
 class Turns:
     """Gives each client its turn; `shares` has each client's share by name."""
 
-    def __init__(self, guard: Guard, shares: Mapping[str, float], watchdog: Watchdog) -> None:
+    def __init__(self, guard: Guard, shares: Mapping[str, float]) -> None:
         self.guard = guard
         self.clock = guard.clock
         self._shares = dict(shares)
-        self._watchdog = watchdog
         self._lines: dict[OrganizationKey, _Line] = {}
         # By organization, and also by client if only the client's share is used up.
         self._declines: dict[tuple[OrganizationKey, str | None], _Decline] = {}
@@ -171,20 +167,18 @@ class Turns:
             raise
 
     async def _serve(self, line: _Line) -> None:
-        with self._watchdog.watch(f"gateway line {line.key}", LONGEST_STANDSTILL_SECONDS) as move:
-            try:
-                while line.waiters and not self._is_stopping:
-                    move()
-                    line.changed.clear()
-                    await self._grant(line)
-                    await self._until_changed(line)
-            except Exception as error:
-                if not isinstance(error, GatehouseError):
-                    log.exception("turns.broken", key=str(line.key))
-                line.fail(error)
-            finally:
-                line.fail(Stopping())
-                del self._lines[line.key]
+        try:
+            while line.waiters and not self._is_stopping:
+                line.changed.clear()
+                await self._grant(line)
+                await self._until_changed(line)
+        except Exception as error:
+            if not isinstance(error, GatehouseError):
+                log.exception("turns.broken", key=str(line.key))
+            line.fail(error)
+        finally:
+            line.fail(Stopping())
+            del self._lines[line.key]
 
     async def _grant(self, line: _Line) -> None:
         """Grant the calls that fit. The remaining calls have been declined for now."""

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +18,6 @@ from bot.ops.clock import Clock, since_boot
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.jobs import Job
-from bot.tasks import Watchdog
 
 log = structlog.get_logger(__name__)
 
@@ -25,9 +25,6 @@ POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
 # Leaves room for other kinds when all `crowds` in `bot/app.py` are full.
 AT_ONCE = 116
-# Database queries time out after a few seconds, and calls after ten seconds.
-LONGEST_STANDSTILL_SECONDS = 60.0
-LONGEST_RUN_SECONDS = 300.0
 LONGEST_PAUSE_SECONDS = 20.0
 # A call takes at most 10 s, so a call sent with a lease this recent arrives or fails before the
 # lease expires.
@@ -114,14 +111,12 @@ class JobLoop:
         owner: str,
         runners: Mapping[str, Runner],
         crowds: Mapping[str, int] = MappingProxyType({}),
-        watchdog: Watchdog | None = None,
     ) -> None:
         self._database = database
         self._clock = clock
         self._owner = owner
         self._runners = runners
         self._crowds = crowds
-        self._watchdog = watchdog or Watchdog()
         self._awake = asyncio.Event()
         self._stopping = False
         self._has_ended = asyncio.Event()
@@ -139,11 +134,13 @@ class JobLoop:
         self._has_ended.clear()
         renewing = asyncio.create_task(self._renew_for_ever(), name="jobs-renew")
         try:
-            with self._watchdog.watch("the job loop", LONGEST_STANDSTILL_SECONDS) as move:
-                while not self._stopping:
-                    move()
-                    if not await self._claim():
-                        await self._rest()
+            while not self._stopping:
+                if not await self._claim():
+                    pause = asyncio.create_task(self._clock.sleep(POLL_SECONDS))
+                    woken = asyncio.create_task(self._awake.wait())
+                    await asyncio.wait({pause, woken}, return_when=asyncio.FIRST_COMPLETED)
+                    pause.cancel()
+                    woken.cancel()
             # Running jobs keep their leases.
             while self._running:
                 await asyncio.wait(self._running.values())
@@ -164,52 +161,48 @@ class JobLoop:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    async def _rest(self) -> None:
-        pause = asyncio.create_task(self._clock.sleep(POLL_SECONDS))
-        woken = asyncio.create_task(self._awake.wait())
-        _, pending = await asyncio.wait({pause, woken}, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-
     async def _claim(self) -> bool:
+        """Start the due jobs for which there is room; return True if there may be more."""
         self._awake.clear()
         room = AT_ONCE - len(self._running)
         if room <= 0:
             return False
+        owner, held_at = f"{self._owner}-{next(self._claims)}", self._clock.since_boot()
+        claimed: list[Job] = []
         try:
-            claimed = await self._claim_some(room)
+            async with self._database.transaction() as tx:
+                while len(claimed) < room:
+                    count, full, full_of_retried = self._limits(claimed, room)
+                    batch = await jobs.claim(
+                        tx, owner, count, exclude_kinds=full, exclude_retried=full_of_retried
+                    )
+                    claimed += batch
+                    if len(batch) < count:
+                        break
         except DatabaseUnavailable as error:
             log.warning("jobs.database", reason=error.sentence)
             return False
-        for lease in claimed:
-            task = asyncio.create_task(self._run(lease), name=f"job {lease.job.key}")
-            self._running[lease] = task
+        for job in claimed:
+            lease = Lease(self._database, owner, job, self._clock.since_boot, held_at)
+            self._running[lease] = asyncio.create_task(self._run(lease), name=f"job {job.key}")
         return len(claimed) == room
 
-    async def _claim_some(self, room: int) -> list[Lease]:
-        owner = f"{self._owner}-{next(self._claims)}"
-        claimed: list[Job] = []
-        since_boot = self._clock.since_boot
-        before = since_boot()
-        async with self._database.transaction() as tx:
-            while len(claimed) < room:
-                running = [*(lease.job for lease in self._running), *claimed]
-                count, full, full_of_retried = _limit(self._crowds, running, room - len(claimed))
-                batch = await jobs.claim(
-                    tx, owner, count, exclude_kinds=full, exclude_retried=full_of_retried
-                )
-                claimed += batch
-                if len(batch) < count:
-                    break
-        return [Lease(self._database, owner, job, since_boot, held_at=before) for job in claimed]
+    def _limits(self, claimed: Sequence[Job], room: int) -> tuple[int, set[str], set[str]]:
+        """Return how many jobs to claim, kinds to exclude, and kinds whose retries to exclude."""
+        running = [*(lease.job for lease in self._running), *claimed]
+        crowd = Counter(job.kind for job in running)
+        retried = Counter(job.kind for job in running if job.tries > 0)
+        left = {kind: most - crowd[kind] for kind, most in self._crowds.items()}
+        left_retried = {kind: most // 2 - retried[kind] for kind, most in self._crowds.items()}
+        counts = [count for count in (*left.values(), *left_retried.values()) if count > 0]
+        full = {kind for kind, count in left.items() if count <= 0}
+        full_of_retried = {kind for kind, count in left_retried.items() if count <= 0}
+        return min([room - len(claimed), *counts]), full, full_of_retried
 
     async def _run(self, lease: Lease) -> None:
         with structlog.contextvars.bound_contextvars(job=lease.job.key):
-            name = f"a job of the kind {lease.job.kind}"
             try:
-                with self._watchdog.watch(name, LONGEST_RUN_SECONDS):
-                    await self._run_and_finish(lease)
+                await self._run_and_finish(lease)
             except DatabaseUnavailable as error:
                 # Another run begins when the lease has expired.
                 log.warning("job.database", reason=error.sentence)
@@ -218,30 +211,25 @@ class JobLoop:
                 self._awake.set()
 
     async def _run_and_finish(self, lease: Lease) -> None:
-        job = lease.job
+        job, outcome, failure = lease.job, None, None
         try:
             outcome = await self._runners[job.kind](job, lease)
         except LeaseLost as error:
             log.warning("job.lease_lost", reason=error.sentence)
+            return
         except GatehouseError as error:
             log.warning("job.failed", outcome=error.outcome, reason=error.sentence, tries=job.tries)
-            await self._failed(lease, error.sentence)
+            failure = error.sentence
         except Exception as error:
             log.exception("job.broken", tries=job.tries)
-            await self._failed(lease, type(error).__name__)
-        else:
-            again = Again(outcome) if isinstance(outcome, datetime) else outcome
-            at, tries = (again.at, again.tries) if again else (None, 0)
-            async with self._database.transaction() as tx:
-                await jobs.finish(tx, lease.owner, job, at, tries)
-
-    async def _failed(self, lease: Lease, reason: str) -> None:
-        pause = min(2.0 ** min(lease.job.tries, 10), LONGEST_PAUSE_SECONDS)
+            failure = type(error).__name__
+        again = Again(outcome) if isinstance(outcome, datetime) else outcome
         async with self._database.transaction() as tx:
-            again_at = await tx.now() + timedelta(seconds=pause)
-            await jobs.finish(
-                tx, lease.owner, lease.job, again_at, lease.job.tries + 1, error=reason
-            )
+            if failure is not None:
+                pause = min(2.0 ** min(job.tries, 10), LONGEST_PAUSE_SECONDS)
+                again = Again(await tx.now() + timedelta(seconds=pause), job.tries + 1)
+            at, tries = (again.at, again.tries) if again else (None, 0)
+            await jobs.finish(tx, lease.owner, job, at, tries, error=failure)
 
     async def _renew_for_ever(self) -> None:
         while True:
@@ -260,23 +248,3 @@ class JobLoop:
             except Exception:
                 # Without renewals, every lease would expire during its run.
                 log.exception("jobs.renew_broken")
-
-
-def _limit(
-    crowds: Mapping[str, int], running: Sequence[Job], room: int
-) -> tuple[int, set[str], set[str]]:
-    """Return the number of jobs to claim, kinds to exclude, and kinds whose retries to exclude."""
-    count, full, full_of_retried = room, set[str](), set[str]()
-    for kind, most in crowds.items():
-        crowded = [job for job in running if job.kind == kind]
-        left = most - len(crowded)
-        left_retried = most // 2 - sum(job.tries > 0 for job in crowded)
-        if left <= 0:
-            full.add(kind)
-            continue
-        count = min(count, left)
-        if left_retried <= 0:
-            full_of_retried.add(kind)
-        else:
-            count = min(count, left_retried)
-    return count, full, full_of_retried

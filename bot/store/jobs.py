@@ -48,11 +48,11 @@ _PUT = _INSERT.on_conflict_do_update(
 _ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
 _NOW: ColumnElement[datetime] = bindparam("now", type_=UtcDateTime)
 _FREE = (jobs.c.due_at <= _NOW) & or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= _NOW)
-_FULL = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
-_FULL_OF_RETRIED = jobs.c.kind.in_(bindparam("exclude_retried", expanding=True))
+_EXCLUDED = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
+_EXCLUDED_RETRY = (jobs.c.tries > 0) & jobs.c.kind.in_(bindparam("exclude_retried", expanding=True))
 _CHOSEN = (
     select(jobs.c.key)
-    .where(_FREE, ~_FULL, (jobs.c.tries == 0) | ~_FULL_OF_RETRIED)
+    .where(_FREE, ~_EXCLUDED, ~_EXCLUDED_RETRY)
     .order_by(jobs.c.due_at)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
@@ -85,8 +85,7 @@ _RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
 
 
 def _new_row(job: Job) -> dict[str, Any]:
-    new = {"key": job.key, "due_at": job.due_at, "generation": 1, "tries": 0}
-    return {**new, "kind": job.kind, "subject": job.subject, "payload": dict(job.payload)}
+    return {**vars(job), "payload": dict(job.payload), "generation": 1, "tries": 0}
 
 
 async def put(tx: Transaction, job: Job) -> None:

@@ -16,7 +16,7 @@ from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause
-from bot.tasks import Tasks, Watchdog
+from bot.tasks import Tasks
 from tests.simulation.services import Service, SlidingLog
 from tests.simulation.world import Network, count_calls
 from tests.support.clock import FakeClock
@@ -34,7 +34,7 @@ class Process:
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
         self.guard = Guard(database, clock, TERMS, self.tasks)
-        self.turns = Turns(self.guard, SHARES, Watchdog())
+        self.turns = Turns(self.guard, SHARES)
 
     def call(self, client: str, seconds: float):
         return self.turns.call(Wait(KEY, client, seconds))

@@ -29,7 +29,6 @@ def report(database, services, clock):
         services=services,
         clock=clock,
         metrics=Metrics(),
-        watchdog=SimpleNamespace(stuck={}),
     )
     return Health(shared, {Counted.PENDING_REQUESTS: three})
 

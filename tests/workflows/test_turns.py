@@ -13,7 +13,7 @@ from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause
 from bot.services.errors import ServiceTimeout
-from bot.tasks import Tasks, Watchdog
+from bot.tasks import Tasks
 from tests.support.virtual import CountedDatabase, virtual_time
 
 KEY = OrganizationKey("eu", "10")
@@ -36,7 +36,7 @@ class Process:
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
         self.guard = Guard(database, clock, TERMS, self.tasks)
-        self.turns = Turns(self.guard, SHARES, Watchdog())
+        self.turns = Turns(self.guard, SHARES)
 
     def call(self, client="a", seconds=0.0, key=KEY, **rest):
         return self.turns.call(Wait(key, client, seconds, **rest))

@@ -28,7 +28,7 @@ from bot.store.job_loop import JobLoop, Lease, Outcome, Runner
 from bot.store.jobs import Job
 from bot.store.retention import RETAIN_KIND, Retention
 from bot.store.types import to_microseconds
-from bot.tasks import Tasks, Watchdog
+from bot.tasks import Tasks
 from bot.testusers import client as testuser_flows
 from bot.testusers import store, transitions
 from bot.testusers.applying import Applying
@@ -307,7 +307,7 @@ class Process:
     def _quotas(self, database: Database, clock: VirtualClock) -> tuple[Client, Quotas, Home]:
         parts = database, clock, TERMS, Tasks()
         guard = WatchedGuard(self._outside.inventory, self._outside.reader, *parts)
-        client = Client(self._outside.inventory, Turns(guard, CLIENTS, Watchdog()))
+        client = Client(self._outside.inventory, Turns(guard, CLIENTS))
         directory = OrganizationDirectory(client, database, clock, 300, {})
         quotas = Quotas(database, client, directory, self.people, clock)
         home = Home(
