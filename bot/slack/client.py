@@ -20,7 +20,8 @@ from bot.errors import (
     SlackUnreachable,
 )
 from bot.ops.clock import Clock
-from bot.slack.messages.block_kit import Message
+from bot.slack.messages.block_kit import FILLED_CHARACTERS, Message, section
+from bot.slack.messages.text import cut
 
 log = structlog.get_logger(__name__)
 
@@ -260,14 +261,20 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
-    """Send the message, or only its text if Slack refuses its blocks."""
-    try:
-        return await send(message)
-    except SlackRefused as error:
-        if error.error not in BAD_BLOCKS or not message.slack_blocks:
-            raise
-        log.warning("slack.bad_blocks", error=error.sentence)
-    return await send(Message(message.text))
+    """Send the message. If Slack refuses its blocks, send its text with its buttons."""
+    versions = [Message(message.text)]
+    if message.slack_blocks:
+        paragraph = section(cut(message.text, FILLED_CHARACTERS))
+        buttons = (block for block in message.slack_blocks if block["type"] == "actions")
+        versions = [message, Message(message.text, (paragraph, *buttons)), *versions]
+    for version in versions[:-1]:
+        try:
+            return await send(version)
+        except SlackRefused as error:
+            if error.error not in BAD_BLOCKS:
+                raise
+            log.warning("slack.bad_blocks", error=error.sentence)
+    return await send(versions[-1])
 
 
 def slack_web_client(

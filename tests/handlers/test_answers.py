@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message
 from handlers.listeners import Place, listens
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
@@ -81,6 +82,24 @@ async def test_form_left_open_for_too_long_is_answered_all_the_same(bot):
     await bot.slack.submit(USER, view, {"Why": "because"})
     (answer,) = await bot.slack.until(lambda: bot.slack.workspace.dm(USER))
     assert answer.text == "thanks"
+
+
+CHART = {"type": "data_visualization", "title": "Calls", "chart": {"type": "pie", "segments": []}}
+TABLE = block_kit.table([("Name", "State"), ("A & B", "ok")])
+NEXT = block_kit.actions(block_kit.button("Next", "press", "7"))
+
+
+async def test_chart_and_table_that_slack_refuses_leave_their_buttons(bot):
+    async def answer(ask):
+        return Message("Name · State\nA &amp; B · ok", (TABLE, CHART, NEXT))
+
+    bot.command("/x", answer)
+    bot.slack.workspace.faults.status("response_url", 400, body="invalid_blocks")
+    await bot.slack.command(USER, CHANNEL, "/x")
+    message = await bot.slack.until(lambda: bot.slack.workspace.ephemerals(USER)[0])
+    assert message.buttons == ["Next"]
+    assert "Name · State\nA &amp; B · ok" in message.all_text
+    assert [block["type"] for block in message.blocks] == ["section", "actions"]
 
 
 async def test_nothing_is_said_where_slack_takes_it_nowhere(bot):
