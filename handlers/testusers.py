@@ -12,7 +12,6 @@ from bot.errors import GatehouseError, NotConfigured, NotFound, UsageError
 from bot.permissions import Permission, Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
-from bot.slack.parse import escaped
 from bot.spelling import tidy_identity
 from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction
@@ -20,7 +19,7 @@ from bot.testusers.messages import forms, notes, pages
 from bot.testusers.parse.change import ChangeRequest, reason_problem
 from bot.testusers.parse.command import Subcommand, TestusersRequest, as_command, parse_testusers
 from bot.testusers.parse.form import NOTHING, Prefilled, moment, odd_line, parse_form
-from bot.testusers.rendering import answer_to, card_link
+from bot.testusers.rendering import answer_to
 from handlers.listeners import Context, Place, command, listens
 
 Show = Callable[[Gatehouse, Person, pages.FlowPage], Awaitable[Message]]
@@ -118,28 +117,9 @@ async def fill_in(context: Context) -> Message | None:
     return await _request(context, ChangeRequest("add", known.flow, known.identities, until=until))
 
 
-@listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
-async def ask_anyway(context: Context) -> Message:
-    """Answer `Ask anyway` by making the request, even though the same one is already open."""
-    typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
-    if not isinstance(typed, ChangeRequest) or typed.now:
-        raise NotFound("This button no longer works. Please send the command again.")
-    return await _request(context, typed, anyway=True)
-
-
-async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = False) -> Message:
+async def _request(context: Context, typed: ChangeRequest) -> Message:
     bot, person = context.bot, context.person
-    anyway = anyway or not notes.value_of(typed)
-    asked = await asking.ask(bot, person, typed, anyway=anyway)
-    if asked.earlier is not None:
-        return notes.asked_before(
-            asked.earlier,
-            asked.age,
-            typed,
-            bot.settings.approvals_channel,
-            is_own=asked.earlier.requester.slack_user_id == person.slack_user_id,
-            card=await card_link(bot, asked.earlier.id),
-        )
+    asked = await asking.ask(bot, person, typed)
     zone = person.time_zone if typed.start or typed.until else ""
     return await answer_to(bot, asked, zone)
 

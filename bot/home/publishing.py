@@ -266,7 +266,7 @@ class Home:
         flow_sid, user = request.flow.sid, person.slack_user_id
         needed = self.people.policy.of_flow(flow_sid).approvals_needed
         approved = {approval.who.slack_user_id for approval in request.progress.approvals}
-        if user in approved and not request.has_enough_approvals(needed):
+        if user in approved:
             return None
         may = self.people.may(person, Permission.DECIDE, flow_sid, request.requester.slack_user_id)
         return OpenRow(request, True, False, needed) if may else None

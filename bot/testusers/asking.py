@@ -38,8 +38,8 @@ from bot.testusers.rules.changes import (
 from bot.testusers.rules.requests import TAKES_AWAY, Grant, Request, RequestedChange, Who
 from bot.testusers.transitions import (
     apply_transition,
-    first_look,
     is_in_doubt,
+    next_ring,
     put_apply_job,
     put_timer,
     write_card,
@@ -51,17 +51,11 @@ MOST_PENDING = 20
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The result of asking for a change: the new request, or None if none was made.
-
-    No request is made if the list is already as requested, or if there is already an open request
-    for the same change: `earlier`, made `age` ago.
-    """
+    """The result of asking for a change: the new request, or None if the list is as requested."""
 
     flow: Flow
     effect: Effect
     request: Request | None
-    earlier: Request | None = None
-    age: timedelta = timedelta()
 
 
 async def require_asking(
@@ -72,20 +66,14 @@ async def require_asking(
     bot.flows.service()
 
 
-async def ask(
-    bot: Parts, person: Person, requested: ChangeRequest, *, anyway: bool = True
-) -> Asked:
-    """Make a request from a command or a form, already approved if it says `now`.
-
-    Unless `anyway` is set, no request is made if an open request asks for the same change.
-    """
+async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
+    """Make a request from a command or a form, already approved if it says `now`."""
     await require_asking(bot, person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
     flow, now = bot.flows.named(requested.flow), await bot.database.now()
     term = term_of(person.time_zone, requested, now)
     typed = await _identities(bot, requested)
     unchanged, ends = await _read(bot, flow)
-    spellings = Spellings(unchanged.seen)
-    meant = spellings.meant(typed)
+    meant = Spellings(unchanged.seen).meant(typed)
     if meant != typed and (problem := identities_problem(meant)):
         raise misuse(requested.kind, problem, has_right_form=True)
     is_addition = requested.kind == "add"
@@ -95,7 +83,6 @@ async def ask(
     effect = replace(
         effect_of(change, {*unchanged.seen} - over, ends, timed=timed),
         respelled=tuple(identity for identity in meant if identity not in typed),
-        kept=tuple(identity for identity in spellings.others(typed) if identity not in meant),
     )
     change = effect.change
     if change.is_empty:
@@ -111,12 +98,6 @@ async def ask(
         starts_at=term.starts_at,
         ends=dict.fromkeys(change.additions, term.ends_at) if term.ends_at else {},
     )
-    if not (anyway or requested.now):
-        async with bot.database.read_only() as tx:
-            waiting = await store.waiting_requests(tx, flow.key)
-        for earlier in waiting:
-            if earlier.requested.effect == stored.effect:
-                return Asked(flow, effect, None, earlier, now - earlier.created_at)
     return Asked(flow, effect, await _open(bot, person, flow, stored))
 
 
@@ -252,7 +233,8 @@ async def _open(
             )
         await write_card(tx, request.id)
         await write_related_cards(tx, request)
-        await put_timer(tx, request.id, first_look(bot, request))
+        ring = next_ring(bot, request, is_posted=True)
+        await put_timer(tx, request.id, ring[0] if ring else expires_at)
     return request
 
 

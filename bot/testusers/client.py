@@ -7,7 +7,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import Literal
 
-from cachetools import LRUCache
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
@@ -26,7 +25,6 @@ ADVICE: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "Check the flow's SID, and FLOW_BASE_URL.",
 }
 MISSING = "There's no flow with this SID."
-URLS_KEPT, URL_CHARACTERS = 1_000, 300
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
 
@@ -60,15 +58,10 @@ class FlowClient:
         self._base_url = base_url
         self._headers = basic(account_sid, auth_token)
         self._form_field = form_field
-        self._urls: LRUCache[str, str] = LRUCache(URLS_KEPT)
 
     async def read(self, flow_sid: str) -> list[str]:
         """Return the flow's test users in the service's order; raise a ServiceError on failure."""
         return await self._identities(flow_sid, self._call("GET", flow_sid))
-
-    def url_of(self, flow_sid: str) -> str:
-        """Return the list's URL from the service's last response; "" if it had none."""
-        return self._urls.get(flow_sid.upper(), "")
 
     async def replace(
         self,
@@ -108,7 +101,6 @@ class FlowClient:
         self, flow_sid: str, call: ServiceCall, permits: OpenPermit = unlimited
     ) -> list[str]:
         sent = await self._http.request(call, partial(_list_in, call, flow_sid), permits)
-        self._urls[flow_sid.upper()] = _on_host_of(self._base_url, sent.url or "")
         return [identity for identity in sent.test_users or () if identity]
 
 
@@ -121,16 +113,6 @@ def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
     if {sid.upper() for sid in sids if sid} - {flow_sid.upper()}:
         raise wrong_form(call, "for another flow")
     return sent
-
-
-def _on_host_of(base_url: URL, sent: str) -> str:
-    """Return the URL in a response, or "" if it leads away from the service, for safe links."""
-    try:
-        url = URL(sent)
-    except ValueError:
-        return ""
-    is_there = url.is_absolute() and url.origin() == base_url.origin()
-    return str(url) if is_there and len(str(url)) <= URL_CHARACTERS else ""
 
 
 FLOWS_NAMED = 20

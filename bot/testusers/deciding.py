@@ -35,11 +35,6 @@ _ACTION = {
 }
 # Slack's errors for people who no longer exist. Their earlier approvals don't count.
 GONE_PEOPLE = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
-_MADE_BY = {
-    Act.APPROVE: {State.SCHEDULED, State.APPLYING, State.APPLIED},
-    Act.DENY: {State.DENIED},
-    Act.CANCEL: {State.CANCELLED},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +70,6 @@ async def decide(
     async with bot.database.transaction() as tx:
         request, at = await store.load_request(tx, request_id, lock=True) or request, await tx.now()
         facts, needed = request.facts, bot.people.policy.of_flow(request.flow.sid).approvals_needed
-        if _did_so_before(person, act, request, denial_reason):
-            return Decided(act, Reason.ALLOWED, request, needed)
         decision = decide_by_state(
             act,
             facts,
@@ -152,19 +145,6 @@ async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool
     if person.doubt and not may:
         raise UnknownPerson(UNSURE)
     return may
-
-
-def _did_so_before(person: Person, act: Act, request: Request, denial_reason: str) -> bool:
-    """Return True if the person already made this decision.
-
-    They may have clicked twice, or a process died after it carried out the click.
-    """
-    by = request.decided_by and request.decided_by.slack_user_id
-    return (
-        request.state in _MADE_BY.get(act, ())
-        and by == person.slack_user_id
-        and request.progress.denial_reason == denial_reason
-    )
 
 
 def _moved(

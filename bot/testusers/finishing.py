@@ -21,7 +21,6 @@ from bot.testusers.rules.review import Review
 from bot.testusers.transitions import (
     ask_again,
     put_timer,
-    put_timers_of,
     tell_requester,
     tell_thread,
     write_card,
@@ -47,7 +46,6 @@ class ChangeSet:
         self._asking: list[tuple[Request, Review, float]] = []
         self._decided: dict[str, None] = {}
         self._over: dict[str, list[str]] = {}
-        self._touched: set[str] = set()
 
     @classmethod
     async def begin(cls, tx: Transaction, flow: Flow) -> "ChangeSet":
@@ -86,7 +84,6 @@ class ChangeSet:
             await tell_requester(tx, self._requests[request_id], "ended", identities=identities)
         for request_id in self._decided:
             await put_timer(tx, request_id, self._at)
-        await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
         """Record the part of a plan that a list confirms; `at` is when it took effect."""
@@ -211,7 +208,6 @@ class ChangeSet:
     async def _put_grant(self, grant: Grant) -> None:
         await store.put_grant(self._tx, self._flow, grant)
         self.granted[grant.identity] = grant
-        self._touched.add(grant.identity)
 
     async def respell(self, grant: Grant, stored_as: str) -> None:
         """Change a grant's identity to the spelling that the service now uses."""
@@ -261,7 +257,6 @@ class ChangeSet:
 
     async def _drop_grant(self, identity: str) -> None:
         self.granted.pop(identity, None)
-        self._touched.add(identity)
         await store.drop_grant(self._tx, self._flow.key, identity)
 
     def _overdue(self, request: Request) -> str:

@@ -56,7 +56,6 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         reads,
         outside=len(others),
         scheduled=[] if wanted.text or wanted.page else scheduled[:SCHEDULED_SHOWN],
-        url=bot.flows.service().url_of(flow.sid),
     )
 
 

@@ -1,12 +1,11 @@
 """State changes of requests, the jobs and messages that follow from them, and the timers."""
 
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
 
-from bot.approvals.rules import FlowPolicy, State, can_move
+from bot.approvals.rules import State, can_move
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
@@ -94,8 +93,6 @@ async def review_of(
     request: Request,
     listed: Sequence[str] | None = None,
     at: datetime | None = None,
-    *,
-    reads_settings: bool = True,
 ) -> Review:
     """Return what the request would do, now or at an earlier time.
 
@@ -107,9 +104,7 @@ async def review_of(
     if listed is None:
         own = await store.changes_after(tx, key, requested.seen_change_id)
         listed = apply_changes(requested.seen, own)
-    flow, policy = request.flow, FlowPolicy()
-    if reads_settings:
-        flow, policy = bot.flows.now(flow), bot.people.policy.of_flow(flow.sid)
+    flow, policy = bot.flows.now(request.flow), bot.people.policy.of_flow(request.flow.sid)
     at, change_id = at or await tx.now(), await store.latest_change_id(tx, key)
     return review(request, flow, policy, at, listed, change_id, store.timed(granted))
 
@@ -124,13 +119,6 @@ async def put_apply_job(tx: Transaction, flow_key: str) -> None:
 async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
     """Schedule a check of a request's timers."""
     await jobs.put(tx, Job(f"timer:{request_id}", TIMER, request_id, at))
-
-
-async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[str]) -> None:
-    """Check the timers of waiting requests for these people now, because their access changed."""
-    for request in await store.waiting_requests(tx, flow_key) if identities else ():
-        if not identities.isdisjoint(request.requested.change.identities):
-            await put_timer(tx, request.id, await tx.now())
 
 
 async def apply_transition(
@@ -197,7 +185,6 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
 
 # How often a message for the card's thread checks whether the card has been posted.
 LOOK_FOR_CARD = timedelta(seconds=5)
-UNPOSTED_AFTER = timedelta(minutes=1)
 ANNOUNCED_BEFORE = timedelta(hours=1)
 
 
@@ -205,14 +192,13 @@ ANNOUNCED_BEFORE = timedelta(hours=1)
 class Timer:
     """A timer that fires once while the request is in one of `states`.
 
-    `of_posted` is True if the timer needs the card to be in Slack, False if it needs the card to be
-    missing, and None if the card doesn't matter.
+    A timer that is `in_thread` waits until the card is in Slack.
     """
 
     name: str
     states: frozenset[State]
     at: Callable[[Parts, Request], datetime | None]
-    of_posted: bool | None = None
+    in_thread: bool = False
 
 
 def _escalate_at(bot: Parts, request: Request) -> datetime | None:
@@ -223,21 +209,15 @@ def _escalate_at(bot: Parts, request: Request) -> datetime | None:
 _PENDING, _SCHEDULED = frozenset({State.PENDING}), frozenset({State.SCHEDULED})
 _DONE = frozenset({State.APPLIED, State.FAILED})
 TIMERS = (
-    Timer(
-        "unposted",
-        _PENDING | _SCHEDULED | _DONE,
-        lambda _, request: request.shown_since and request.shown_since + UNPOSTED_AFTER,
-        of_posted=False,
-    ),
     # If two timers are due, the first one fires, so nobody is reminded of an expired request.
     Timer("expire", _PENDING, lambda _, request: request.expires_at),
     Timer(
         "remind",
         _PENDING,
         lambda bot, request: request.created_at + timedelta(hours=bot.settings.remind_hours),
-        of_posted=True,
+        in_thread=True,
     ),
-    Timer("escalate", _PENDING, _escalate_at, of_posted=True),
+    Timer("escalate", _PENDING, _escalate_at, in_thread=True),
     Timer("start", _SCHEDULED, lambda _, request: request.requested.starts_at),
     Timer(
         "announce_end",
@@ -245,12 +225,6 @@ TIMERS = (
         lambda _, request: request.next_end and request.next_end - ANNOUNCED_BEFORE,
     ),
 )
-
-
-def first_look(bot: Parts, request: Request) -> datetime:
-    """Return when to check a new request's timers for the first time."""
-    rings = [next_ring(bot, request, is_posted=is_posted) for is_posted in (False, True)]
-    return min((ring[0] for ring in rings if ring), default=request.expires_at)
 
 
 def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetime, str] | None:
@@ -263,7 +237,7 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
         for timer in TIMERS
         if request.state in timer.states
         and timer.name not in request.progress.rung
-        and timer.of_posted in (None, is_posted)
+        and (is_posted or not timer.in_thread)
         and (at := timer.at(bot, request)) is not None
     ]
     return min(rings, key=itemgetter(0), default=None)
@@ -284,16 +258,6 @@ async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
         if request is None:
             return None
         now = await tx.now()
-        if request.state in {State.PENDING, State.SCHEDULED}:
-            # Changed settings only matter once someone clicks a button on the card.
-            review = await review_of(bot, tx, request, reads_settings=False)
-            if not review.request.requested.is_shown_as(request.requested):
-                if review.news or review.is_over:
-                    await ask_again(tx, request, review, bot.settings.request_hours)
-                else:
-                    await store.save_request(tx, review.request)
-                    await write_card(tx, request.id)
-                return now
         is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
         ring = next_ring(bot, request, is_posted=is_posted)
         if ring is not None and ring[0] <= now:
@@ -330,9 +294,7 @@ async def _tell(bot: Parts, tx: Transaction, request: Request, name: str, now: d
     else:
         progress = replace(progress, rung=(*progress.rung, name))
     await store.save_request(tx, replace(request, progress=progress))
-    if name == "unposted":
-        await tell_requester(tx, request, name)
-    elif name == "remind":
+    if name == "remind":
         await write_in_thread(tx, REMINDER, request.id)
     elif name == "escalate":
         to = bot.people.policy.of_flow(request.flow.sid).escalate_to or ()

@@ -77,25 +77,6 @@ async def test_refused_click_on_home_is_explained_directly(world):
     assert "You need the approver role" in told.all_text
 
 
-async def test_enough_approvals_by_now_wait_for_who_gave_them_too(sqlite_url):
-    async with running_world(sqlite_url, inventory_watch="off", approvals_needed="2") as world:
-        card = await world.asked("add welcome +15550100")
-        await world.slack.click(ADA, card, "Approve")
-        await world.shows(card, "1 of 2 approvals")
-    async with running_world(sqlite_url, inventory_watch="off") as world:
-        card = await world.card()
-        await world.shows(card, "There are now enough approvals")
-        ada = await opened(world, ADA)
-        await world.shows(ada, "enough approvals, one more click")
-        await world.slack.click(ADA, ada, "Approve")
-        flow = world.flow
-        await world.slack.until(lambda: flow.history)
-        assert ["+15550100" in identities for identities in flow.history] == [True]
-        await world.shows(ada, "Nothing is waiting for you")
-        await world.shows(card, "Applied")
-        assert card.buttons == ["Undo"]
-
-
 async def test_own_requests_do_not_wait_for_oneself(world):
     adam = await opened(world, ADAM)
     await world.asked("add welcome +15550100", by=ADAM)

@@ -91,7 +91,6 @@ TESTUSERS: Rows = (
     _pressed(ids.testusers_act("cancel"), Permission.REQUEST, "none"),
     _pressed(ids.testusers_act("undo"), Permission.REQUEST, "none"),
     _pressed(
-        ids.TESTUSERS_ASK_ANYWAY,
         Permission.REQUEST,
         "/testusers add welcome +15550100001 because a test",
     ),

@@ -30,7 +30,6 @@ TESTUSERS_UNTIL = "testusers.until"
 TESTUSERS_EXTEND = "testusers.extend"
 # One button per offered extension.
 TESTUSERS_MORE = "testusers.more"
-TESTUSERS_ASK_ANYWAY = "testusers.ask_anyway"
 TESTUSERS_REASON = "testusers.reason"
 
 RATELIMITS_PAGE = "ratelimits.page"

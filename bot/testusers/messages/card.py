@@ -62,7 +62,7 @@ def card(
         related: Other open requests that affect the same people.
     """
     left_out = set() if allows_self else {request.requester.slack_user_id}
-    if not (approvers or request.has_enough_approvals(needed)):
+    if not approvers:
         left_out |= {approval.who.slack_user_id for approval in request.progress.approvals}
     able = [user_id for user_id in mentioned if user_id not in left_out]
     shown = _Card(request, needed, able, approvers, related, allows_self=allows_self)
@@ -142,10 +142,8 @@ class _Card:
     def count(self) -> Iterator[str]:
         given, needed = len(self.request.progress.approvals), self.needed
         names = phrases.approvers(self.request, 3 if self.is_short else 20)
-        if self.request.has_enough_approvals(needed):
-            yield f"*There are now enough approvals* ({names}). {phrases.COMPLETES}"
-        elif given:
-            more = "One more needed." if needed - given == 1 else f"{needed - given} more needed."
+        if given:
+            more = "One more needed." if needed - given <= 1 else f"{needed - given} more needed."
             yield f"*{given} of {needed} approvals* ({names}). {more}"
         elif needed > 1:
             yield f"{needed} approvals needed."

@@ -1,7 +1,7 @@
 """Answers to commands and clicks, direct messages to requesters, and messages in threads."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from bot.approvals.parse import spell_duration
@@ -17,8 +17,7 @@ from bot.testusers.messages.card import (
     form_button,
 )
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
-from bot.testusers.parse.change import ChangeRequest, quoted
-from bot.testusers.parse.command import as_command
+from bot.testusers.parse.change import quoted
 from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Effect, Flow
 from bot.testusers.rules.requests import Preset, Request
@@ -52,36 +51,9 @@ def asked(
         "Already on the list": effect.dropped.additions,
         "Not on the list": effect.dropped.removals,
         "On the list with a different spelling": effect.respelled,
-        "Also on the list with a different spelling, and not changed": effect.kept,
     }
     lines += [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
     return Message.of(*lines)
-
-
-def asked_before(
-    earlier: Request,
-    age: timedelta,
-    command: ChangeRequest,
-    channel_id: str,
-    *,
-    is_own: bool = False,
-    card: str | None = None,
-) -> Message:
-    """Return the answer to a repeated request, with `Ask anyway` and a link to the open card.
-
-    `is_own` is True if the same person made the open request.
-    """
-    waits = "to start" if earlier.state is State.SCHEDULED else f"in <#{channel_id}>"
-    asker = "You" if is_own else who(earlier.requester)
-    line = f"{asker} already asked for this {phrases.ago(age)}: {change_of(earlier)}."
-    button = block_kit.button("Ask anyway", ids.TESTUSERS_ASK_ANYWAY, value_of(command))
-    return _with_steps(Message.of(f"{line} It's waiting {waits}."), card, button)
-
-
-def value_of(command: ChangeRequest) -> str:
-    """Return the command as a button value, or "" if it doesn't fit or can't be typed."""
-    typed = as_command(command)
-    return typed if len(typed) <= block_kit.VALUE_CHARACTERS else ""
 
 
 def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
@@ -89,10 +61,6 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     change = change_of(request)
     if reason is Reason.QUORUM_OPEN:
         given = len(request.progress.approvals)
-        if request.has_enough_approvals(needed):
-            return Message.of(
-                f"Thanks! There are now enough approvals to {change}. {phrases.COMPLETES}"
-            )
         return Message.of(f"Thanks! That's {given} of {needed} approvals to {change}.")
     did = {
         Act.APPROVE: "You approved",
@@ -121,13 +89,6 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
             duration = spell_duration(seconds) if seconds else ""
             filled = Prefilled(flow.sid, "add", identities, duration)
             steps = form_button("Give access again", filled)
-        case "unposted":
-            is_open = request.state is State.PENDING
-            missing = "No approver has been asked yet" if is_open else "The card is missing"
-            lines = [
-                f":warning: *{missing}*, because Slack hasn't accepted the card for {asked}.",
-                "I'll keep trying to post it. To find out more, use `/gatehouse status`.",
-            ]
         case "asked_again":
             news = text.sentence(" ".join(request.progress.news), 500)
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]

@@ -121,7 +121,6 @@ def listing(
     *,
     outside: int = 0,
     scheduled: Sequence[Request] = (),
-    url: str = "",
 ) -> Message:
     """Return a page of a flow's test users, with who approved their access and when it ends.
 
@@ -132,7 +131,6 @@ def listing(
         reader: What the reader can see and do.
         outside: The total number of test users without a grant.
         scheduled: Approved requests that start later.
-        url: The list's URL in the flow service, or "".
     """
     text_ = page.wanted.text
     matching = f" matching {text.code(text_, 60)}" if text_ else ""
@@ -154,8 +152,6 @@ def listing(
         rows.append((f"• {reader.show(identity)}{about}", menu))
     rows += [(f"Starts later: {change_of(request, reader.show)}", None) for request in scheduled]
     below = block_kit.row(form_button("Change…", Prefilled(flow.sid)) if reader.asks else [])
-    if url:
-        below.append(block_kit.context(text.link(url, "View the list in the flow service")))
     return _message(rows, [*below, *page.turning("list")])
 
 
@@ -219,8 +215,6 @@ def waiting(row: OpenRow, channel_id: str, show: Show) -> tuple[str, list[SlackB
     asked = f"wants to {change if is_exact else change_of(request, show)}"
     given = len(request.progress.approvals)
     count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
-    if request.has_enough_approvals(row.needed):
-        count = " · enough approvals, one more click on Approve completes it"
     about = f"{count} · this request expires {text.time(request.expires_at)}"
     if request.state is not State.PENDING:
         about = f" · {phrases.outcome_of(request)}"

@@ -31,9 +31,6 @@ MARKS = {
     State.EXPIRED: ":alarm_clock: *Expired*",
 }
 
-# Shown if fewer approvals are needed now than when the last approver clicked.
-COMPLETES = "One more click on Approve completes it, even by someone who already approved."
-
 
 class Show(Protocol):
     """A function that formats an identity for a reader, shortened to the limit if there is one."""

@@ -5,7 +5,7 @@ command and the form ask about any other word.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
@@ -29,13 +29,11 @@ from bot.spelling import (
     UNSEEN,
     closest,
     folded,
-    skeleton,
     tidy_identity,
 )
 from bot.testusers.rules.changes import (
     MAX_REASON_CHARS,
     identities_problem,
-    is_flow_sid,
     is_sendable,
 )
 
@@ -65,7 +63,6 @@ _ENDS = ".,;:!?)]}*_~`"
 DIGITS, DIGITS_WITHOUT_PLUS = range(7, 16), range(9, 16)
 _DASHES = re.compile(f"[{LONG_DASHES}]")
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
-FLOWS_OFFERED = 5
 LABEL_CHARACTERS = 50
 TIME_EXAMPLES = "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"
 # Keywords that only work with `add`, and the fields of `ChangeRequest` that they set.
@@ -97,28 +94,18 @@ class ChangeRequest:
         return "now" if self.now else self.kind
 
 
-@dataclass(frozen=True)
-class Typed:
-    """A command as typed, the aliases of flows, and the word for the flow, if there is one."""
-
-    text: str
-    aliases: Collection[str] = ()
-    flow: Word | None = None
-
-
 def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> UsageError:
     """Return the error for a mistake in `/testusers <action>`, which shows the right usage."""
     return TESTUSERS.misuse(sentence, action, has_right_form=has_right_form)
 
 
-def parse_change(
-    kind: ChangeKind, words: Sequence[Word], text: str, aliases: Collection[str]
-) -> ChangeRequest:
+def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest:
     """Return the change that the words after `add` or `remove` ask for; `text` is the command."""
     if not words:
         raise misuse(kind, "Which flow, and who? Put the flow first, then phone numbers or IDs.")
-    if words[0].keyword in KEYWORDS:
-        raise misuse(kind, f"Put the flow first, e.g. {kind} welcome …")
+    first = words[0]
+    if first.keyword in KEYWORDS or (not first.is_quoted and is_identity(first.text)):
+        raise misuse(kind, f"Which flow? Put it first, e.g. {kind} welcome …")
     change, named, left = ChangeRequest(kind, words[0].text, ()), list[Word](), list(words[1:])
     while left:
         word = left.pop(0)
@@ -129,8 +116,7 @@ def parse_change(
         else:
             named.append(word)
     if named or not change.presets:
-        typed = Typed(text, aliases, words[0])
-        change = replace(change, identities=people(kind, named, typed))
+        change = replace(change, identities=people(kind, named, text))
     if change.now and not change.reason:
         raise misuse("now", "“now” needs a reason. Add “because …” at the end.")
     if change.now and change.start:
@@ -206,31 +192,39 @@ def reason_problem(reason: str) -> str | None:
     return None
 
 
-def people(action: str, words: Sequence[Word], typed: Typed) -> tuple[str, ...]:
-    """Return the identities in these words, without the characters that phones add."""
+def people(action: str, words: Sequence[Word], text: str) -> tuple[str, ...]:
+    """Return the identities in these words, without the characters that phones add.
+
+    Raises:
+        UsageError: It asks about words that don't look like identities.
+    """
     tidied = [word if word.is_quoted else replace(word, text=_tidied(word)) for word in words]
     if unclosed := next((word for word in tidied if word.opens_quote), None):
         raise misuse(action, f"The quote before “{unclosed.text[1:81]}” isn't closed.")
-    named = _with_whole_numbers(tidied, typed.text)
-    odd = [word for word in named if not (word.is_quoted or is_identity(word.text))]
-    if odd:
-        raise _doubt(action, odd, typed)
-    if not named and typed.flow and is_identity(typed.flow.text):
-        raise misuse(action, "Which flow? Put it first.").or_rather(
-            *flows_for(typed.text, typed.flow.start, typed.aliases)
+    named = _with_whole_numbers(tidied, text)
+    if odd := [word for word in named if not (word.is_quoted or is_identity(word.text))]:
+        guesses, first, kept = _guesses(odd[0].text), odd[0], text
+        for word in reversed(odd):
+            kept = f"{text[: word.start]}{quoted(text[word.start : word.end])}{kept[word.end :]}"
+        names = ", ".join(f"“{word.text}”" for word in odd)
+        label = f"Keep {names} as typed" if len(names) <= LABEL_CHARACTERS else "Keep them as typed"
+        raise misuse(
+            action, question(first.text, "” or “".join(guesses)), has_right_form=True
+        ).or_rather(
+            *(
+                Meant(
+                    text.strip(),
+                    f"{text[: first.start]}{guess}{text[first.end :]}".strip(),
+                    f"Yes, {guess}",
+                )
+                for guess in guesses
+            ),
+            Meant(text.strip(), kept.strip(), label),
         )
     identities = tuple(word.text for word in named)
     if problem := identities_problem(identities):
         raise misuse(action, problem, has_right_form=bool(identities))
     return identities
-
-
-def flows_for(text: str, at: int, aliases: Collection[str]) -> list[Meant]:
-    """Suggest the command with each of the first few flows inserted at this position."""
-    return [
-        Meant(text.strip(), f"{text[:at]}{flow} {text[at:]}".strip(), flow)
-        for flow in sorted(aliases)[:FLOWS_OFFERED]
-    ]
 
 
 def _tidied(word: Word) -> str:
@@ -242,7 +236,7 @@ def _with_whole_numbers(words: Sequence[Word], text: str) -> list[Word]:
     joined, is_number = list[Word](), False
     for word in words:
         is_next = is_number and not word.is_quoted and _NEXT_PART.fullmatch(word.text)
-        if is_next and text[joined[-1].end : word.start].isspace() and not _with_unit(word, text):
+        if is_next and text[joined[-1].end : word.start].isspace():
             first = joined.pop()
             joined.append(Word(f"{first.text} {word.text}", False, first.start, word.end))
             continue
@@ -251,67 +245,13 @@ def _with_whole_numbers(words: Sequence[Word], text: str) -> list[Word]:
     return joined
 
 
-def _with_unit(word: Word, text: str) -> Word | None:
-    """Return the word with the following unit if they are a duration such as `2 h`, or None."""
-    unit = re.match(r"\s+([A-Za-z]+)", text[word.end :])
-    if unit is None or parse_duration(typed := f"{word.text} {unit[1]}") is None:
-        return None
-    return replace(word, text=typed, end=word.end + unit.end())
-
-
-def _doubt(action: str, odd: Sequence[Word], typed: Typed) -> UsageError:
-    """Return an error that asks about words that don't look like identities."""
-    guesses = list(_guesses(odd[0], typed))
-    sentence = _flow_problem(odd[0], typed) or question(
-        odd[0].text, "” or “".join(words for _, _, words in guesses)
-    )
-    text = typed.text
-    meant = [
-        Meant(text.strip(), f"{text[:start]}{words}{text[end:]}".strip(), f"Yes, {words}")
-        for start, end, words in guesses
-    ]
-    if typed.flow is None or not is_identity(typed.flow.text):
-        kept = text
-        for word in reversed(odd):
-            kept = f"{text[: word.start]}{quoted(text[word.start : word.end])}{kept[word.end :]}"
-        names = ", ".join(f"“{word.text}”" for word in odd)
-        label = f"Keep {names} as typed" if len(names) <= LABEL_CHARACTERS else "Keep them as typed"
-        meant.append(Meant(text.strip(), kept.strip(), label))
-    return misuse(action, sentence, has_right_form=True).or_rather(*meant)
-
-
-def _guesses(word: Word, typed: Typed) -> Iterator[tuple[int, int, str]]:
-    """Yield likely corrections: where to replace the command's text, and with what."""
-    if number := phone_in(word.text):
-        yield word.start, word.end, number
-    elif parse_duration(word.text) is not None:
-        yield word.start, word.end, f"for {word.text}"
-    elif unit := _with_unit(word, typed.text):
-        yield word.start, unit.end, f"for {unit.text}"
-    elif flows := closest(word.text, typed.aliases):
-        if typed.flow and not _is_flow(typed.flow.text, typed.aliases):
-            named = typed.text[typed.flow.start : word.start].strip()
-            yield typed.flow.start, word.end, f"{flows[0]} {named}"
-    elif keywords := closest(word.text, sorted(KEYWORDS), 2):
-        for keyword in keywords:
-            yield word.start, word.end, keyword
-
-
-def _is_flow(text: str, aliases: Collection[str]) -> bool:
-    return is_flow_sid(text) or skeleton(text) in map(skeleton, aliases)
-
-
-def _flow_problem(word: Word, typed: Typed) -> str:
-    """Return the error for a flow in the list of people, or "" if the word isn't a flow."""
-    if not _is_flow(word.text, typed.aliases):
-        return ""
-    if typed.flow is None:
-        rule = "A preset is only a list of people."
-    elif _is_flow(typed.flow.text, typed.aliases):
-        rule = "A request can only change one flow."
-    else:
-        rule = "Put the flow first."
-    return f"“{word.text[:80]}” is a flow. {rule}"
+def _guesses(word: str) -> list[str]:
+    """Return what may have been meant by a word that doesn't look like an identity."""
+    if number := phone_in(word):
+        return [number]
+    if parse_duration(word) is not None:
+        return [f"for {word}"]
+    return closest(word, sorted(KEYWORDS), 2)
 
 
 def quoted(word: str) -> str:

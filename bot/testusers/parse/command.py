@@ -19,8 +19,6 @@ from bot.testusers.parse.change import (
     KEYWORDS,
     PRESET,
     ChangeRequest,
-    Typed,
-    flows_for,
     is_identity,
     misuse,
     parse_change,
@@ -28,6 +26,7 @@ from bot.testusers.parse.change import (
     quoted,
 )
 
+FLOWS_OFFERED = 5
 PRESET_ACTIONS = ("save", "delete")
 
 
@@ -77,13 +76,19 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
     action, rest = words[0].keyword, words[1:]
     match action:
         case "add" | "remove":
-            return parse_change(action, rest, text, aliases)
+            return parse_change(action, rest, text)
         case "list" | "history":
-            return _of_flow(action, rest, Typed(text, aliases))
+            if not rest:
+                flows = sorted(aliases)[:FLOWS_OFFERED]
+                meant = [Meant(text.strip(), f"{action} {flow}", flow) for flow in flows]
+                raise misuse(action, "Which flow?", has_right_form=bool(flows)).or_rather(*meant)
+            if action == "history" and rest[1:]:
+                raise misuse(action, f"Unexpected word: “{rest[1].text[:80]}”.")
+            return Subcommand(action, rest[0].text, " ".join(word.text for word in rest[1:]))
         case "preset" | "presets" if action == "preset" or (
             rest and rest[0].keyword in PRESET_ACTIONS
         ):
-            return _parse_preset(rest, Typed(text, aliases))
+            return _parse_preset(rest, text)
         case "requests" | "mine" | "presets":
             if rest:
                 raise misuse(action, f"Use /testusers {action} alone, with nothing after it.")
@@ -91,20 +96,9 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
     raise unknown(TESTUSERS, words)
 
 
-def _of_flow(action: str, words: Sequence[Word], typed: Typed) -> Subcommand:
-    if not words:
-        text = f"{typed.text.strip()} "
-        flows = flows_for(text, len(text), typed.aliases)
-        raise misuse(action, "Which flow?", has_right_form=bool(flows)).or_rather(*flows)
-    if action == "history" and len(words) > 1:
-        raise misuse(action, f"Unexpected word: “{words[1].text[:80]}”.")
-    return Subcommand(action, words[0].text, " ".join(word.text for word in words[1:]))
-
-
-def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
+def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
     place = words[0] if words else None
     if place is None or place.keyword not in PRESET_ACTIONS:
-        text = typed.text
         meant = [
             Meant(text.strip(), f"{text[: place.start]}{action}{text[place.end :]}".strip())
             for action in closest(place.keyword if place else "", PRESET_ACTIONS)
@@ -130,7 +124,7 @@ def _parse_preset(words: Sequence[Word], typed: Typed) -> Subcommand:
             f"“{taken.keyword}” only works with “add”. A preset is only a list of people."
             f" If “{taken.text}” is a test user, put it in quotes.",
         )
-    return Subcommand("save_preset", text=name, identities=people("save_preset", more, typed))
+    return Subcommand("save_preset", text=name, identities=people("save_preset", more, text))
 
 
 def as_command(change: ChangeRequest) -> str:

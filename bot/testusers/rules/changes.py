@@ -178,16 +178,14 @@ class Effect:
     """The effect of a change on a list.
 
     `change` is the part still to do, and `dropped` is what the list already has. People who are
-    already listed can still be added to change when their access ends (`end_changes`). The list may
-    spell people differently than the request does. `respelled` are those whom the request means,
-    and `kept` are other people who look the same.
+    already listed can still be added to change when their access ends (`end_changes`). `respelled`
+    are people whom the list spells differently than the request does.
     """
 
     change: Change
     dropped: Change = Change()
     end_changes: tuple[str, ...] = ()
     respelled: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
 
 
 def effect_of(
@@ -283,10 +281,6 @@ class Spellings:
         # The service may have stored the identity with another case or Unicode form.
         alike = self._alike.get(_plain(identity), [])
         return alike if len(alike) == 1 else [identity]
-
-    def others(self, identities: Iterable[str]) -> tuple[str, ...]:
-        """Return identities on the list that look like these but are spelled differently."""
-        return tuple(chain.from_iterable(self._untidy.get(identity, []) for identity in identities))
 
 
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:

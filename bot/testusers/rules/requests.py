@@ -106,17 +106,6 @@ class RequestedChange:
                 found[identity] = Effect.EXTEND if new >= current else Effect.SHORTEN
         return found
 
-    def is_shown_as(self, other: "RequestedChange") -> bool:
-        """Return True if both changes look the same on a card."""
-        seen, change_id = other.seen, other.seen_change_id
-        return replace(self, shown_at=other.shown_at, seen=seen, seen_change_id=change_id) == other
-
-    @property
-    def effect(self) -> tuple[object, ...]:
-        """A value to compare requests by: the people, the start, and the end of their access."""
-        people = frozenset(self.change.additions), frozenset(self.change.removals)
-        return (*people, self.duration_seconds, self.starts_at, tuple(sorted(self.ends.items())))
-
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -254,13 +243,6 @@ class Request:
         return not self.requested.without_approval and self.progress.rule is None
 
     @property
-    def shown_since(self) -> datetime | None:
-        """When the card should have appeared in the channel, or None if it isn't due yet."""
-        if not self.requested.without_approval:
-            return self.created_at
-        return self.took_effect.at if self.took_effect else self.decided_at
-
-    @property
     def next_end(self) -> datetime | None:
         """The next end of access that has to be announced, or None."""
         done, progress = self.took_effect, self.progress
@@ -306,13 +288,6 @@ class Request:
         change = self.requested.change if part is None else part.change
         let_in = {self.progress.respelled.get(identity, identity) for identity in change.additions}
         return self.progress.is_undone or gone.issuperset(let_in)
-
-    def has_enough_approvals(self, needed: int) -> bool:
-        """Return True if a pending request has enough approvals, because fewer are now needed.
-
-        It's applied after one more click on `Approve`, even by someone who already approved.
-        """
-        return self.state is State.PENDING and len(self.progress.approvals) >= needed
 
     def moved(self, state: State, by: Who, at: datetime, progress: Progress) -> "Request":
         """Return the request in a new state, with who decided this and when."""

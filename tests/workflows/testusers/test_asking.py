@@ -64,6 +64,9 @@ async def test_an_undo_restores_an_end_that_nobody_knew_when_it_was_asked(world,
     if not together:
         await world.work()
     world.clock.advance(1)
+    if not together:
+        with pytest.raises(Conflict, match="so this extends their access"):
+            await world.decide(Act.APPROVE, longer)
     await world.decide(Act.APPROVE, longer)
     await world.work()
     inverse = (await undo(world, longer)).request
