@@ -4,8 +4,7 @@ from bot.permissions import Permission
 from bot.slack.messages import ids
 from bot.testusers.asking import require_asking
 from bot.testusers.messages import forms
-from bot.testusers.parse.change import mentioned_identities
-from bot.testusers.parse.form import Prefilled
+from bot.testusers.parse.form import Prefilled, mentioned_identities
 from handlers.listeners import Context, Place, listens
 from handlers.orgs import answer_orgs
 from handlers.ratelimits import answer_ratelimits

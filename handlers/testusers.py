@@ -16,8 +16,14 @@ from bot.spelling import tidy_identity
 from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction
 from bot.testusers.messages import forms, notes, pages
-from bot.testusers.parse.change import ChangeRequest, reason_problem
-from bot.testusers.parse.command import Subcommand, TestusersRequest, as_command, parse_testusers
+from bot.testusers.parse.command import (
+    ChangeRequest,
+    Subcommand,
+    TestusersRequest,
+    as_command,
+    parse_testusers,
+    reason_problem,
+)
 from bot.testusers.parse.form import NOTHING, Prefilled, moment, odd_line, parse_form
 from bot.testusers.rendering import answer_to
 from handlers.listeners import Context, Place, command, listens

@@ -21,7 +21,7 @@ from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
-from bot.testusers.parse.change import ChangeRequest, misuse, term_of
+from bot.testusers.parse.command import ChangeRequest, misuse, term_of
 from bot.testusers.parse.form import Prefilled
 from bot.testusers.parts import Parts
 from bot.testusers.presets import saved_presets, unknown_preset

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.testusers.parse.change import mentioned_identities
+from bot.testusers.parse.form import mentioned_identities
 from bot.testusers.rules.changes import is_sendable
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.testusers.parse.change import ChangeRequest
+from bot.testusers.parse.command import ChangeRequest
 from bot.testusers.parse.form import Prefilled, as_line, parse_form
 from bot.testusers.rules.changes import identity_problem
 

@@ -91,10 +91,6 @@ TESTUSERS: Rows = (
     _pressed(ids.testusers_act("cancel"), Permission.REQUEST, "none"),
     _pressed(ids.testusers_act("undo"), Permission.REQUEST, "none"),
     _pressed(
-        Permission.REQUEST,
-        "/testusers add welcome +15550100001 because a test",
-    ),
-    _pressed(
         ids.TESTUSERS_EXTEND,
         Permission.REQUEST,
         '{"flow": "welcome", "identity": "+15550100001"}',

@@ -20,8 +20,7 @@ from bot.testusers.applying import Applying
 from bot.testusers.asking import ask
 from bot.testusers.client import Flows
 from bot.testusers.deciding import decide
-from bot.testusers.parse.change import ChangeRequest
-from bot.testusers.parse.command import parse_testusers
+from bot.testusers.parse.command import ChangeRequest, parse_testusers
 from bot.testusers.rules.requests import Request
 from bot.testusers.transitions import APPLY, TIMER
 

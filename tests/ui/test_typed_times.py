@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from bot.approvals.parse import WEEKDAYS
 from bot.testusers.messages.card import card
-from bot.testusers.parse.change import ChangeRequest, term_of
-from bot.testusers.parse.command import parse_testusers
+from bot.testusers.parse.command import ChangeRequest, parse_testusers, term_of
 from bot.testusers.rules.changes import Change
 from bot.testusers.rules.requests import Request, RequestedChange
 from tests.support.requests import FLOW, OTTO, texts_of

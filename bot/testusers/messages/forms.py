@@ -9,7 +9,7 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages.phrases import change_of, who
-from bot.testusers.parse.change import phone_in
+from bot.testusers.parse.command import phone_in
 from bot.testusers.parse.form import NOTHING, Prefilled, as_line, odd_line
 from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow, identity_problem
 from bot.testusers.rules.requests import Request

@@ -17,7 +17,7 @@ from bot.testusers.messages.card import (
     form_button,
 )
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
-from bot.testusers.parse.change import quoted
+from bot.testusers.parse.command import quoted
 from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Effect, Flow
 from bot.testusers.rules.requests import Preset, Request

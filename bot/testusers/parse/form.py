@@ -1,6 +1,7 @@
 """The parser of the `/testusers` form, and the values that buttons fill in."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
@@ -9,8 +10,9 @@ from pydantic import Field
 
 from bot.approvals.parse import parse_duration
 from bot.slack.messages.block_kit import ButtonValue
-from bot.spelling import DOUBLE_QUOTES, tidy_identity
-from bot.testusers.parse.change import (
+from bot.slack.parse import recover
+from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, UNSEEN, tidy_identity
+from bot.testusers.parse.command import (
     ChangeRequest,
     duration_problem,
     is_identity,
@@ -19,6 +21,22 @@ from bot.testusers.parse.change import (
     reason_problem,
 )
 from bot.testusers.rules.changes import identities_problem
+
+MOST_CHARACTERS = 40_000
+_LINK = r"(?:https?|ftp|file|slack)://\S+"
+_MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,30}:[^\s,;<>\"'()]+"
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_PHONE = r"\+?\(?\d(?:[ ().\-/\u00a0]{0,2}\d){6,}"
+_CANDIDATE = re.compile(
+    # An address can't start in the middle of another one, so each character is only read once.
+    rf"(?P<link>{_LINK})|(?<![\w.+-])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
+    rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w)"
+)
+_ENDS = ".,;:!?)]}*_~`"
+# Numbers without a `+` may not be phone numbers, so the form asks about them.
+DIGITS, DIGITS_WITHOUT_PLUS = range(7, 16), range(9, 16)
+_DASHES = re.compile(f"[{LONG_DASHES}]")
 
 
 @dataclass(frozen=True)
@@ -122,3 +140,31 @@ def odd_line(lines: Sequence[str]) -> str:
 def moment(seconds: str) -> datetime | None:
     """Return the time in a date picker, which is in seconds since 1970, or None if it's empty."""
     return datetime.fromtimestamp(int(seconds), UTC) if seconds.isdecimal() else None
+
+
+def mentioned_identities(text: str) -> tuple[str, ...]:
+    """Return the identities in the text of a Slack message, in order and without duplicates.
+
+    >>> mentioned_identities("Call +1 555 0100 or write to ada@example.com")
+    ('+15550100', 'ada@example.com')
+    """
+    plain = _DASHES.sub("-", UNSEEN.sub(" ", recover(text[:MOST_CHARACTERS])))
+    return tuple(dict.fromkeys(_mentioned(plain)))
+
+
+def _mentioned(text: str) -> Iterator[str]:
+    for match in _CANDIDATE.finditer(text):
+        kind, found = match.lastgroup, match.group().rstrip(_ENDS)
+        scheme, _, value = found.partition(":")
+        if kind == "mail":
+            yield found.removeprefix("mailto:")
+        elif kind == "phone" or (kind == "scheme" and scheme.casefold() == "tel"):
+            found = found if kind == "phone" else value
+            digits, number = re.sub(r"\D", "", found), phone_in(found)
+            if number and len(number) > DIGITS.start:
+                yield number
+            elif not number and len(digits) in DIGITS_WITHOUT_PLUS:
+                yield digits
+        # `whatsapp:+1555`, but not `Note:this`.
+        elif kind == "scheme" and (scheme.islower() or re.search(r"[\d@]", value)):
+            yield from [found] if is_identity(found) else []
