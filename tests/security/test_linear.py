@@ -29,8 +29,8 @@ from bot.settings.env_file import load_env_file
 from bot.slack.messages import text
 from bot.slack.parse import read_words
 from bot.spelling import folded, skeleton, tidy_identity
-from bot.testusers.parse.command import is_identity, mentioned_identities, parse_testusers, phone_in
-from bot.testusers.parse.form import Prefilled, parse_form
+from bot.testusers.parse.command import is_identity, parse_testusers, phone_in
+from bot.testusers.parse.form import Prefilled, mentioned_identities, parse_form
 from handlers.endpoint import _json, parse_qsl
 
 LENGTH, NOISE_SECONDS = 2048, 0.02
