@@ -13,19 +13,19 @@ in the conversation with the bot is delivered to it.
 
 import asyncio
 import ipaddress
-import json
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 from aiohttp import web
 
 from sandbox.bot_process import BotProcess, BotStoppedError
-from sandbox.greedy import Greedy, WrongOrderError
+from sandbox.greedy import Greedy
 from sandbox.manifest import Manifest
 from sandbox.screen import find_place, screen, welcome
+from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.running import RunningServices
 from sandbox.slack.delivery import Delivery, tell_as_slackbot
 from sandbox.slack.filling import NotThereError, fill, missing
@@ -84,11 +84,12 @@ class Page:
         app.router.add_get("/page/state", self._state)
         app.router.add_get("/page/events", self._events)
         app.router.add_get("/page/services", self._show_services)
-        app.router.add_post("/page/services/{name:.+}", self._change_services)
-        app.router.add_get("/page/greedy", self._show_greedy)
-        app.router.add_post("/page/greedy", self._start_greedy)
         acts: dict[str, Act] = {
-            "greedy/stop": self._stop_greedy,
+            "block": self._block,
+            "trouble": self._trouble,
+            "list": self._edit_list,
+            "slack": self._break_slack,
+            "greedy": self._greedy_script,
             "say": self._say,
             "press": self._press,
             "suggest": self._suggest,
@@ -134,36 +135,74 @@ class Page:
                 await response.write(b": still here\n\n")
 
     async def _show_services(self, _request: web.Request) -> web.Response:
-        state = await self._control("GET", "state")
-        calls = await self._control("GET", "calls?last=30")
+        services = self._services.state
+        troubles = {fault.data_center: fault.kind for fault in services.faults.active()}
+        centers = [
+            {
+                "data_center": suffix,
+                "organizations": [
+                    {
+                        "organization_id": row.organization_id,
+                        "name": row.name,
+                        "code": block.code if block else None,
+                    }
+                    for row in center.organizations
+                    if row.is_org_active
+                    for block in [services.limits.current((suffix, row.organization_id)).block]
+                ],
+                "trouble": troubles.get(suffix),
+            }
+            for suffix, center in services.data_centers.items()
+        ]
         return web.json_response(
-            {**json.loads(state[1]), "last_calls": json.loads(calls[1])["calls"]}
+            {
+                "data_centers": centers,
+                "flows": [asdict(flow) for flow in services.flows.values()],
+                "calls": [asdict(call) for call in services.calls[-14:]],
+                "greedy": {way: vars(run) for way, run in self._greedy.runs.items()},
+            }
         )
 
-    async def _change_services(self, request: web.Request) -> web.Response:
-        status, text = await self._control("POST", request.match_info["name"], await request.json())
-        kind = "application/json" if status == 200 else "text/plain"
-        return web.Response(status=status, text=text, content_type=kind)
+    async def _block(self, body: Json) -> Json:
+        """Block an organization with a code, or end its block without."""
+        at, limits = (body["data_center"], body["organization_id"]), self._services.state.limits
+        if body["code"] is None:
+            limits.lift(at)
+        else:
+            limits.block(at, body["code"])
+        return {}
 
-    async def _show_greedy(self, _request: web.Request) -> web.Response:
-        return web.json_response(self._greedy.report())
+    async def _trouble(self, body: Json) -> Json:
+        """Have a data center fail in one way, or work again."""
+        faults, center = self._services.state.faults, body["data_center"]
+        faults.lift(center)
+        if body["kind"]:
+            kind = FaultKind(body["kind"])
+            faults.add(Fault(kind, "inventory", center, status=503, seconds=4))
+        return {}
 
-    async def _start_greedy(self, request: web.Request) -> web.Response:
-        try:
-            return web.json_response(await self._greedy.start(await request.json()))
-        except (WrongOrderError, ValueError) as error:
-            return web.json_response({"error": str(error)}, status=400)
+    async def _edit_list(self, body: Json) -> Json:
+        self._services.state.edit_flow(body["sid"], body["identities"])
+        return {}
 
-    async def _stop_greedy(self, order: Json) -> Json:
-        return await self._greedy.stop(str(order.get("through", "")))
+    async def _break_slack(self, body: Json) -> Json:
+        """Have the bot's next post fail."""
+        faults, method = self._slack.workspace.faults, "chat.postMessage"
+        match body["kind"]:
+            case "ratelimit":
+                faults.ratelimit(method, retry_after=2)
+            case "status":
+                faults.status(method, 500, times=2)
+            case "cut":
+                faults.cut(method)
+        return {}
 
-    async def _control(self, method: str, name: str, body: Any = None) -> tuple[int, str]:
-        address = f"{self._services.url}/_control/{name}"
-        async with (
-            aiohttp.ClientSession() as session,
-            session.request(method, address, json=body) as answer,
-        ):
-            return answer.status, await answer.text()
+    async def _greedy_script(self, body: Json) -> Json:
+        if "organization_id" in body:
+            await self._greedy.start(**body)
+        else:
+            await self._greedy.stop(body["through"])
+        return {}
 
     async def _say(self, body: Json) -> Json:
         user, channel, text = body["as"], body["channel"], body["text"].strip()

@@ -24,7 +24,7 @@ function wayOf([through, title, about], at) {
   const said = el("p", { class: "note" });
   const way = { running: false };
   const press = () => {
-    if (way.running) return way.change("greedy/stop", { through });
+    if (way.running) return way.change("greedy", { through });
     const [data_center, organization_id] = where.value.split(" ");
     return way.change("greedy", { through, data_center, organization_id });
   };
@@ -45,7 +45,7 @@ function wayOf([through, title, about], at) {
       // Each way begins with an organization of its own: the first one is blocked after a direct run.
       where.selectedIndex = at;
     }
-    const run = greedy.runs[through];
+    const run = greedy[through];
     way.running = Boolean(run?.running);
     button.textContent = way.running ? "Stop" : title;
     if (run) tell(status, said, run);
@@ -54,9 +54,7 @@ function wayOf([through, title, about], at) {
 }
 
 const options = ({ data_center, organizations }) =>
-  organizations
-    .filter((one) => one.is_org_active)
-    .map((one) => el("option", { value: `${data_center} ${one.organization_id}`, text: `${one.name} (${data_center})` }));
+  organizations.map((one) => el("option", { value: `${data_center} ${one.organization_id}`, text: `${one.name} (${data_center})` }));
 
 function tell(status, said, run) {
   const now = JSON.stringify(run);

@@ -145,8 +145,8 @@ async function take(step) {
 /** Block the first organization, as if another program had used it up; where there is room, beside the panel. */
 async function blockFirst() {
   const [{ data_center, organizations }] = (await get("/page/services")).data_centers;
-  const { organization_id } = organizations.find((one) => one.is_org_active);
-  await post("/page/services/block", { data_center, organization_id, code: 1070 });
+  const [{ organization_id }] = organizations;
+  await post("/page/block", { data_center, organization_id, code: 1070 });
   if (beside?.kind !== "services" && matchMedia("(min-width: 1021px)").matches) await openServices();
   return organization_id;
 }

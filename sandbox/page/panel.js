@@ -11,21 +11,21 @@ const CODES = [
   ["44", "44: too many in a minute"],
   ["45", "45: too many in a day"],
 ];
-const TROUBLES = {
-  works: null,
-  broken: { kind: "status", status: 503 },
-  slow: { kind: "slow", seconds: 4 },
-  cut: { kind: "reset" },
-};
-const TROUBLE_NAMES = { works: "works", broken: "answers 503", slow: "slow (+4 s)", cut: "drops connections" };
-const SLACK = {
-  "429, try again in 2 s": { kind: "ratelimit", retry_after: 2 },
-  "server error (500), twice": { kind: "status", status: 500, times: 2 },
-  "no reply (posted, then connection lost)": { kind: "cut" },
-};
+const TROUBLES = [
+  ["", "works"],
+  ["status", "answers 503"],
+  ["slow", "slow (+4 s)"],
+  ["reset", "drops connections"],
+];
+const SLACK = [
+  ["ratelimit", "429, try again in 2 s"],
+  ["status", "server error (500), twice"],
+  ["cut", "no reply (posted, then connection lost)"],
+];
 const FLOWS = { FW00000000000000000000000000000001: "welcome", FW00000000000000000000000000000002: "survey" };
 
-const control = (name, body) => post(`/page/services/${name}`, body);
+const control = (name, body) => post(`/page/${name}`, body);
+const choices = (pairs) => pairs.map(([value, text]) => el("option", { value, text }));
 
 /** The panel; `refresh()` looks again, `stop()` when it is put away. */
 export function servicesPanel(close) {
@@ -42,8 +42,8 @@ export function servicesPanel(close) {
     el("div", { class: "panel", tabindex: "0", role: "group", "aria-label": "Simulate" }, parts),
   );
   const look = async () => {
-    const [state, greedy] = await Promise.all([get("/page/services"), get("/page/greedy")]);
-    parts.forEach((part) => part.show?.({ ...state, greedy }));
+    const state = await get("/page/services");
+    parts.forEach((part) => part.show?.(state));
   };
   const after = (change) => async (...args) => {
     await change(...args);
@@ -59,7 +59,7 @@ export function servicesPanel(close) {
 
 function blocking() {
   const where = el("select", { id: freshId("panel") });
-  const code = el("select", { id: freshId("panel") }, CODES.map(([value, text]) => el("option", { value, text })));
+  const code = el("select", { id: freshId("panel") }, choices(CODES));
   const button = el("button", { type: "button", class: "action danger", text: "Block" });
   const list = el("ul", { class: "blocked" });
   const part = el(
@@ -84,9 +84,9 @@ function blocking() {
   part.show = (state) => {
     if (!where.options.length) where.append(...state.data_centers.map(organizations));
     const blocked = state.data_centers.flatMap((one) =>
-      one.organizations.filter((org) => org.block).map((org) => ({ ...org, data_center: one.data_center })),
+      one.organizations.filter((org) => org.code).map((org) => ({ ...org, data_center: one.data_center })),
     );
-    const now = JSON.stringify(blocked.map((org) => [org.organization_id, org.block.code]));
+    const now = JSON.stringify(blocked.map((org) => [org.organization_id, org.code]));
     if (list.dataset.now === now) return;
     list.dataset.now = now;
     list.replaceChildren(...blocked.map((org) => lifting(org, change)));
@@ -95,17 +95,16 @@ function blocking() {
 }
 
 function organizations({ data_center, organizations: all }) {
-  const active = all.filter((org) => org.is_org_active);
-  const items = active.map((org) => el("option", { value: `${data_center} ${org.organization_id}`, text: org.name }));
+  const items = all.map((org) => el("option", { value: `${data_center} ${org.organization_id}`, text: org.name }));
   return el("optgroup", { label: data_center }, items);
 }
 
 function lifting(org, change) {
-  const lift = () => change("lift", { data_center: org.data_center, organization_id: org.organization_id });
+  const lift = () => change("block", { data_center: org.data_center, organization_id: org.organization_id, code: null });
   return el(
     "li",
     {},
-    el("span", { text: `${org.name} (${org.data_center}), ${org.block.code}` }),
+    el("span", { text: `${org.name} (${org.data_center}), ${org.code}` }),
     el("button", { type: "button", class: "action", "aria-label": `Unblock ${org.name}`, onclick: lift, text: "Unblock" }),
   );
 }
@@ -115,18 +114,14 @@ function dataCenters() {
   const part = el("section", {}, el("h3", { text: "Break a data center" }), rows);
   let set;
   part.wire = (after) => {
-    set = after(async (data_center, trouble) => {
-      await control("faults/lift", { service: "inventory", data_center });
-      if (TROUBLES[trouble]) await control("faults", { service: "inventory", data_center, ...TROUBLES[trouble] });
-    });
+    set = after((data_center, kind) => control("trouble", { data_center, kind }));
   };
   part.show = (state) => {
     if (!rows.children.length) rows.append(...state.data_centers.map((one) => center(one.data_center, (value) => set(one.data_center, value))));
     for (const select of rows.querySelectorAll("select")) {
-      const fault = state.faults.find((one) => one.service === "inventory" && one.data_center === select.name);
-      const kind = Object.keys(TROUBLES).find((name) => TROUBLES[name] && TROUBLES[name].kind === fault?.kind);
-      if (document.activeElement !== select) select.value = kind ?? "works";
-      select.classList.toggle("troubled", Boolean(fault));
+      const { trouble } = state.data_centers.find((one) => one.data_center === select.name);
+      if (document.activeElement !== select) select.value = trouble ?? "";
+      select.classList.toggle("troubled", Boolean(trouble));
     }
   };
   return part;
@@ -134,12 +129,11 @@ function dataCenters() {
 
 function center(name, changed) {
   const id = freshId("panel");
-  const options = Object.entries(TROUBLE_NAMES).map(([value, text]) => el("option", { value, text }));
   return el(
     "div",
     {},
     el("label", { for: id }, el("code", { text: name })),
-    el("select", { id, name, onchange: (event) => changed(event.target.value) }, options),
+    el("select", { id, name, onchange: (event) => changed(event.target.value) }, choices(TROUBLES)),
   );
 }
 
@@ -169,7 +163,7 @@ function flowEditor(sid, text, change) {
   const name = FLOWS[sid] ?? sid;
   const save = () => {
     const identities = area.value.split("\n").map((one) => one.trim()).filter(Boolean);
-    change(`flows/${sid}`, { identities });
+    change("list", { sid, identities });
   };
   const node = el(
     "div",
@@ -183,8 +177,8 @@ function flowEditor(sid, text, change) {
 }
 
 function slack() {
-  const what = el("select", { id: freshId("panel") }, Object.keys(SLACK).map((text) => el("option", { value: text, text })));
-  const wait = () => post("/_control/faults", { method: "chat.postMessage", ...SLACK[what.value] });
+  const what = el("select", { id: freshId("panel") }, choices(SLACK));
+  const wait = () => control("slack", { kind: what.value });
   return el(
     "section",
     {},
@@ -201,10 +195,10 @@ function calls() {
   const table = el("table", { class: "calls" }, el("thead", {}, el("tr", {}, head)), rows);
   const part = el("section", {}, el("h3", { text: "Last calls to the services" }), table);
   part.show = (state) => {
-    const now = String(state.last_calls.at(-1)?.number ?? 0) + state.last_calls.filter((one) => !one.status).length;
+    const now = String(state.calls.at(-1)?.number ?? 0) + state.calls.filter((one) => !one.status).length;
     if (rows.dataset.now === now) return;
     rows.dataset.now = now;
-    rows.replaceChildren(...state.last_calls.toReversed().slice(0, 14).map(call));
+    rows.replaceChildren(...state.calls.toReversed().map(call));
   };
   return part;
 }

@@ -2,6 +2,5 @@
 
 `app.py` routes, `state.py` remembers, and each area has its own module: `inventory.py`, `oauth.py`,
 `flow.py`, `email.py`. `limits.py` counts as the inventory counts, `faults.py` says what can go
-wrong, `strike.py` makes it go wrong, and `control.py` offers all of it over HTTP under `/_control`.
-Tests start it with `running.running_services`.
+wrong, and `strike.py` makes it go wrong. Tests start it with `running.running_services`.
 """

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from sandbox.services import control, email, flow, index, inventory, oauth
+from sandbox.services import email, flow, inventory, oauth
 from sandbox.services.serve import STATE
 from sandbox.services.state import ServicesState
 
@@ -10,14 +10,9 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
 def make_services_app(state: ServicesState) -> web.Application:
-    """All addresses of the three services, the token endpoint and `/_control`."""
-    app = web.Application(
-        client_max_size=MAX_BODY_BYTES,
-        middlewares=[control.only_from_here],
-    )
+    """All addresses of the three services, and the token endpoint."""
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
     app[STATE] = state
-    app.router.add_get("/", index.show_index)
-    control.add_control(app)
     app.router.add_get(inventory.LISTING_PATH, inventory.list_organizations, allow_head=False)
     app.router.add_post("/oauth/token", oauth.issue_token)
     app.router.add_get(flow.FLOWS_PATH, flow.list_flows, allow_head=False)

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from sandbox.services.faults import Place
 from sandbox.services.serve import STATE, Work, basic_of, json_answer, serve, token_of
-from sandbox.services.state import ServicesState
+from sandbox.services.state import EMAIL_KEY, LIMITED_EMAIL_KEY
 from sandbox.services.strike import Answer
 
 RESOURCE_PATH = "/v3/{resource:.+}"
@@ -30,7 +30,7 @@ async def read_resource(request: web.Request) -> web.StreamResponse:
     generations = request.query.get("generations", state.default_generations)
     work = Work(
         Place("email"),
-        admit=lambda _: _refusal_of(state, authorization, resource),
+        admit=lambda _: _refusal_of(authorization, resource),
         effect=lambda: _listed(resource, generations),
     )
     return await serve(request, work)
@@ -43,13 +43,13 @@ def _listed(resource: str, generations: str) -> Answer:
     return json_answer({"result": shown})
 
 
-def _refusal_of(state: ServicesState, authorization: str, resource: str) -> Answer | None:
-    permissions = state.email_keys.get(_key(authorization))
-    if permissions is None:
+def _refusal_of(authorization: str, resource: str) -> Answer | None:
+    key = _key(authorization)
+    if key not in (EMAIL_KEY, LIMITED_EMAIL_KEY):
         return _refusal(401, "The provided authorization grant is invalid, expired or revoked.")
     if resource not in _BODIES:
         return _refusal(404, "There is no such resource.")
-    if resource not in permissions:
+    if key == LIMITED_EMAIL_KEY and resource == "templates":
         return _refusal(403, "This key has no permission for this resource.")
     return None
 

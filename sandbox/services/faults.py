@@ -9,9 +9,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import count
-
-SERVICES = ("inventory", "flow", "email", "oauth")
 
 
 class FaultKind(StrEnum):
@@ -79,7 +76,6 @@ class Fault:
     message: str = "Something went wrong."
     location: str = ""
     identities: tuple[str, ...] = ()
-    fault_id: int = 0
     struck: int = field(default=0, init=False)
     lifted: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)
     _reached: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)
@@ -117,12 +113,10 @@ class Faults:
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._numbers = count(1)
         self._faults: list[Fault] = []
 
     def add(self, fault: Fault) -> Fault:
-        """Put a fault in force and return it, with its number."""
-        fault.fault_id = next(self._numbers)
+        """Put a fault in force and return it."""
         self._faults.append(fault)
         return fault
 
@@ -145,19 +139,9 @@ class Faults:
             self._changed()
         return taken
 
-    def lift(self, fault_id: int | None = None, **where: str | None) -> int:
-        """Lift one fault, or all that are about the given service, data center or flow.
-
-        Returns how many.
-        """
-        chosen = [
-            fault
-            for fault in self._faults
-            if fault_id in (None, fault.fault_id)
-            and all(value in (None, getattr(fault, name)) for name, value in where.items())
-        ]
-        for fault in chosen:
-            fault.lift()
-        self._faults = [fault for fault in self._faults if fault not in chosen]
+    def lift(self, data_center: str | None = None) -> None:
+        """Lift every fault, or those of one data center."""
+        for fault in self._faults:
+            if data_center in (None, fault.data_center):
+                fault.lift()
         self._changed()
-        return len(chosen)

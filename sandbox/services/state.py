@@ -63,10 +63,6 @@ class ServicesState:
         self.log = CallLog(now, self.changed)
         self.oauth = TokenIssuer(now)
         self.flows = _demo_flows()
-        self.email_keys = {
-            EMAIL_KEY: frozenset({"templates", "resource"}),
-            LIMITED_EMAIL_KEY: frozenset({"resource"}),
-        }
         self.flow_fields: tuple[str, ...] = ("testUsers", "TestUsers")
         self.inventory_scheme: str | None = None
         self.default_generations = "legacy,dynamic"

@@ -46,7 +46,6 @@ from aiohttp import web
 from sandbox.patience import LOOK_SECONDS, PATIENCE_SECONDS
 from sandbox.people import Person
 from sandbox.slack.api import WebApi
-from sandbox.slack.control import add_control
 from sandbox.slack.delivery import (
     Deliverer,
     Delivery,
@@ -339,7 +338,7 @@ async def running_slack(
     workspace = workspace or Workspace()
     sockets = Sockets(workspace.changed)
     api = WebApi(workspace, sockets)
-    app = make_slack_app(workspace, api, sockets)
+    app = make_slack_app(api, sockets)
     if add_routes:
         add_routes(app)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
@@ -367,11 +366,10 @@ async def not_from_other_sites(
     return await handler(request)
 
 
-def make_slack_app(workspace: Workspace, api: WebApi, sockets: Sockets) -> web.Application:
-    """Everything that the bot calls, and `/_control`."""
+def make_slack_app(api: WebApi, sockets: Sockets) -> web.Application:
+    """Everything that the bot calls."""
     app = web.Application(client_max_size=4 * 2**20, middlewares=[not_from_other_sites])
     app.router.add_route("*", "/api/{method}", api.handle)
     app.router.add_post("/response/{key}", api.handle_response)
     app.router.add_get("/socket", sockets.handle)
-    add_control(app, workspace)
     return app

@@ -7,9 +7,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, expect
 
-from sandbox.launch import Sandbox
+from sandbox.launch import PRACTICE_FLOW, Sandbox
 from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
-from sandbox.week import PRACTICE_FLOW
 from tests.browser.conftest import sandbox_with_bot
 from tests.browser.looking import focused, violations
 from tests.browser.person import Person

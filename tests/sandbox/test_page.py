@@ -9,6 +9,7 @@ import pytest_asyncio
 from aiohttp.test_utils import unused_port
 
 from sandbox.launch import Sandbox, running_sandbox
+from sandbox.services.state import WELCOME_FLOW
 from sandbox.slack.messages import Message
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -90,16 +91,20 @@ async def test_a_browser_hears_of_every_change(
 async def test_the_services_are_disturbed_from_the_page(
     sandbox: Sandbox, browser: aiohttp.ClientSession
 ) -> None:
-    block = {"data_center": "eu", "code": 44}
-    async with browser.post("/page/services/block", json=block) as answer:
-        assert answer.status == 200
-    async with browser.post("/page/services/block", json={**block, "code": 1}) as answer:
-        assert answer.status == 400
+    organization = sandbox.services.state.data_centers["eu"].organizations[0].organization_id
+    at = {"data_center": "eu", "organization_id": organization}
+    await browser.post("/page/block", json={**at, "code": 44})
+    await browser.post("/page/trouble", json={"data_center": "eu", "kind": "slow"})
+    await browser.post("/page/list", json={"sid": WELCOME_FLOW, "identities": ["ada"]})
     async with browser.get("/page/services") as answer:
         shown = await answer.json()
     [eu] = [item for item in shown["data_centers"] if item["data_center"] == "eu"]
-    assert eu["unnamed"]["block"]["code"] == 44
-    assert shown["last_calls"] == []
+    assert (eu["organizations"][0]["code"], eu["trouble"]) == (44, "slow")
+    assert shown["flows"][0]["identities"] == ["ada"]
+    await browser.post("/page/block", json={**at, "code": None})
+    await browser.post("/page/trouble", json={"data_center": "eu", "kind": ""})
+    assert sandbox.services.state.limits.usage["eu", organization].block is None
+    assert sandbox.services.state.faults.active() == []
 
 
 async def test_a_command_that_the_manifest_does_not_name_is_not_delivered(
@@ -111,12 +116,3 @@ async def test_a_command_that_the_manifest_does_not_name_is_not_delivered(
         assert await answer.json() == {}
     shown = await screen(browser, "U0VIEWER")
     assert shown["messages"][-1]["text"] == "/shrug is not a command."
-
-
-@pytest.mark.parametrize("order", [{"through": "x"}, {"through": "gateway", "seconds": -1}, [1]])
-async def test_wrong_order_to_the_greedy_script_is_answered_with_a_sentence(
-    browser: aiohttp.ClientSession, order: object
-) -> None:
-    async with browser.post("/page/greedy", json=order) as answer:
-        assert answer.status == 400
-        assert (await answer.json())["error"]
