@@ -14,7 +14,6 @@ QUIETER = {
     "slack_bolt": logging.ERROR,
     "slack_sdk": logging.WARNING,
     "aiohttp.access": logging.WARNING,
-    "alembic": logging.WARNING,
     "aiosqlite": logging.WARNING,
 }
 
