@@ -15,7 +15,7 @@ from bot.backup import back_up, restore
 from bot.check import examine
 from bot.checks.findings import Finding, as_json, as_table
 from bot.configured import redactor_of
-from bot.gateway.rules import new_token, token_lines
+from bot.gateway.rules import new_token
 from bot.ops.logs import configure_logs
 from bot.ops.loop import run
 from bot.serve import CannotStartError, serve
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     manifest.add_argument("--socket", action="store_true", help="use Socket Mode (no address)")
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
-    token.set_defaults(run=lambda _: print(token_lines(new_token())))
+    token.set_defaults(run=lambda _: print(new_token()))
     backup = commands.add_parser("backup", help="write the whole database to a new file")
     backup.add_argument("file", type=Path, metavar="FILE")
     backup.set_defaults(run=lambda options: asyncio.run(back_up(_database_url(), options.file)))

@@ -10,74 +10,58 @@ from bot.errors import DatabaseUnavailable, GatehouseError, OrganizationBlocked,
 from bot.gateway.rules import GatewayRefusal
 from bot.gateway.turns import Stopping
 from bot.quotas.rules.blocks import BlockCode
-from bot.services.errors import ServiceTimeout, ServiceUnreachable
+from bot.quotas.rules.limits import LimitKind
+from bot.services.errors import ServiceTimeout
 
 # Marks the gateway's own responses; the service's responses are passed on unchanged.
 OWN = {"Gatehouse-Answered": "gateway"}
-DECLINED = "Gatehouse-Declined"
 DATABASE_RETRY_SECONDS = 5
 STOPPING_RETRY_SECONDS = 1
 CONCURRENT_RETRY_SECONDS = 2.0
-CONCURRENT, BLOCKED = "concurrent", "blocked"
 
 
-def as_answer(error: GatehouseError) -> web.Response:
-    """Return the response to a request that failed."""
+def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
+    """Return the outcome of a request that failed, as a metrics label, and the response."""
     if isinstance(error, GatewayRefusal):
         answer = message(error.status, error.sentence)
         if error.status == HTTPStatus.UNAUTHORIZED:
             answer.headers["WWW-Authenticate"] = 'Bearer realm="gatehouse"'
-        return answer
+        return error.word, answer
     if isinstance(error, QuotaExhausted):
-        code = BlockCode[error.limit_kind.upper()]
-        return declined(error.limit_kind, code, error.sentence, error.seconds)
+        kind, code = error.limit_kind, BlockCode[error.limit_kind.upper()]
+        return f"declined_{kind}", declined(kind, code, error.sentence, error.seconds)
     if isinstance(error, OrganizationBlocked):
-        return declined(BLOCKED, error.code, error.sentence, error.seconds)
+        answer = declined("blocked", error.code, error.sentence, error.seconds)
+        return "declined_blocked", answer
     if isinstance(error, DatabaseUnavailable | Stopping):
-        answer = message(HTTPStatus.SERVICE_UNAVAILABLE, error.sentence)
         is_stopping = isinstance(error, Stopping)
+        answer = message(HTTPStatus.SERVICE_UNAVAILABLE, error.sentence)
         seconds = STOPPING_RETRY_SECONDS if is_stopping else DATABASE_RETRY_SECONDS
         answer.headers["Retry-After"] = str(seconds)
-        return answer
+        return error.outcome if is_stopping else "no_database", answer
     is_late = isinstance(error, ServiceTimeout)
     status = HTTPStatus.GATEWAY_TIMEOUT if is_late else HTTPStatus.BAD_GATEWAY
-    return message(status, error.sentence)
-
-
-def word_of(error: GatehouseError) -> str:
-    """Return the request's outcome as a metrics label."""
-    if isinstance(error, GatewayRefusal):
-        return error.word
-    if isinstance(error, QuotaExhausted):
-        return f"declined_{error.limit_kind}"
-    if isinstance(error, OrganizationBlocked):
-        return f"declined_{BLOCKED}"
-    return "no_database" if isinstance(error, DatabaseUnavailable) else error.outcome
-
-
-def is_for_nothing(error: GatehouseError) -> bool:
-    """Return True if the call was never sent, in which case clients may retry immediately."""
-    declined = isinstance(error, QuotaExhausted | OrganizationBlocked)
-    return declined or (isinstance(error, ServiceUnreachable) and not error.sent)
+    return error.outcome, message(status, error.sentence)
 
 
 def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Response:
     """Return the service's response for this limit, marked as the gateway's."""
-    if kind == CONCURRENT:
+    if kind == LimitKind.CONCURRENT:
         # Running calls usually end long before their timeout.
         seconds = min(seconds, CONCURRENT_RETRY_SECONDS)
-    body = {"code": int(code), "message": sentence}
-    return web.json_response(
-        body,
-        status=HTTPStatus.TOO_MANY_REQUESTS,
-        headers={**OWN, "Retry-After": whole_seconds(seconds), DECLINED: kind},
-        dumps=_dumps,
+    answer = message(HTTPStatus.TOO_MANY_REQUESTS, sentence, code=int(code))
+    answer.headers["Retry-After"], answer.headers["Gatehouse-Declined"] = (
+        whole_seconds(seconds),
+        kind,
     )
+    return answer
 
 
-def message(status: int, sentence: str) -> web.Response:
+def message(status: int, sentence: str, **more: int) -> web.Response:
     """Return a response with a sentence as JSON."""
-    return web.json_response({"message": sentence}, status=status, headers=OWN, dumps=_dumps)
+    body = json.dumps({**more, "message": sentence}, ensure_ascii=False)
+    content_type = "application/json"
+    return web.Response(text=body, status=status, headers=OWN, content_type=content_type)
 
 
 def unreadable(status: int) -> web.Response:
@@ -92,7 +76,3 @@ def unreadable(status: int) -> web.Response:
 def whole_seconds(seconds: float) -> str:
     """Format seconds for `Retry-After`: rounded up, and at least 1."""
     return str(max(1, math.ceil(seconds)))
-
-
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -1,11 +1,13 @@
 """Forwards a client's call once it is granted, using the data center's credential."""
 
 import asyncio
+import io
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import IO
 from urllib.parse import quote, quote_plus
 
 import aiohttp
@@ -13,14 +15,7 @@ from aiohttp import web
 from yarl import URL
 
 from bot.gateway.answers import message, whole_seconds
-from bot.gateway.bodies import (
-    IN_MEMORY_BYTES,
-    MOST_BYTES,
-    PIECE_BYTES,
-    Mask,
-    PassedAnswer,
-    Spool,
-)
+from bot.gateway.bodies import MOST_BYTES, PIECE_BYTES, PassedAnswer, masked, open_body
 from bot.gateway.rules import passed_headers
 from bot.gateway.turns import ClientGone, Turns, Wait
 from bot.ops.redaction import Redactor
@@ -28,7 +23,7 @@ from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.blocks import BlockCode, pause_seconds
 from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall
-from bot.services.credentials import Signed
+from bot.services.credentials import Credential, Signed
 from bot.services.errors import (
     CredentialsRefused,
     RateLimited,
@@ -37,18 +32,12 @@ from bot.services.errors import (
     ServiceUnreachable,
 )
 from bot.services.failures import (
-    HeldUpError,
-    UnsendableError,
+    NeverSentError,
     failure_of_accident,
     failure_of_status,
     too_large,
 )
-from bot.services.http import (
-    CONNECT_SECONDS,
-    TOTAL_SECONDS,
-    Permit,
-    once,
-)
+from bot.services.http import CONNECT_SECONDS, TOTAL_SECONDS, Permit, once
 
 # Minimum time between renewals of an access token that the service has never accepted.
 RENEW_SECONDS = 60.0
@@ -102,53 +91,48 @@ class Forwarder:
     turns: Turns
     redactor: Redactor
     observer: Observer
+    # When each data center's credential was renewed, unless the service has accepted it since.
     _renewed_at: dict[str, float] = field(default_factory=dict, init=False)
-    # The credential that the service last accepted, by data center.
-    _accepted: dict[str, Signed] = field(default_factory=dict, init=False)
 
     async def forward(
-        self, request: web.BaseRequest, call: GatewayCall, body: Spool, seen: Seen
+        self, request: web.BaseRequest, call: GatewayCall, body: IO[bytes], seen: Seen
     ) -> web.StreamResponse:
         """Make the call and pass its answer to the client."""
-        center, clock = call.key.data_center, self.turns.clock
+        credential, clock = self.access[call.key.data_center].credential, self.turns.clock
         # Do this before waiting for a turn, because renewing the token may take a call of its own.
-        await self.access[center].credential.sign()
+        await credential.sign()
         wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
-        began, content = clock.monotonic(), Spool()
-        try:
+        began = clock.monotonic()
+        with open_body() as content:
             async with self.turns.call(wait) as permit:
                 seen.waited = clock.monotonic() - began
                 if is_gone(request):
-                    sentence = "The client closed its connection."
-                    raise ServiceUnreachable("inventory", sentence, sent=False)
+                    raise ServiceUnreachable("inventory", ClientGone.sentence, sent=False)
                 answer, failure, signed = await self._exchange(call, body, permit, seen, content)
-            if not isinstance(failure, CredentialsRefused):
-                self._accepted[center] = signed
+            if isinstance(failure, CredentialsRefused):
+                self._renew(call.key.data_center, credential, signed)
             else:
-                self._renew(center, signed)
+                self._renewed_at.pop(call.key.data_center, None)
             if isinstance(failure, RateLimited):
                 seconds = pause_seconds(BlockCode.known(failure.code), 0)
                 answer.headers["Retry-After"] = whole_seconds(max(seconds, failure.retry_after))
             await self._deliver(request, answer, content, seen)
-            return answer
-        finally:
-            content.close()
+        return answer
 
-    def _renew(self, center: str, refused: Signed) -> None:
+    def _renew(self, center: str, credential: Credential, refused: Signed) -> None:
         now = self.turns.clock.monotonic()
-        is_new = refused is not self._accepted.get(center)
-        if is_new and now - self._renewed_at.get(center, -RENEW_SECONDS) < RENEW_SECONDS:
+        if now - self._renewed_at.get(center, -RENEW_SECONDS) < RENEW_SECONDS:
             return
         self._renewed_at[center] = now
 
         async def renew() -> None:
             with suppress(ServiceError):
-                await self.access[center].credential.renewed(refused)
+                await credential.renewed(refused)
 
         self.turns.guard.tasks.start(renew(), "renew a token")
 
     async def _exchange(
-        self, call: GatewayCall, body: Spool, permit: Permit, seen: Seen, content: Spool
+        self, call: GatewayCall, body: IO[bytes], permit: Permit, seen: Seen, content: IO[bytes]
     ) -> tuple[web.StreamResponse, ServiceError | None, Signed]:
         """Send the call and read the whole answer into `content` while the grant lasts."""
         service, clock = call.service, self.turns.clock
@@ -159,11 +143,10 @@ class Forwarder:
                 async with await self._send(call, permit, signed, body) as response:
                     seen.status = response.status
                     await permit.responded(ReportedLimits.from_headers(response.headers))
-                    answer, failure = await self._read(
-                        call, permit, response, Mask(_secrets_in(signed)), content
-                    )
+                    secrets = _secrets_in(signed)
+                    answer, failure = await self._read(call, permit, response, secrets, content)
             seen.outcome = "ok" if failure is None else failure.outcome
-        except (aiohttp.ClientError, OSError, HeldUpError, ServiceError) as accident:
+        except (aiohttp.ClientError, OSError, NeverSentError, ServiceError) as accident:
             error = accident
             if not isinstance(error, ServiceError):
                 error = failure_of_accident(service, accident, TOTAL_SECONDS)
@@ -177,39 +160,31 @@ class Forwarder:
         return answer, failure, signed
 
     async def _send(
-        self, call: GatewayCall, permit: Permit, signed: Signed, body: Spool
+        self, call: GatewayCall, permit: Permit, signed: Signed, body: IO[bytes]
     ) -> aiohttp.ClientResponse:
-        headers = [*call.headers, *signed.headers.items()]
         added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in signed.params.items())
         query = "&".join(filter(None, (call.url.raw_query_string, *added)))
-        is_large = body.size > IN_MEMORY_BYTES
-        headers += [("Content-Length", str(body.size))] if is_large else []
-        try:
-            return await self.session.request(
-                call.method,
-                URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True),
-                headers=headers,
-                skip_auto_headers=_OURS,
-                data=body.stream() if is_large else b"".join(body.pieces()) or None,
-                allow_redirects=False,
-                auto_decompress=False,
-                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                middlewares=(once(permit.may_send),),
-            )
-        except (UnsendableError, ValueError) as error:
-            if isinstance(error, aiohttp.ClientError):
-                raise
-            # If the HTTP library can't encode a request, the request was never sent.
-            sentence = "The request can't be sent unchanged."
-            raise ServiceUnreachable("inventory", sentence, sent=False) from None
+        body.seek(0)
+        content = body.read()
+        return await self.session.request(
+            call.method,
+            URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True),
+            headers=[*call.headers, *signed.headers.items()],
+            skip_auto_headers=_OURS,
+            data=io.BytesIO(content) if content else None,
+            allow_redirects=False,
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+            middlewares=(once(permit.may_send),),
+        )
 
     async def _read(
         self,
         call: GatewayCall,
         permit: Permit,
         response: aiohttp.ClientResponse,
-        mask: Mask,
-        content: Spool,
+        secrets: Sequence[str],
+        content: IO[bytes],
     ) -> tuple[web.StreamResponse, ServiceError | None]:
         """Return the answer and its failure. A 429 is counted before its body is read."""
         status, told = response.status, response.headers
@@ -225,33 +200,35 @@ class Forwarder:
             await permit.refused(failure)
         try:
             async with asyncio.timeout(REFUSAL_SECONDS if is_refusal else None):
-                if has_body:
-                    await _read_body(call.service, response, mask, content)
+                data = await _body_of(call.service, response) if has_body else b""
         except (aiohttp.ClientError, OSError, ServiceError):
             response.close()
             if failure is None or not is_refusal:
                 raise
             return message(status, failure.sentence), failure
-        headers = [(name, mask.text(value)) for name, value in passed_headers([*told.items()])]
-        answer = PassedAnswer(status=status, reason=response.reason, headers=headers)
+        answer = PassedAnswer(status=status, reason=response.reason)
+        for name, value in passed_headers([*told.items()]):
+            hidden = masked(value.encode("utf-8", "surrogateescape"), secrets)
+            answer.headers.add(name, hidden.decode("utf-8", "surrogateescape"))
         if has_body:
-            answer.content_length = content.size
+            answer.content_length = content.write(masked(data, secrets))
         elif "Content-Length" in told:
             answer.headers["Content-Length"] = told["Content-Length"]
         if is_refusal:
-            words = _decompressed(b"".join(content.pieces()), response)
+            words = _decompressed(data, told.get("Content-Encoding", ""))
             failure = failure_of_status(call.service, status, told, words, self.redactor)
             if isinstance(failure, RateLimited):
                 await permit.refused(failure)
         return answer, failure
 
     async def _deliver(
-        self, request: web.BaseRequest, answer: web.StreamResponse, content: Spool, seen: Seen
+        self, request: web.BaseRequest, answer: web.StreamResponse, content: IO[bytes], seen: Seen
     ) -> None:
         """Send the answer at the client's pace, after the grant has ended."""
+        content.seek(0)
         try:
             await answer.prepare(request)
-            for piece in content.pieces():
+            while piece := content.read(PIECE_BYTES):
                 async with asyncio.timeout(STANDSTILL_SECONDS):
                     await answer.write(piece)
             async with asyncio.timeout(STANDSTILL_SECONDS):
@@ -263,21 +240,20 @@ class Forwarder:
                 request.transport.abort()
 
 
-async def _read_body(
-    service: ServiceCall, response: aiohttp.ClientResponse, mask: Mask, content: Spool
-) -> None:
+async def _body_of(service: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
     if (response.content_length or 0) > MOST_BYTES:
         raise too_large(service, MOST_BYTES)
     async for piece in response.content.iter_any():
-        content.write(mask.clean(piece))
-        if content.size > MOST_BYTES:
+        body += piece
+        if len(body) > MOST_BYTES:
             raise too_large(service, MOST_BYTES)
-    content.write(mask.rest())
+    return bytes(body)
 
 
-def _decompressed(body: bytes, response: aiohttp.ClientResponse) -> bytes:
+def _decompressed(body: bytes, coding: str) -> bytes:
     """Return the start of a body, decompressed. A service may compress although asked not to."""
-    if response.headers.get("Content-Encoding", "").strip().casefold() not in _CODINGS:
+    if coding.strip().casefold() not in _CODINGS:
         return body
     with suppress(zlib.error):
         return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(body, PIECE_BYTES)
@@ -292,7 +268,6 @@ def is_gone(request: web.BaseRequest) -> bool:
 def _secrets_in(signed: Signed) -> list[str]:
     in_headers = (value.rpartition(" ")[2] for value in signed.headers.values())
     plain = [*signed.params.values(), *in_headers]
-    forms = (
+    return [
         form for secret in plain for form in (secret, quote(secret, safe=""), quote_plus(secret))
-    )
-    return [*dict.fromkeys(forms)]
+    ]

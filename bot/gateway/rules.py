@@ -27,16 +27,6 @@ class GatewayRefusal(GatehouseError):
         self.word = word
 
 
-def unauthorized() -> GatewayRefusal:
-    """Return the refusal of a request with a missing or unknown token."""
-    return GatewayRefusal(
-        HTTPStatus.UNAUTHORIZED,
-        "unauthorized",
-        "Send the token of a gateway client, as “Authorization: Bearer …” or as authtoken=… in the"
-        " query.",
-    )
-
-
 def forbidden(sentence: str) -> GatewayRefusal:
     """Return the refusal of a request that the client isn't allowed to make."""
     return GatewayRefusal(HTTPStatus.FORBIDDEN, "forbidden", sentence)
@@ -57,24 +47,23 @@ class GatewayClient:
     methods: frozenset[str]
     share: float
 
-    def require(self, method: str, data_center: str) -> None:
-        """Raise GatewayRefusal if the client may not use a method or a data center."""
+    def require(self, method: str, target: "Target") -> None:
+        """Raise GatewayRefusal unless the client may use the method and all that is named."""
         if method not in self.methods:
             raise forbidden(f"The client {self.name} may not use {method}.")
-        if self.organizations is None:
-            return
-        if data_center not in {key.data_center for key in self.organizations}:
-            raise forbidden(f"The client {self.name} may not call the data center {data_center}.")
+        center, allowed = target.data_center, self.organizations
+        if allowed is not None and center not in {key.data_center for key in allowed}:
+            raise forbidden(f"The client {self.name} may not call the data center {center}.")
+        for organization_id in target.organizations:
+            self.require_organization(OrganizationKey(center, organization_id))
 
     def require_organization(self, key: OrganizationKey) -> None:
         """Raise GatewayRefusal if the client may not call for an organization."""
         if self.organizations is not None and key not in self.organizations:
-            advice = (
-                ""
-                if key.organization_id
-                else " Set organization_id to an organization that this client may use."
-            )
-            target = key.organization_id or f"the data center {key.data_center} as a whole"
+            target, advice = key.organization_id, ""
+            if not target:
+                target = f"the data center {key.data_center} as a whole"
+                advice = " Set organization_id to an organization that this client may use."
             raise forbidden(f"The client {self.name} may not make calls for {target}.{advice}")
 
 
@@ -83,11 +72,20 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> GatewayClient | None:
-    """Return the client with this token, comparing every client's hash in constant time."""
+def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> GatewayClient:
+    """Return the client with this token, comparing every client's hash in constant time.
+
+    Raises GatewayRefusal unless there is a single token, and a client has it.
+    """
     sent = token_hash(next(iter(tokens), ""))
     matches = [client for client in clients if hmac.compare_digest(client.token_sha256, sent)]
-    return next(iter(matches), None) if len(set(tokens)) == 1 else None
+    if len(tokens) != 1 or not matches:
+        sentence = (
+            "Send the token of a gateway client, as “Authorization: Bearer …” or as authtoken=… in"
+            " the query."
+        )
+        raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence)
+    return matches[0]
 
 
 LONGEST_WAIT_SECONDS = 60
@@ -122,15 +120,15 @@ _REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "x
 class Target:
     """A request's destination: `path` on the service's host and `query`, both unmodified.
 
-    Only the client's token is removed. `path_organizations` are those named in the path, as in
-    `/organizations/10234695`.
+    Only the client's token is removed. `organizations` are those named in the query or in the path,
+    as in `/organizations/10234695`.
     """
 
     data_center: str
     path: str
     query: str
     organization_id: str | None
-    path_organizations: tuple[str, ...]
+    organizations: tuple[str, ...]
 
 
 def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[str]) -> set[str]:
@@ -165,25 +163,21 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
         raise malformed(f"The path ends after the data center. Add the rest of /{data_center}/….")
     _require_plain_names(query)
     kept = "&".join(part for part in query.split("&") if part.partition("=")[0] != TOKEN)
+    named = [after for word, after in pairwise(segments) if _squashed(word) == "organizations"]
     organization_id = dict(_parts(query)).get(ORGANIZATION)
     if organization_id is not None:
         organization_id = unquote_plus(organization_id)
         if not _ORGANIZATION_ID.fullmatch(organization_id):
             raise malformed("organization_id must be digits without leading zeros.")
-    named = (after for word, after in pairwise(segments) if _squashed(word) == "organizations")
-    path = _on_host(roots[data_center], data_center, segments[0], rest)
+        named.append(organization_id)
+    # The sandbox's roots begin with the data center, which the client's path already includes.
+    root = [part for part in roots[data_center].split("/") if part]
+    outside = root[:1] if len(root) > 1 and root[0] == data_center else []
+    if root[len(outside) :][:1] == segments[:1]:
+        # The path is the host's, because it already begins with the root.
+        root = outside
+    path = "/".join(["", *root, rest])
     return Target(data_center, path, kept, organization_id, tuple(named))
-
-
-def _on_host(root: str, data_center: str, first: str, rest: str) -> str:
-    """Return a path under the root, or under the host if the path already begins with the root.
-
-    The sandbox's roots begin with the data center, which the client's path already includes.
-    """
-    parts = [part for part in root.split("/") if part]
-    outside = parts[:1] if len(parts) > 1 and parts[0] == data_center else []
-    is_whole = parts[len(outside) :][:1] == [first]
-    return "/".join(["", *(outside if is_whole else parts), rest])
 
 
 def _segment(raw: str) -> str:
@@ -261,16 +255,12 @@ def seconds_to_wait(preferences: Sequence[str]) -> float:
     return float(min(wanted, LONGEST_WAIT_SECONDS))
 
 
-_BYTES = 32
-
-
 def new_token() -> str:
-    """Return a random token, with a prefix that identifies leaked tokens as Gatehouse's."""
-    return f"ghgw_{secrets.token_urlsafe(_BYTES)}"
+    """Return the output of the command `gateway-token`.
 
-
-def token_lines(token: str) -> str:
-    """Return the output of the command `gateway-token`."""
+    The token is random, with a prefix that identifies leaked tokens as Gatehouse's.
+    """
+    token = f"ghgw_{secrets.token_urlsafe(32)}"
     return (
         f"token: {token}\n"
         f"token_sha256: {token_hash(token)}\n\n"

@@ -10,9 +10,9 @@ import structlog
 from aiohttp import web
 from yarl import URL
 
-from bot.errors import GatehouseError
+from bot.errors import GatehouseError, QuotaError
 from bot.gateway import answers
-from bot.gateway.bodies import MOST_BYTES, Spool, read_body, too_large
+from bot.gateway.bodies import MOST_BYTES, open_body, read_body, too_large
 from bot.gateway.forward import Forwarder, GatewayCall, Seen
 from bot.gateway.rules import (
     ORGANIZATION,
@@ -25,12 +25,12 @@ from bot.gateway.rules import (
     seconds_to_wait,
     target_of,
     tokens_of,
-    unauthorized,
 )
 from bot.gateway.turns import Stopping
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.server import Connections, Site
+from bot.services.errors import ServiceUnreachable
 from bot.store.engine import Transaction
 
 log = structlog.get_logger(__name__)
@@ -121,8 +121,8 @@ class Gateway:
         try:
             return await self._answer(request, seen, began)
         except GatehouseError as error:
-            seen.outcome = answers.word_of(error)
-            return self._short(request, answers.as_answer(error))
+            seen.outcome, answer = answers.answer_to(error)
+            return self._short(request, answer)
         except Exception:
             seen.outcome = "broken"
             log.exception("gateway.broken")
@@ -145,33 +145,39 @@ class Gateway:
         self, request: web.BaseRequest, seen: Seen, began: float
     ) -> web.StreamResponse:
         if self._is_stopping:
-            raise Stopping("Gatehouse is being restarted. Nothing was sent.")
-        client = self._client(request)
+            raise Stopping
+        authorizations = request.headers.getall("Authorization", [])
+        tokens = tokens_of(authorizations, request.raw_path, self.schemes)
+        client = client_of(self.clients, tokens)
+        # As a last safeguard, keep the token out of the log from here on.
+        self.forwarder.redactor.add(next(iter(tokens)))
         seen.client = client.name
         target = target_of(request.raw_path, self._paths)
         seen.data_center, seen.path = target.data_center, target.path
-        headers = self._permitted(request, client, target)
+        client.require(request.method, target)
+        if (request.content_length or 0) > MOST_BYTES:
+            raise too_large()
+        headers = headers_to_send(list(request.headers.items()))
         if self._running[client.name] >= MOST_AT_ONCE or self._running.total() >= self.most_at_once:
             sentence = "Too many requests are open already. Close some, or wait for their answers."
             seen.outcome = "declined_concurrent"
             return self._short(request, answers.declined("concurrent", 1070, sentence, 1))
         self._running[client.name] += 1
         self._idle.clear()
-        body = Spool()
         try:
             key = await self._key(client, target)
             seen.organization = key.organization_id
             url = _address(self.forwarder.access[key.data_center].root, target, key)
             wait = seconds_to_wait(request.headers.getall("Prefer", []))
             call = GatewayCall(client.name, key, request.method, url, headers, wait)
-            await read_body(request, body)
-            return await self.forwarder.forward(request, call, body, seen)
-        except GatehouseError as error:
-            if answers.is_for_nothing(error):
+            with open_body() as body:
+                await read_body(request, body)
+                return await self.forwarder.forward(request, call, body, seen)
+        except (QuotaError, ServiceUnreachable) as error:
+            if isinstance(error, QuotaError) or not error.sent:
                 await self._hold_back(client.name, began)
             raise
         finally:
-            body.close()
             self._running[client.name] -= 1
             if not self._running.total():
                 self._idle.set()
@@ -186,34 +192,11 @@ class Gateway:
         if held > 0 and not self._is_stopping:
             await asyncio.sleep(held)
 
-    def _client(self, request: web.BaseRequest) -> GatewayClient:
-        authorizations = request.headers.getall("Authorization", [])
-        tokens = tokens_of(authorizations, request.raw_path, self.schemes)
-        client = client_of(self.clients, tokens)
-        if client is None:
-            raise unauthorized()
-        # As a last safeguard, keep the token out of the log from here on.
-        self.forwarder.redactor.add(next(iter(tokens)))
-        return client
-
-    def _permitted(
-        self, request: web.BaseRequest, client: GatewayClient, target: Target
-    ) -> list[tuple[str, str]]:
-        client.require(request.method, target.data_center)
-        for organization_id in (target.organization_id, *target.path_organizations):
-            if organization_id is not None:
-                key = OrganizationKey(target.data_center, organization_id)
-                client.require_organization(key)
-        if (request.content_length or 0) > MOST_BYTES:
-            raise too_large()
-        return headers_to_send(list(request.headers.items()))
-
     async def _key(self, client: GatewayClient, target: Target) -> OrganizationKey:
         center = target.data_center
         if client.organizations is None:
-            named = {target.organization_id, *filter(str.isdigit, target.path_organizations)}
-            for organization_id in named - {None}:
-                if not await self.directory.lists(OrganizationKey(center, str(organization_id))):
+            for organization_id in filter(str.isdigit, target.organizations):
+                if not await self.directory.lists(OrganizationKey(center, organization_id)):
                     raise forbidden(f"{center} does not list the organization {organization_id}.")
         if target.organization_id is not None:
             return OrganizationKey(center, target.organization_id)

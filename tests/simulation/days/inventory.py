@@ -1,6 +1,7 @@
 """The inventory service as a seed would have it, and the bot's clients of it."""
 
 import asyncio
+import io
 import json
 import sqlite3
 from collections import deque
@@ -15,7 +16,6 @@ import aiohttp
 from pydantic import SecretStr
 from yarl import URL
 
-from bot.gateway.bodies import Spool
 from bot.gateway.forward import Forwarder, GatewayCall, Seen
 from bot.gateway.turns import Turns
 from bot.ops.redaction import Redactor
@@ -252,7 +252,7 @@ class Client:
         SENT.set(Sent(CallCause(GATEWAY, background=True, client=client)))
         call = GatewayCall(client, KEY, "GET", ROOT, (), seconds)
         request: Any = SimpleNamespace(transport=SimpleNamespace(is_closing=lambda: False))
-        await self._forwarder.forward(request, call, Spool(), Seen())
+        await self._forwarder.forward(request, call, io.BytesIO(), Seen())
 
 
 class _Forwarder(Forwarder):
