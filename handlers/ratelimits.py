@@ -72,8 +72,7 @@ async def mute(context: Context) -> Message:
 @listens("action", ids.INCIDENT_UNMUTE, Permission.REFRESH)
 async def unmute(context: Context) -> Message:
     """Answer `Unmute`."""
-    name, _ = await context.bot.alerts.mute(context.person, _incident_id(context), 0)
-    return ui.unmuted(name)
+    return ui.muted(*await context.bot.alerts.mute(context.person, _incident_id(context), 0))
 
 
 def _incident_id(context: Context) -> int:

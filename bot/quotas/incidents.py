@@ -280,10 +280,10 @@ class Alerts:
 
     async def mute(
         self, person: Person, incident_id: int, seconds: float = MUTE_SECONDS
-    ) -> tuple[str, datetime]:
+    ) -> tuple[str, datetime | None]:
         """Mute alerts about the incident's organization, or unmute them with 0 seconds.
 
-        Return the organization's name and the end of the mute.
+        Return the organization's name and the end of the mute, if any.
         """
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
@@ -300,7 +300,8 @@ class Alerts:
             detail = {"incident": incident_id, "seconds": seconds}
             entry = AuditEntry(person.slack_user_id, action, str(incident.key), detail)
             await audit.append(tx, entry)
-        return await self._name(incident.key), datetime.fromtimestamp(until, UTC)
+        ends_at = datetime.fromtimestamp(until, UTC) if seconds else None
+        return await self._name(incident.key), ends_at
 
     async def key_of(self, incident_id: int) -> OrganizationKey:
         """Return the organization that an incident is about."""

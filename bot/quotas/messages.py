@@ -1,7 +1,7 @@
 """Messages about limits: `/ratelimits`, checks, plans, and alerts about blocks."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from bot.organizations.messages import problems
@@ -58,9 +58,8 @@ def overview(
     states = Counter(use.standing.state for use in uses)
     counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in State if states[state]]
     total = text.count(sum(bool(use.standing.key.organization_id) for use in uses), "organization")
-    summary = "\n".join(
-        filter(None, (f"*API usage of {total}*, closest to the limit first", " · ".join(counted)))
-    )
+    summary = f"*API usage of {total}*, closest to the limit first"
+    summary += f"\n{' · '.join(counted)}" if counted else ""
     failures = problems(failed)
     pages = block_kit.page_count(len(uses), ORGANIZATIONS_SHOWN)
     page = min(page, pages - 1)
@@ -115,7 +114,13 @@ def detail(organization: Detail) -> Message:
         state += f" since {_moment(block.since)}. Gatehouse will try again {again}."
     else:
         # During a block, no calls are made, so there is nothing to forecast.
-        pairs.append(("At this pace", _forecast(organization)))
+        ends_at, end = organization.ends_at, "well within the daily limit"
+        if ends_at is not None and ends_at <= organization.at:
+            end = "the daily limit is used up"
+        elif ends_at is not None:
+            end = f"the daily limit will be reached {_moment(ends_at)}"
+        pace = f"{text.count(organization.last_hour, 'call')} in the last hour"
+        pairs.append(("At this pace", f"{pace}: {end}"))
     made, hours = _made(organization), organization.by_hour()
     footnote = " · ".join(
         (
@@ -180,21 +185,14 @@ def bar(meter: Meter) -> str:
     return "▰" * full + "▱" * (CELLS - full)
 
 
-def _forecast(organization: Detail) -> str:
-    pace = f"{text.count(organization.forecast.calls_an_hour, 'call')} in the last hour"
-    ends_at = organization.forecast.ends_at
-    if ends_at is None:
-        return f"{pace}: well within the daily limit"
-    if ends_at <= organization.at:
-        return f"{pace}: the daily limit is used up"
-    return f"{pace}: the daily limit will be reached {_moment(ends_at)}"
-
-
 def _made(organization: Detail) -> str:
     if not organization.hours:
         return "No calls in the last 24 hours."
-    made = by_person(organization.hours)
-    people = [f"{_caller(organization, caller)} {calls:,}" for caller, calls in made[:PEOPLE_SHOWN]]
+    made, people = by_person(organization.hours), []
+    for caller, calls in made[:PEOPLE_SHOWN]:
+        client = client_named(caller)
+        name = text.escape(organization.people.get(caller or "", caller or "Gatehouse"), 80)
+        people.append(f"{f'{text.code(client)} (gateway)' if client else name} {calls:,}")
     rest = sum(calls for _, calls in made[PEOPLE_SHOWN:])
     people += [f"others {rest:,}"] if rest else []
     kinds = [f"{text.escape(kind)} {calls:,}" for kind, calls in organization.by_kind()]
@@ -204,28 +202,18 @@ def _made(organization: Detail) -> str:
     )
 
 
-def _caller(organization: Detail, caller: str | None) -> str:
-    if caller is None:
-        return "Gatehouse"
-    if (client := client_named(caller)) is not None:
-        return f"{text.code(client)} (gateway)"
-    return text.escape(organization.people.get(caller, caller), 80)
-
-
 def _hour(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%H:00}"
 
 
-def _charts(hours: Sequence[tuple[float, int]]) -> list[SlackBlock]:
-    charts: list[SlackBlock] = []
+def _charts(hours: Sequence[tuple[float, int]]) -> Iterator[SlackBlock]:
     for first, title in enumerate(CHARTS if any(calls for _, calls in hours) else ()):
         shown = hours[first * HOURS_A_CHART :][:HOURS_A_CHART]
         points = [{"label": _hour(at), "value": calls} for at, calls in shown]
         axes = {"categories": [point["label"] for point in points], "y_label": "Calls"}
         series = [{"name": "Calls", "data": points}]
         chart = {"type": "bar", "series": series, "axis_config": axes}
-        charts.append({"type": "data_visualization", "title": title, "chart": chart})
-    return charts
+        yield {"type": "data_visualization", "title": title, "chart": chart}
 
 
 def checked(
@@ -249,17 +237,15 @@ def checked(
 
 def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
     """Confirm a plan and its limits; `is_lifted` if the change restored a lowered limit."""
-    limits, name = limits_of(now), f"*{text.escape(name, 300)}*"
+    limits = limits_of(now)
     allowed = (
         f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
     )
     lifted = f" {LIFTED}" if is_lifted else ""
+    state, unchanged = f"now on the *{now}* plan (was {before})", ""
     if now is before:
-        changed = lifted or " Nothing changed."
-        markup = f"{name} is already on the *{now}* plan: {allowed}.{changed}"
-    else:
-        was = f"(was {before})"
-        markup = f"{name} is now on the *{now}* plan {was}: {allowed}.{lifted}"
+        state, unchanged = f"already on the *{now}* plan", "" if is_lifted else " Nothing changed."
+    markup = f"*{text.escape(name, 300)}* is {state}: {allowed}.{lifted}{unchanged}"
     return Message(markup, (block_kit.section(markup),))
 
 
@@ -268,10 +254,26 @@ def incident_card(incident: Incident, name: str) -> Message:
     told, kind = incident.detail, BlockCode(incident.code).kind
     used, limit = told.own[kind.value]
     unit = f"requests {kind.unit}"
+    center = f" ({text.escape(incident.key.data_center)})" if incident.key.organization_id else ""
+    subject, exceeded = f"*{text.escape(name, 300)}*{center}", f"limit of {limit:,} {unit} exceeded"
+    headline = f":no_entry: {subject} is blocked: {exceeded}"
+    if incident.closed_at is not None and told.ended_because:
+        after = f"after {_lasted(incident)}"
+        headline = f":heavy_minus_sign: *Closed* {after}: {subject} {told.ended_because}."
+    elif incident.closed_at is not None:
+        headline = f":white_check_mark: *Cleared* after {_lasted(incident)}: {subject}"
+        headline += f"\nIt was blocked: {exceeded}."
+    if told.is_foreign:
+        cause = f"Gatehouse made {f'only {used:,}' if used else 'none'} of these calls, so"
+        cause += " *another client* used up the limit"
+        smaller = ", or the organization's plan is smaller than the one set here"
+        cause += f"{smaller if told.may_be_plan else ''}."
+    else:
+        cause = f"Gatehouse itself had reached the limit ({used:,} {unit})."
     reason = text.escape(told.words, 300)
     lines = [
-        _headline(incident, name, f"limit of {limit:,} {unit} exceeded"),
-        " ".join((_cause(told, f"{used:,}" if used else "none", unit), *_effects(incident))),
+        headline,
+        " ".join((cause, *_effects(incident))),
         *([f"> {reason}"] if reason else []),
         *_clients(told),
     ]
@@ -293,56 +295,29 @@ def cleared_note(incident: Incident, name: str) -> Message:
     )
 
 
-def muted(name: str, until: datetime) -> Message:
-    """Confirm a mute."""
+def muted(name: str, until: datetime | None) -> Message:
+    """Confirm a mute, or the end of a mute."""
+    name = text.escape(name, 300)
+    if until is None:
+        return Message(f"Unmuted: new alerts about {name} are posted again.")
     return Message(
-        f"Muted: no new alerts about {text.escape(name, 300)} until {text.time(until)}."
-        " This one keeps updating."
+        f"Muted: no new alerts about {name} until {text.time(until)}. This one keeps updating."
     )
 
 
-def unmuted(name: str) -> Message:
-    """Confirm the end of a mute."""
-    return Message(f"Unmuted: new alerts about {text.escape(name, 300)} are posted again.")
-
-
-def _headline(incident: Incident, name: str, exceeded: str) -> str:
-    center = f" ({text.escape(incident.key.data_center)})" if incident.key.organization_id else ""
-    subject = f"*{text.escape(name, 300)}*{center}"
-    if incident.closed_at is None:
-        return f":no_entry: {subject} is blocked: {exceeded}"
-    if why := incident.detail.ended_because:
-        return f":heavy_minus_sign: *Closed* after {_lasted(incident)}: {subject} {why}."
-    cleared = f":white_check_mark: *Cleared* after {_lasted(incident)}: {subject}"
-    return f"{cleared}\nIt was blocked: {exceeded}."
-
-
-def _cause(told: IncidentDetail, used: str, unit: str) -> str:
-    if not told.is_foreign:
-        return f"Gatehouse itself had reached the limit ({used} {unit})."
-    only = "" if used == "none" else "only "
-    smaller = ", or the organization's plan is smaller than the one set here"
-    return (
-        f"Gatehouse made {only}{used} of these calls, so *another client* used up the limit"
-        f"{smaller if told.may_be_plan else ''}."
-    )
-
-
-def _effects(incident: Incident) -> list[str]:
+def _effects(incident: Incident) -> Iterator[str]:
     is_minute, is_open = incident.code == BlockCode.MINUTE, incident.closed_at is None
-    sentences: list[str] = []
     if is_minute and is_open:
-        sentences.append("People who use the service in their browser may be locked out too.")
+        yield "People who use the service in their browser may be locked out too."
     if incident.detail.is_lowered and is_minute:
-        sentences.append("For an hour, Gatehouse leaves more calls per minute to other clients.")
+        yield "For an hour, Gatehouse leaves more calls per minute to other clients."
     elif incident.detail.is_lowered:
-        sentences.append("Gatehouse makes fewer calls at once for a day.")
+        yield "Gatehouse makes fewer calls at once for a day."
     if is_open and (block := incident.blocks.longest):
         again = _moment(block.until)
-        sentences.append(f"Gatehouse will try again {again} and won't make any calls until then.")
+        yield f"Gatehouse will try again {again} and won't make any calls until then."
     elif is_open:
-        sentences.append("Gatehouse is trying again now.")
-    return sentences
+        yield "Gatehouse is trying again now."
 
 
 def _small_print(incident: Incident) -> str:
@@ -380,13 +355,13 @@ def _clients(told: IncidentDetail) -> list[str]:
 
 def _buttons(incident: Incident, name: str) -> SlackBlock:
     value, short = str(incident.id), text.shorten(name, 40)
-    check = block_kit.button("Check now", ids.INCIDENT_CHECK, value, spoken=f"Check {short} now")
-    if incident.muted_until is None:
-        spoken = f"Mute {short} for 1 hour"
-        mute = block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, value, spoken=spoken)
-    else:
-        mute = block_kit.button("Unmute", ids.INCIDENT_UNMUTE, value, spoken=f"Unmute {short}")
-    return block_kit.actions(check, mute)
+    label, action, spoken = "Mute 1 h", ids.INCIDENT_MUTE, f"Mute {short} for 1 hour"
+    if incident.muted_until is not None:
+        label, action, spoken = "Unmute", ids.INCIDENT_UNMUTE, f"Unmute {short}"
+    return block_kit.actions(
+        block_kit.button("Check now", ids.INCIDENT_CHECK, value, spoken=f"Check {short} now"),
+        block_kit.button(label, action, value, spoken=spoken),
+    )
 
 
 def _lasted(incident: Incident) -> str:

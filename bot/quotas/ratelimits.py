@@ -31,7 +31,7 @@ from bot.slack.messages.block_kit import Message
 from bot.slack.people import People
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
-from bot.store.engine import Database, Transaction
+from bot.store.engine import Database
 
 LIST = "list"
 # Maximum number of never-called organizations in the metrics.
@@ -89,22 +89,29 @@ class RateLimits:
             now = (await tx.now()).timestamp()
             standing = await accounts.load(tx, key, self.terms)
             if standing is None:
-                idle = self._idle(key)
-                pace = forecast(idle.day, 0, now)
-                return ui.detail(Detail(name, idle, {}, (), {}, pace, None, now))
-            free_at = await self._free_at(tx, standing)
+                return ui.detail(Detail(name, self._idle(key), {}, (), {}, 0, None, None, now))
+            free_at: dict[LimitKind, float] = {}
+            for kind in LimitKind:
+                meter = standing.meter(kind)
+                if meter.used >= meter.limit:
+                    at = await quotas.free_at(tx, standing, kind, meter.limit, self.terms)
+                    free_at[kind] = at or standing.now
             kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
-            others_used = await self._others_used(tx, standing)
+            reported, others_used = standing.reported, None
+            if reported is not None and now < reported.resets_at:
+                # An estimate, like the start of the day.
+                own_calls = await accounts.own_day(tx, standing, reported.number, now)
+                others_used = max(0, reported.used - own_calls)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
         # At a reported reset, all earlier calls stop counting at once.
         day_hours = [hour for hour in kept if hour.hour_at >= standing.day_began_at - HOUR_SECONDS]
-        pace = forecast(standing.day, last_hour, now, day_hours, others_used)
+        ends_at = forecast(standing.day, last_hour, now, day_hours, others_used)
         shown = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
         ids = [caller for caller in shown if caller is not None and client_named(caller) is None]
         people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))
-        found = Detail(name, standing, free_at, hours, people, pace, others_used, now)
-        return ui.detail(found)
+        found = (name, standing, free_at, hours, people, last_hour, ends_at, others_used, now)
+        return ui.detail(Detail(*found))
 
     async def check(self, person: Person, typed: str) -> Message:
         """Make a real call for the organization with the given ID or full name; see `check_at`."""
@@ -161,20 +168,3 @@ class RateLimits:
 
     def _idle(self, key: OrganizationKey) -> Standing:
         return Standing.idle(key, self.terms.plan_of(key))
-
-    async def _free_at(self, tx: Transaction, standing: Standing) -> dict[LimitKind, float]:
-        free_at: dict[LimitKind, float] = {}
-        for kind in LimitKind:
-            meter = standing.meter(kind)
-            if meter.used >= meter.limit:
-                at = await quotas.free_at(tx, standing, kind, meter.limit, self.terms)
-                free_at[kind] = at or standing.now
-        return free_at
-
-    async def _others_used(self, tx: Transaction, account: Standing) -> int | None:
-        """Estimate other clients' calls in the reported day, whose start is also an estimate."""
-        reported = account.reported
-        if reported is None or account.now >= reported.resets_at:
-            return None
-        own_calls = await accounts.own_day(tx, account, reported.number, account.now)
-        return max(0, reported.used - own_calls)

@@ -9,7 +9,6 @@ from bot.quotas.rules.limits import DaySource, DayUse, Plan
 from bot.quotas.rules.quota import InUse
 from bot.quotas.rules.use import (
     Detail,
-    Forecast,
     HourOfCalls,
     OrganizationUse,
     Standing,
@@ -28,9 +27,8 @@ def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day
     return Standing(key, Plan.FREE, in_use, day_use, blocks)
 
 
-def a_detail(one, *, hours=(), pace=None, others=None, free_at=None, name="Acme"):
-    pace = pace or Forecast(0, None)
-    return Detail(name, one, free_at or {}, hours, {"U1": "Ada <x>"}, pace, others, NOW)
+def a_detail(one, *, hours=(), pace=(0, None), name="Acme"):
+    return Detail(name, one, {}, hours, {"U1": "Ada <x>"}, *pace, None, NOW)
 
 
 def test_a_page_of_many_nasty_names_is_within_slacks_limits():
@@ -51,12 +49,12 @@ def test_organization_fits_whatever_its_name():
 @pytest.mark.parametrize(
     ("pace", "words"),
     [
-        (Forecast(0, None), "0 calls in the last hour: well within the daily limit"),
+        ((0, None), "0 calls in the last hour: well within the daily limit"),
         (
-            Forecast(5, NOW + 3600),
+            (5, NOW + 3600),
             "5 calls in the last hour: the daily limit will be reached <!date^",
         ),
-        (Forecast(5, NOW), "the daily limit is used up"),
+        ((5, NOW), "the daily limit is used up"),
     ],
 )
 def test_the_forecast_in_words(pace, words):

@@ -168,48 +168,34 @@ class HourOfCalls:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """The pace, and the time when calls run out; `ends_at` is None if the calls last all day."""
-
-    calls_an_hour: int
-    ends_at: float | None
-
-
 def forecast(
     day: DayUse,
     calls_last_hour: int,
     now: float,
     hours: Sequence[HourOfCalls] = (),
     others_used: int | None = None,
-) -> Forecast:
+) -> float | None:
     """Return when the daily limit will be reached at the pace of the last hour.
 
-    The calls last if that is after the reported reset, or 25 hours from now. In a sliding day, the
-    calls in `hours` drop out in order. Other clients are assumed to continue at their pace.
+    Return None if the calls last until the reported reset, or for 25 hours. In a sliding day, the
+    calls in `hours` drop out in order, spread evenly over their hour. Other clients are assumed to
+    continue at their pace.
     """
-    if day.used >= day.limit:
-        return Forecast(calls_last_hour, now)
-    if day.resets_at is None:
-        return Forecast(calls_last_hour, _end_of_any_day(day, calls_last_hour, now, hours))
-    elapsed = max(HOUR_SECONDS, now - (day.resets_at - REPORTED_DAY_SECONDS))
-    pace = calls_last_hour + (others_used or 0) * HOUR_SECONDS / elapsed
-    ends_at = now + (day.limit - day.used) * HOUR_SECONDS / pace if pace > 0 else float("inf")
-    return Forecast(calls_last_hour, ends_at if ends_at < day.resets_at else None)
-
-
-def _end_of_any_day(
-    day: DayUse, pace: int, now: float, hours: Sequence[HourOfCalls]
-) -> float | None:
-    """Simulate minute by minute, spreading each hour's calls evenly."""
     left = float(day.limit - day.used)
+    if left <= 0:
+        return now
+    if day.resets_at is not None:
+        elapsed = max(HOUR_SECONDS, now - (day.resets_at - REPORTED_DAY_SECONDS))
+        pace = calls_last_hour + (others_used or 0) * HOUR_SECONDS / elapsed
+        ends_at = now + left * HOUR_SECONDS / pace if pace > 0 else day.resets_at
+        return ends_at if ends_at < day.resets_at else None
     for minute in range(int(DAY_SECONDS // 60) - 1):
         begins_at = now + minute * 60
         since = begins_at - DAY_SECONDS
         leaving = sum(
             hour.calls for hour in hours if hour.hour_at <= since < hour.hour_at + HOUR_SECONDS
         )
-        left += (leaving - pace) / 60
+        left += (leaving - calls_last_hour) / 60
         if left < _ROUNDING:
             return begins_at + 60
     return None
@@ -219,8 +205,9 @@ def _end_of_any_day(
 class Detail:
     """One organization: current use, the last 24 hours, and a forecast.
 
-    `free_at` is when a used-up limit has room again; `people` has the callers' names; `others_used`
-    counts the day's calls by other clients, if the service reports them.
+    `free_at` is when a used-up limit has room again; `people` has the callers' names; `last_hour`
+    counts the calls in the last hour; `ends_at` is the forecast; `others_used` counts the day's
+    calls by other clients, if the service reports them.
     """
 
     name: str
@@ -228,7 +215,8 @@ class Detail:
     free_at: Mapping[LimitKind, float]
     hours: Sequence[HourOfCalls]
     people: dict[str, str]
-    forecast: Forecast
+    last_hour: int
+    ends_at: float | None
     others_used: int | None
     at: float
 
