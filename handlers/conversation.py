@@ -3,20 +3,41 @@
 from dataclasses import replace
 from functools import partial
 
+from bot.app import Gatehouse
+from bot.commands import TESTUSERS
 from bot.errors import NotFound
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message
 from bot.slack.replies import DirectReplies
+from bot.testusers.asking import prefilled, require_asking
+from bot.testusers.messages import notes as ui
+from bot.testusers.parse.command import ChangeRequest, as_typed, parse_testusers
 from handlers.answering import Answering
-from handlers.listeners import ANYTHING, LISTENERS, Context, Listener, Place, helped, listens
+from handlers.listeners import (
+    ANYTHING,
+    LISTENERS,
+    Answer,
+    Context,
+    Interaction,
+    Listener,
+    Place,
+    helped,
+    listens,
+)
+from handlers.testusers import answer_testusers
 
 # People's messages have no subtype or the file subtype; edits and deletions have others.
 PLAIN_SUBTYPES = frozenset({None, "file_share"})
 FORMATTING = "`*_~"
 HELP = frozenset({"help", "?", "what can you do"})
+GREETINGS = frozenset(
+    {"hi", "hello", "hey", "hallo", "good morning", "thanks", "thank you", "thx", "ok"}
+)
+WAITING = frozenset({"approve", "deny", "approvals", "pending"})
 NOT_UNDERSTOOD = "I didn't understand that. Here's what you can ask me, without a slash:"
 OUTDATED = "This button is from an older version of Gatehouse and no longer works."
+CHANGES = frozenset({"add", "remove"})
 
 
 @listens("event", "message", None, place=Place.NOWHERE)
@@ -32,25 +53,45 @@ async def written(context: Context) -> None:
         and not event.get("edited")
     )
     if is_from_person and await bot.received.claim(interaction.event_id):
-        bot.tasks.start(_respond(context), "message")
+        bot.tasks.start(_respond(bot, interaction), "message")
 
 
-async def _respond(context: Context) -> None:
-    bot, message = context.bot, context.interaction
-    typed = message.text.strip().strip(FORMATTING)
+async def _respond(bot: Gatehouse, interaction: Interaction) -> None:
+    command, answer = _command(bot, interaction)
+    thread_ts, event_id = interaction.event.get("thread_ts"), interaction.event_id
+    port = DirectReplies(bot.slack, bot.clock, interaction.channel_id, thread_ts, event_id)
+    listener = Listener("command", command.name, None, answer, Place.NEW)
+    await Answering(bot, listener, command, port).run()
+    await bot.received.answered(event_id)
+
+
+def _command(bot: Gatehouse, interaction: Interaction) -> tuple[Interaction, Answer]:
+    typed = interaction.text.strip().strip(FORMATTING)
     first, text = (*typed.split(maxsplit=1), "", "")[:2]
     name = f"/{first.lstrip('/').casefold()}"
     if listener := LISTENERS.get(("command", name)):
-        message, answer = replace(message, name=name, text=text), listener.answer
-    else:
-        is_help = typed.casefold().strip(" .!?") in HELP
-        shown = help_ui.of_all if is_help else partial(help_ui.of_all, title=NOT_UNDERSTOOD)
-        message, answer = replace(message, name="message"), partial(helped, show=shown)
-    thread_ts, event_id = message.event.get("thread_ts"), message.event_id
-    port = DirectReplies(bot.slack, bot.clock, message.channel_id, thread_ts, event_id)
-    listener = Listener("command", message.name, None, answer, Place.NEW)
-    await Answering(bot, listener, message, port).run()
-    await bot.received.answered(event_id)
+        return replace(interaction, name=name, text=text), listener.answer
+    plain = typed.casefold().strip(" .!?")
+    testusers = replace(interaction, name=TESTUSERS.name, text=plain)
+    if plain in WAITING:
+        return replace(testusers, text="requests"), answer_testusers
+    if first.casefold() in CHANGES:
+        return replace(testusers, text=as_typed(typed, bot.flows.aliases)), _offer_form
+    message = replace(interaction, name="message")
+    if plain in GREETINGS:
+        return message, partial(helped, show=ui.greeting)
+    title = help_ui.TITLE if plain in HELP else NOT_UNDERSTOOD
+    return message, partial(helped, show=partial(help_ui.of_all, title=title))
+
+
+async def _offer_form(context: Context) -> Message:
+    bot = context.bot
+    await require_asking(bot, context.person)
+    typed = parse_testusers(context.text, bot.flows.aliases)
+    if not isinstance(typed, ChangeRequest):
+        raise NotFound(f"I don't understand “{context.text[:80]}”.")
+    flow = bot.flows.named(typed.flow)
+    return ui.filled_form(flow, await prefilled(bot, context.person, flow, typed))
 
 
 @listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED)

@@ -324,6 +324,22 @@ async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
     return replace(known, duration=duration, ends_at=ends_at)
 
 
+async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeRequest) -> Prefilled:
+    """Return the form's initial values for a command that was typed in full."""
+    term = term_of(person.time_zone, command, await bot.database.now())
+    preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
+    seconds = command.duration_seconds
+    return Prefilled(
+        flow.sid,
+        f"{command.kind}{preset}",
+        command.identities,
+        spell_duration(seconds) if seconds else "",
+        term.starts_at,
+        term.ends_at,
+        command.reason,
+    )
+
+
 async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
     """Return a time this many seconds after the access ends, or after now if it has ended."""
     found, now = await _grants(bot, flow, identities)

@@ -50,6 +50,44 @@ async def test_help_is_no_mistake(world):
         assert "/orgs show" in said
 
 
+async def test_greeting_is_answered_in_two_lines_with_buttons(world):
+    for text in ("hi", "Hello!", "thanks"):
+        await answer(world, OTTO, text)
+        message = world.slack.workspace.dm(OTTO)[-1]
+        assert message.text.count("\n") == 1
+        change, *others = message.buttons
+        assert change == "Change test users"
+        assert others == ["Organizations", "Rate limits", "Open requests"]
+        await answer(world, VERA, text)
+        assert world.slack.workspace.dm(VERA)[-1].buttons == others
+
+
+async def test_approve_shows_what_waits(world):
+    await answer(world, OTTO, "testusers add welcome +15550142")
+    await answer(world, ADA, "approve")
+    assert world.slack.workspace.dm(ADA)[-1].buttons == ["Approve", "Deny"]
+
+
+@pytest.mark.parametrize(
+    "text", ["add +15550142 to welcome until friday", "add welcome +15550142 until friday"]
+)
+async def test_change_in_plain_words_opens_the_form_filled_in(world, text):
+    said = await answer(world, OTTO, f"{text} because demo")
+    assert "Add `+15550142` to *welcome* until <!date^" in said
+    message = world.slack.workspace.dm(OTTO)[-1]
+    await world.slack.click(OTTO, message, "Open the form")
+    form = await world.form(OTTO)
+    await world.slack.submit(OTTO, form, {})
+    (card,) = await world.slack.until(world.cards)
+    for words in ("+15550142", "welcome", "demo", said[said.index("<!date^") :][:17]):
+        assert words in card.all_text
+
+
+async def test_change_in_plain_words_is_refused_to_a_viewer(world):
+    assert "You need the operator role" in await answer(world, VERA, "add +15550142 to welcome")
+    assert "doesn't look like" in await answer(world, OTTO, "remove vera from welcome")
+
+
 async def test_person_without_a_role_reads_who_manages_access(world):
     said = await answer(world, NORA, "hi")
     assert said == "You don't have access to Gatehouse yet. Adam Admin manages access."

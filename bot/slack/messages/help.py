@@ -9,6 +9,7 @@ from bot.slack.messages.block_kit import Message
 from bot.spelling import closest
 
 ALIASES_SHOWN = 20
+TITLE = "*What you can do*"
 ABOUT_TEST_USERS = (
     "Test users are the people who can try a flow's unpublished draft. Everyone else gets the"
     " published version."
@@ -48,7 +49,7 @@ def of_command(command: Command, aliases: Sequence[str], may: May) -> Message:
     return _message([*filter(None, chapters)])
 
 
-def of_all(may: May, title: str = "*What you can do*") -> Message:
+def of_all(may: May, title: str = TITLE) -> Message:
     """Return the available forms of every command."""
     return _message([title, *_chapters(COMMANDS, may), *_others(COMMANDS, may)])
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from bot.approvals.parse import spell_duration
 from bot.approvals.rules import Act, Reason, State
+from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids, replies, text
 from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
+from bot.slack.messages.help import May
 from bot.slack.parse import escaped
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import (
@@ -220,7 +222,43 @@ def _preset(name: str) -> str:
     return text.code(f"@{name}", 60)
 
 
+OPEN_FORM = "Open the form to pick a flow and people."
+HELLO = (
+    "Hi! I look after test users, organizations and their API limits."
+    "\nPick one of these, or type `help` to see everything I can do."
+)
+TOO_LONG = "That's too long for a button. Please send it as a command: `testusers add …`."
+
+
+def greeting(may: May) -> Message:
+    """Return the answer to a greeting: two lines and the most important buttons."""
+    form = block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
+    buttons = [
+        *([form] if may(Permission.REQUEST) else []),
+        block_kit.button("Organizations", ids.HOME_ORGS, "dm"),
+        block_kit.button("Rate limits", ids.HOME_RATELIMITS, "dm"),
+        block_kit.button("Open requests", f"{ids.RUN_COMMAND}.0", "/testusers requests"),
+    ]
+    return Message(HELLO).plus(block_kit.actions(*buttons))
+
+
 def open_form() -> Message:
     """Return a button that opens the form, because Slack only opens forms after a click."""
     button = block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
-    return Message.of("Open the form to pick a flow and people.").plus(block_kit.actions(button))
+    return Message(OPEN_FORM).plus(block_kit.actions(button))
+
+
+def filled_form(flow: Flow, filled: Prefilled) -> Message:
+    """Return a button that opens the form with the values of a command in a direct message."""
+    is_adding = filled.kind != "remove"
+    people = brief(filled.identities) if filled.identities else "everyone in the preset"
+    start = f" from {text.time(filled.start)}" if filled.start else ""
+    end = f" until {text.time(filled.until)}" if filled.until else ""
+    term = f" for {text.escape(filled.duration)}" if filled.duration else end
+    verb, preposition = ("Add", "to") if is_adding else ("Remove", "from")
+    line = (
+        f"{verb} {people} {preposition} {flow_name(flow)}{start}{term}?"
+        " Check the form, then submit it."
+    )
+    button = form_button("Open the form", filled, style="primary")
+    return Message(line).plus(*block_kit.row(button)) if button else Message(TOO_LONG)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from bot.approvals.parse import (
@@ -32,10 +32,11 @@ from bot.slack.parse import (
     rest_of_line,
     unknown,
 )
-from bot.spelling import DOUBLE_QUOTES, closest, folded, tidy_identity
+from bot.spelling import DOUBLE_QUOTES, closest, folded, skeleton, tidy_identity
 from bot.testusers.rules.changes import (
     MAX_REASON_CHARS,
     identities_problem,
+    is_flow_sid,
     is_sendable,
 )
 
@@ -358,6 +359,21 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
                 raise misuse(action, f"Use /testusers {action} alone, with nothing after it.")
             return Subcommand(action)
     raise unknown(TESTUSERS, words)
+
+
+def as_typed(text: str, aliases: Collection[str]) -> str:
+    """Turn `add +1 to welcome for 2h` into the order of the command: `add welcome +1 for 2h`.
+
+    The flow is recognized if its name or SID follows `to`, `on` or `from`.
+    """
+    words = [word for word in read_words(text, commas=True) if not word.is_dash]
+    names = set(map(skeleton, aliases))
+    for before, word in pairwise(words[1:]):
+        is_flow = is_flow_sid(word.text) or skeleton(word.text) in names
+        if before.keyword in ("to", "on", "from") and is_flow:
+            people, rest = text[words[0].end : before.start], text[word.end :]
+            return f"{words[0].text} {word.text}{people}{rest}".strip()
+    return text
 
 
 def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
