@@ -37,6 +37,7 @@ from bot.testusers.rules.changes import (
 )
 from bot.testusers.rules.requests import TAKES_AWAY, Grant, Request, RequestedChange, Who
 from bot.testusers.transitions import (
+    UNPOSTED_AFTER,
     apply_transition,
     is_in_doubt,
     next_ring,
@@ -234,7 +235,8 @@ async def _open(
         await write_card(tx, request.id)
         await write_related_cards(tx, request)
         ring = next_ring(bot, request, is_posted=True)
-        await put_timer(tx, request.id, ring[0] if ring else expires_at)
+        unposted = at + UNPOSTED_AFTER
+        await put_timer(tx, request.id, min(ring[0], unposted) if ring else unposted)
     return request
 
 

@@ -186,19 +186,28 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
 # How often a message for the card's thread checks whether the card has been posted.
 LOOK_FOR_CARD = timedelta(seconds=5)
 ANNOUNCED_BEFORE = timedelta(hours=1)
+UNPOSTED_AFTER = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
     """A timer that fires once while the request is in one of `states`.
 
-    A timer that is `in_thread` waits until the card is in Slack.
+    `of_posted` is True if the timer needs the card to be in Slack, False if it needs the card to be
+    missing, and None if the card doesn't matter.
     """
 
     name: str
     states: frozenset[State]
     at: Callable[[Parts, Request], datetime | None]
-    in_thread: bool = False
+    of_posted: bool | None = None
+
+
+def _unposted_at(_: Parts, request: Request) -> datetime | None:
+    shown_at: datetime | None = request.created_at
+    if request.requested.without_approval:
+        shown_at = request.took_effect.at if request.took_effect else request.decided_at
+    return shown_at and shown_at + UNPOSTED_AFTER
 
 
 def _escalate_at(bot: Parts, request: Request) -> datetime | None:
@@ -209,15 +218,16 @@ def _escalate_at(bot: Parts, request: Request) -> datetime | None:
 _PENDING, _SCHEDULED = frozenset({State.PENDING}), frozenset({State.SCHEDULED})
 _DONE = frozenset({State.APPLIED, State.FAILED})
 TIMERS = (
+    Timer("unposted", _PENDING | _SCHEDULED | _DONE, _unposted_at, of_posted=False),
     # If two timers are due, the first one fires, so nobody is reminded of an expired request.
     Timer("expire", _PENDING, lambda _, request: request.expires_at),
     Timer(
         "remind",
         _PENDING,
         lambda bot, request: request.created_at + timedelta(hours=bot.settings.remind_hours),
-        in_thread=True,
+        of_posted=True,
     ),
-    Timer("escalate", _PENDING, _escalate_at, in_thread=True),
+    Timer("escalate", _PENDING, _escalate_at, of_posted=True),
     Timer("start", _SCHEDULED, lambda _, request: request.requested.starts_at),
     Timer(
         "announce_end",
@@ -237,7 +247,7 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
         for timer in TIMERS
         if request.state in timer.states
         and timer.name not in request.progress.rung
-        and (is_posted or not timer.in_thread)
+        and timer.of_posted in (None, is_posted)
         and (at := timer.at(bot, request)) is not None
     ]
     return min(rings, key=itemgetter(0), default=None)
@@ -294,7 +304,9 @@ async def _tell(bot: Parts, tx: Transaction, request: Request, name: str, now: d
     else:
         progress = replace(progress, rung=(*progress.rung, name))
     await store.save_request(tx, replace(request, progress=progress))
-    if name == "remind":
+    if name == "unposted":
+        await tell_requester(tx, request, name)
+    elif name == "remind":
         await write_in_thread(tx, REMINDER, request.id)
     elif name == "escalate":
         to = bot.people.policy.of_flow(request.flow.sid).escalate_to or ()

@@ -91,6 +91,13 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
             duration = spell_duration(seconds) if seconds else ""
             filled = Prefilled(flow.sid, "add", identities, duration)
             steps = form_button("Give access again", filled)
+        case "unposted":
+            is_open = request.state is State.PENDING
+            missing = "No approver has been asked yet" if is_open else "The card is missing"
+            lines = [
+                f":warning: *{missing}*, because Slack hasn't accepted the card for {asked}.",
+                "I'll keep trying to post it. To find out more, use `/gatehouse status`.",
+            ]
         case "asked_again":
             news = text.sentence(" ".join(request.progress.news), 500)
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]
