@@ -14,6 +14,7 @@ from bot.settings import read_settings
 from tests.gateway.conftest import EU, gateway_clients
 from tests.gateway.test_declining import ITEMS, refusing, use_up
 from tests.support.clock import START
+from tests.support.settings import LEAST
 
 LISTING = {"code": 0, "organizations": [{"organization_id": EU, "name": "Bergmann"}]}
 
@@ -68,16 +69,12 @@ async def test_status_and_metrics_tell_of_the_gateway(gateway):
 
 
 def settings_of(**changed):
-    least = {
-        "SLACK_BOT_TOKEN": "xoxb-1",
-        "SLACK_SIGNING_SECRET": "a-long-signing-secret",
-        "ALERTS_CHANNEL": "C0A",
-        "APPROVALS_CHANNEL": "C0B",
+    usual = {
         "INVENTORY_DATA_CENTERS": '{"eu": {"authtoken": "xyz", "base_url": "https://eu.example/v1"}}',
         "GATEWAY_PORT": "3001",
         "GATEWAY_CLIENTS": gateway_clients(),
     }
-    return read_settings({**least, **changed})
+    return read_settings({**LEAST, **usual, **changed})
 
 
 def codes(settings, listings=None) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.spelling import closest, exactly, folded, tidy_identity
+from bot.spelling import exactly
 
 # Above, whole blocks are alike: ideographs, syllables, what is private or not assigned.
 DISTINCT = [chr(n) for n in range(sys.maxunicode + 1) if n < 0x3400 or n % 16 == 0]
@@ -39,46 +39,3 @@ def test_identities_that_differ_are_shown_differently(one, other):
 )
 def test_identity_is_shown_exactly(identity, shown):
     assert exactly(identity) == shown
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("+1;", "+1"),
-        ("\u202a+1 555\u202c", "+1 555"),
-        ("555\u20110100", "555-0100"),
-        ("cafe\u0301", "caf\u00e9"),
-        ("", ""),
-        (";", ""),
-    ],
-)
-def test_identity_is_tidied(typed, meant):
-    assert tidy_identity(typed) == meant
-
-
-@pytest.mark.parametrize(
-    ("text", "looked_up"),
-    [
-        ("  Acme   GmbH\n", "acme gmbh"),
-        ("Caf\u00e9", "cafe"),
-        ("\u201cA\u201d \u2014 B--C", '"a" - b-c'),
-        ("\u2039a\u203a", "<a>"),
-        ("Ma\u00adnu\u200bal\u200d", "manual"),
-        ("\u0430da", "\u0430da"),
-    ],
-)
-def test_text_is_folded(text, looked_up):
-    assert folded(text) == looked_up
-
-
-@pytest.mark.parametrize(
-    ("typed", "count", "near"),
-    [
-        ("lit", 1, ["List"]),
-        ("l\u0456t", 1, ["List"]),
-        ("lists", 2, ["List", "lost"]),
-        ("wizard", 2, []),
-    ],
-)
-def test_closest_words_come_in_their_own_spelling(typed, count, near):
-    assert closest(typed, ["add", "List", "lost"], count) == near

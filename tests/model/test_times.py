@@ -1,11 +1,21 @@
-"""A start or an end is a moment in the requester's zone, on the days of change too."""
+"""Times and durations are read as people type them, in the requester's zone."""
 
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bot.approvals.parse import LocalTime, moment_of, parse_when, spell_when
+from bot.approvals.parse import (
+    LONGEST_SECONDS,
+    LocalTime,
+    moment_of,
+    parse_duration,
+    parse_when,
+    spell_duration,
+    spell_when,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -87,3 +97,38 @@ def test_an_end_comes_after_its_start(typed, end) -> None:
     start = datetime(2026, 3, 6, 9, tzinfo=BERLIN)
     moment = moment_of(when, start - timedelta(days=4), BERLIN, after=start, ends=True)
     assert (moment and f"{moment.astimezone(BERLIN):%Y-%m-%d %H:%M}") == end
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5s", 5),
+        ("30m", 1800),
+        ("2h", 7200),
+        ("3D", 259200),
+        ("0s", None),
+        ("-1h", None),
+        ("2", None),
+        ("h", None),
+        ("1.5h", None),
+        ("٣h", None),
+        ("2 hours", 7200),
+        ("90 min", 5400),
+        ("1h30m", 5400),
+        ("1 Hour 30 Minutes", 5400),
+        ("2 weeks", 1_209_600),
+        ("2 hiurs", None),
+        ("2h and", None),
+        ("9999999999999999999d", None),
+        ("3650d", 315_360_000),
+        ("315360001s", None),
+        ("3651d", None),
+    ],
+)
+def test_a_duration_is_a_number_and_a_unit(text: str, seconds: int | None) -> None:
+    assert parse_duration(text) == seconds
+
+
+@given(st.integers(1, LONGEST_SECONDS))
+def test_a_spelled_duration_is_read_as_the_same(seconds: int) -> None:
+    assert parse_duration(spell_duration(seconds)) == seconds

@@ -7,12 +7,6 @@ from tests.support.http import web_server
 from tests.support.world import running_world
 
 
-@pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url) as world:
-        yield world
-
-
 async def test_a_good_key_works(world):
     answer = await world.ask("U0VIEWER", "/emailkey", "check")
     assert "The email key works" in answer.all_text

@@ -3,8 +3,6 @@
 import asyncio
 import time
 
-import pytest
-
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.organizations import many_organizations
 from sandbox.services.state import ServicesState
@@ -12,12 +10,6 @@ from tests.support.loop_time import yardstick_seconds
 from tests.support.world import running_world
 
 ROUNDS = 5
-
-
-@pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url, inventory_watch="off") as world:
-        yield world
 
 
 def called(world) -> list[str]:

@@ -17,12 +17,6 @@ from tests.support.world import running_world
 SETTINGS = {"commands_per_minute": "0", "inventory_watch": "off"}
 
 
-@pytest.fixture
-async def world(sqlite_url):
-    async with running_world(sqlite_url, **SETTINGS) as world:
-        yield world
-
-
 def organization_of(world, data_center="eu"):
     return world.services.state.data_centers[data_center].organizations[0]
 

@@ -23,6 +23,7 @@ from bot.store.tables import audit_entries, outbox_messages
 from tests.support import revision_0015
 from tests.support.needs import ROOT_USER, lacks
 from tests.support.postgres import connect
+from tests.support.settings import LEAST
 
 
 @pytest.fixture(params=[("sqlite", "empty_postgres"), ("postgres", "empty_sqlite")])
@@ -186,14 +187,7 @@ async def test_tables_restored_by_an_administrator_keep_their_owner(empty_postgr
 
 async def test_reader_of_the_export_may_stop(sqlite_url):
     await work(sqlite_url, 300)
-    environment = {
-        **os.environ,
-        "DATABASE_URL": sqlite_url,
-        "SLACK_BOT_TOKEN": "xoxb-1",
-        "SLACK_SIGNING_SECRET": "0a" * 16,
-        "ALERTS_CHANNEL": "C1",
-        "APPROVALS_CHANNEL": "C2",
-    }
+    environment = {**os.environ, **LEAST, "DATABASE_URL": sqlite_url}
     program = f"{sys.executable} -m bot audit export | head -1"
     ended = await asyncio.create_subprocess_shell(
         program, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE

@@ -1,7 +1,7 @@
-"""PostgreSQL behind a pooler, and PostgreSQL that has no connection left."""
+"""PostgreSQL behind a pooler, and the pool of connections to it."""
 
 import asyncio
-import sys
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -18,54 +18,13 @@ from tests.support.postgres import connect
 from tests.support.world import running_world
 
 pytestmark = pytest.mark.postgres
-
-QUERIES = 60
 LEFT_OPEN = "idle_in_transaction_session_timeout"
-# Another process: its statements have the same form, and other constants.
-PROGRAM = """
-import asyncio, sys
-from tests.store.test_pooler import ask
-print(asyncio.run(ask(sys.argv[1], int(sys.argv[2]))))
-"""
-
-
-async def ask(url: str, own: int) -> int:
-    """Ask many times for a constant of one's own, in every way; return how many were right."""
-    database = Database(url, SystemClock())
-    right = 0
-
-    async def once(number: int) -> None:
-        nonlocal right
-        kinds = (database.read_only, database.transaction, database.autocommit)
-        async with kinds[number % 3]() as tx:
-            statement = text(f"SELECT {own} + CAST(:n AS integer) * 0 /* {number % 7} */")
-            answer = await tx.connection.scalar(statement, {"n": number})
-        right += answer == own
-
-    try:
-        for start in range(0, QUERIES, 10):
-            await asyncio.gather(*(once(start + number) for number in range(10)))
-        assert database.is_pooled
-    finally:
-        await database.close()
-    return right
 
 
 @pytest.fixture
 async def pooled_url(postgres_url) -> AsyncIterator[str]:
     async with running_pgbouncer(postgres_url) as url:
         yield url
-
-
-async def test_no_process_gets_the_row_of_another(pooled_url) -> None:
-    children = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, "-c", PROGRAM, pooled_url, str(own), stdout=asyncio.subprocess.PIPE
-        )
-        for own in (4_711, 815)
-    ]
-    answers = [(await child.communicate())[0].decode().strip() for child in children]
-    assert answers == [str(QUERIES)] * 2
 
 
 async def test_server_ends_what_a_process_behind_a_pooler_left_open(pooled_url) -> None:
@@ -189,3 +148,42 @@ async def test_waiting_for_a_connection_ends(postgres_url, monkeypatch) -> None:
     await database.now()
     await database.close()
     await drop_role(postgres_url)
+
+
+WHO = text("SELECT pg_backend_pid()")
+END_OTHERS = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+@pytest.fixture
+async def database(postgres_url):
+    database = Database(postgres_url, SystemClock())
+    yield database
+    await database.close()
+
+
+async def server_process(database: Database) -> int:
+    async with database.autocommit() as tx:
+        return int(await tx.connection.scalar(WHO))
+
+
+async def end_connections(url: str) -> None:
+    connection = await connect(url)
+    await connection.execute(END_OTHERS)
+    await connection.close()
+
+
+@pytest.mark.parametrize("has_heard", [True, False])
+async def test_ended_connections_are_replaced(database, postgres_url, has_heard):
+    before = await asyncio.gather(*(server_process(database) for _ in range(3)))
+    if has_heard:
+        await end_connections(postgres_url)
+    else:
+        # By another thread, while this one looks at none of its connections.
+        other = threading.Thread(target=asyncio.run, args=(end_connections(postgres_url),))
+        other.start()
+        other.join()
+    after = await asyncio.gather(*(server_process(database) for _ in range(3)))
+    assert not {*before} & {*after}

@@ -201,7 +201,7 @@ def test_whoami_and_status(words):
     for may in (True, False):
         me = gatehouse.whoami(person, lambda _, may=may: may)
         check(me)
-        assert f"You are *{text.person(words, 'U0ADA')}*" in me.text
+        assert f"You are *{text.escape(words, 80)} (U0ADA)*." in me.text
     services = [ServiceSeen(f"inventory ({center})", AT, AT, words) for center in CENTERS]
     status = Status(
         "1", 1e7, "SQLite", True, services, JobCount(9, 9, 9), {Counted.OPEN_INCIDENTS: 3}

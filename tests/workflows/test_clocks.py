@@ -119,3 +119,10 @@ async def test_clock_that_differs_from_the_databases_is_told(postgres_url, machi
     (finding,) = await database_clock(SimpleNamespace(database=database, clock=clock))
     assert finding.code == code
     await database.close()
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="Linux counts time asleep")
+def test_time_since_boot_goes_on_while_the_machine_sleeps(monkeypatch) -> None:
+    readings = {time.CLOCK_BOOTTIME: 4711.0}
+    monkeypatch.setattr(time, "clock_gettime", readings.__getitem__)
+    assert (since_boot(), SystemClock().since_boot()) == (4711.0, 4711.0)

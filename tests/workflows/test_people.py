@@ -8,42 +8,29 @@ import pytest
 from bot.errors import (
     DatabaseUnavailable,
     Refused,
-    SlackRateLimited,
     SlackUnreachable,
 )
 from bot.permissions import Permission, Policy, Role
 from bot.slack.people import People
 from bot.store import audit
+from tests.support.testusers import TEAM, FakeUser
 
-TEAM = "T0HOME"
 FLOW = "FW0123456789ABCDEF0123456789ABCDEF"
 FIVE_MINUTES = 300
-
-
-@dataclass
-class User:
-    name: str = "Somebody"
-    team_id: str = TEAM
-    is_guest: bool = False
-    is_bot: bool = False
-    is_deleted: bool = False
-    is_stranger: bool = False
-    time_zone: str = "UTC"
 
 
 @dataclass
 class FakeSlack:
     """A workspace; what is in `down` cannot be looked up."""
 
-    users: dict[str, User] = field(default_factory=dict)
+    users: dict[str, FakeUser] = field(default_factory=dict)
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)
-    limited: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
 
     async def user(self, slack_user_id):
         self._look_up(slack_user_id)
-        return self.users.get(slack_user_id, User(f"Name of {slack_user_id}"))
+        return self.users.get(slack_user_id, FakeUser(f"Name of {slack_user_id}"))
 
     async def members(self, group_id):
         self._look_up(group_id)
@@ -55,8 +42,6 @@ class FakeSlack:
 
     def _look_up(self, what):
         self.calls.append(what)
-        if what in self.limited:
-            raise SlackRateLimited(29.5)
         if what in self.down:
             raise SlackUnreachable
 
@@ -84,10 +69,10 @@ async def refusals(database):
 @pytest.mark.parametrize(
     ("user", "teams"),
     [
-        (User(), (TEAM, "T0OTHER")),
-        (User(is_stranger=True), (TEAM,)),
-        (User(team_id=""), ()),
-        (User(is_deleted=True), (TEAM,)),
+        (FakeUser("X"), (TEAM, "T0OTHER")),
+        (FakeUser("X", is_stranger=True), (TEAM,)),
+        (FakeUser("X", team_id=""), ()),
+        (FakeUser("X", is_deleted=True), (TEAM,)),
     ],
 )
 async def test_strangers(people, slack, user, teams):

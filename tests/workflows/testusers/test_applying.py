@@ -1,35 +1,34 @@
-"""An approved change takes effect once, on the list that stands then, and nobody else is lost."""
+"""An approved change takes effect once, whatever becomes of its POST."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
 from bot.approvals.rules import Act, State
-from bot.services.errors import ServiceTimeout
+from bot.errors import Conflict
+from bot.services.errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    RateLimited,
+    ServiceFailed,
+    ServiceRefused,
+    ServiceTimeout,
+    ServiceUnreachable,
+)
 from bot.store import audit, jobs
 from bot.store.job_loop import Lease, LeaseLost
-from bot.testusers import store
+from bot.testusers import asking, store
 from bot.testusers.applying import Applying
+from bot.testusers.messages import notes
+from bot.testusers.messages.card import act_buttons, card
 from bot.testusers.rules.changes import Change
 from tests.conftest import BOTH
-from tests.support.testusers import WELCOME, World
+from tests.support.testusers import ADA, OTTO, WELCOME, World
 
 
 def timed_out() -> ServiceTimeout:
     return ServiceTimeout("flow", "The flow service gave no answer in time.")
-
-
-async def test_an_approval_during_the_read_rides_along(world):
-    first, second = await world.ask("add welcome +1"), await world.ask("add welcome +2")
-    await world.decide(Act.APPROVE, first)
-
-    async def approve_second(call: str) -> None:
-        world.service.on_call = None
-        await world.decide(Act.APPROVE, second)
-
-    world.service.on_call = approve_second
-    await world.work()
-    assert [set(post) for post in world.service.posts] == [{"+1", "+2"}]
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
@@ -108,3 +107,211 @@ async def test_the_audit_has_the_list_before_and_after_every_change(world):
     detail = json.loads(changed.detail)
     assert (detail["before"], detail["after"]) == (["old"], ["old", "+1"])
     assert (changed.at, detail["requests"]) == (at, [request.id])
+
+
+HOUR = 3600
+
+
+async def state(world: World, request) -> State:
+    return (await world.stored(request)).state
+
+
+async def is_in_doubt(world: World) -> bool:
+    async with world.database.read_only() as tx:
+        return await store.post_of(tx, WELCOME) is not None
+
+
+async def test_failed_request_that_arrives_is_applied_and_ends(world):
+    world.service.late = 1
+    request = await world.approved("add welcome +1 for 2h")
+    await world.work()
+    world.service.read_faults = [ServiceFailed("flow", "x", status=502) for _ in range(20)]
+    await world.look(40)
+    stored = await world.stored(request)
+    assert (stored.state, stored.progress.is_unsure) == (State.FAILED, True)
+    world.service.land()
+    world.service.read_faults.clear()
+    await world.look(120)
+    assert await state(world, request) is State.APPLIED
+    assert world.reported() == ["failed", "applied"]
+    await world.pass_time(2 * HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_failed_request_that_never_arrives_says_so(world):
+    world.service.late = 1
+    request = await world.approved("add welcome +1")
+    await world.work()
+    world.service.read_faults = [ServiceFailed("flow", "x", status=502) for _ in range(20)]
+    await world.look(90)
+    world.service.read_faults.clear()
+    await world.look(600)
+    stored = await world.stored(request)
+    assert (stored.state, stored.progress.is_unsure) == (State.FAILED, False)
+    assert not await is_in_doubt(world)
+
+
+async def test_part_that_is_stored_takes_effect_and_the_rest_is_sent_again(world):
+    world.service.late = 1
+    request = await world.approved("add welcome +1 +2 for 2h")
+    await world.work()
+    world.service.in_the_air.clear()
+    world.service.lists[WELCOME] = ["+2"]
+    await world.look(65)
+    assert world.service.posts == [("+2", "+1")]
+    stored = await world.stored(request)
+    assert stored.state is State.APPLIED
+    assert stored.progress.done.change == Change(("+2", "+1"))
+    async with world.database.read_only() as tx:
+        assert {*await store.grants_of_flow(tx, WELCOME)} == {"+1", "+2"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ServiceUnreachable("flow", "Not there.", sent=False),
+        CredentialsRefused("flow", "No."),
+        PermissionMissing("flow", "No."),
+        RateLimited("flow", "Too many.", code=None),
+        ServiceRefused("flow", "No.", status=400),
+    ],
+    ids=lambda error: error.outcome,
+)
+async def test_refused_post_is_not_in_doubt(world, error):
+    world.service.post_faults = [error]
+    await world.approved("add welcome +1")
+    await world.work()
+    assert not await is_in_doubt(world)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ServiceTimeout("flow", "No answer."),
+        ServiceUnreachable("flow", "It broke."),
+        ServiceRefused("flow", "Timeout.", status=408),
+        ServiceFailed("flow", "Bad gateway.", status=502),
+    ],
+    ids=lambda error: error.outcome,
+)
+async def test_post_without_an_answer_is_not_sent_again_for_a_minute(world, error):
+    world.service.post_faults = [error]
+    await world.approved("add welcome +1")
+    await world.look(60)
+    assert world.service.posts == []
+    await world.look(10)
+    assert world.service.posts == [("+1",)]
+
+
+async def test_service_that_fails_for_one_fails_only_its_request(world):
+    world.service.lists[WELCOME] = ["x"]
+    down = ServiceFailed("flow", "x", status=503)
+    world.service.refuses = lambda identities: down if "bad" in identities else None
+    some = [await world.ask(f"add welcome {who}") for who in ("+1", "“bad”")]
+    some.append(await world.ask("remove welcome “x”"))
+    for one in some:
+        await world.decide(Act.APPROVE, one)
+    await world.look(30)
+    states = [await state(world, item) for item in some]
+    assert states == [State.APPLIED, State.FAILED, State.APPLIED]
+    assert world.service.lists[WELCOME] == ["+1"]
+
+
+async def failed_in_part(world: World, text: str = "add welcome +1 +2 +3 for 2h"):
+    """Of three people the service stores two; a minute later nothing is in doubt any more."""
+    world.service.store_without("+3")
+    request = await world.approved(text)
+    await world.look()
+    world.service.answers = list
+    assert (await world.stored(request)).state is State.FAILED
+    return request
+
+
+async def ends(world: World) -> dict[str, float | None]:
+    """When the grants end, in hours after the beginning."""
+    async with world.database.read_only() as tx:
+        granted = await store.grants_of_flow(tx, WELCOME)
+    return {
+        one: grant.ends_at and round(hours(world, grant.ends_at), 1)
+        for one, grant in granted.items()
+    }
+
+
+def hours(world: World, at) -> float:
+    return (at - world.clock.now()) / timedelta(hours=1)
+
+
+async def parts_audited(world: World) -> list[tuple[list[str], list[str]]]:
+    async with world.database.read_only() as tx:
+        entries = await audit.latest(tx, 1000)
+    details = [
+        json.loads(entry.detail) for entry in entries if entry.action == "request.applied_in_part"
+    ]
+    return [(detail["additions"], detail["removals"]) for detail in details]
+
+
+def shown(request) -> str:
+    return json.dumps(
+        [dict(block) for block in card(request, (), 1).slack_blocks], ensure_ascii=False
+    )
+
+
+def buttons(request) -> list[dict]:
+    return act_buttons(request, *Act)
+
+
+async def test_part_that_got_in_ends_though_nobody_retries(world):
+    request = await failed_in_part(world)
+    assert await ends(world) == {"+1": 2.0, "+2": 2.0}
+    assert await parts_audited(world) == [(["+1", "+2"], [])]
+    await world.pass_time(2 * HOUR)
+    assert [button["text"]["text"] for button in buttons(await world.stored(request))] == ["Retry"]
+    assert world.service.lists[WELCOME] == []
+    assert [item.identity for item in (await world.stored(request)).progress.ended] == ["+1", "+2"]
+    assert world.reported() == ["failed", "ended"]
+
+
+async def test_card_and_messages_name_who_got_in_and_who_did_not(world):
+    request = await world.stored(await failed_in_part(world))
+    text = shown(request)
+    assert "*Failed: only 2 of 3 changes went through*" in text
+    assert "*Added until <!date^" in text
+    assert "(2):*\\n`+1`  `+2`" in text
+    assert "*Not added (1):*\\n`+3`" in text
+    assert [button["text"]["text"] for button in buttons(request)] == ["Retry", "Undo"]
+    told = notes.outcome(request, {"event": "failed", "reason": "x"}).text
+    for said in (told, notes.failure_in_thread(request).text):
+        assert "nly 2 of 3 changes went through" in said
+        assert ": `+1`, `+2`\nNot added: `+3`" in said
+
+
+async def test_retry_does_the_rest_and_leaves_the_first_ends(world):
+    request = await failed_in_part(world)
+    await world.pass_time(HOUR)
+    await world.decide(Act.RETRY, request, ADA)
+    await world.work()
+    stored = await world.stored(request)
+    assert (stored.state, stored.progress.part) == (State.APPLIED, None)
+    assert stored.progress.done.change == Change(("+1", "+2", "+3"))
+    assert (stored.progress.done.size_before, stored.progress.done.size_after) == (0, 3)
+    assert await ends(world) == {"+1": 1.0, "+2": 1.0, "+3": 2.0}
+    assert shown(stored).count("*Add until <!date^") == 2
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == ["+3"]
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_part_can_be_undone_and_then_not_be_retried(world):
+    request = await failed_in_part(world)
+    undo = (await asking.undo(world, await world.person(OTTO), request.id)).request
+    assert undo.requested.change == Change(removals=("+1", "+2"))
+    with pytest.raises(Conflict, match="someone has asked to undo it"):
+        await world.decide(Act.RETRY, request, ADA)
+    await world.decide(Act.APPROVE, undo, ADA)
+    await world.work()
+    assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
+    stored = await world.stored(request)
+    assert (stored.state, stored.progress.is_undone) == (State.FAILED, True)
+    with pytest.raises(Conflict, match="This was undone"):
+        await world.decide(Act.RETRY, request, ADA)

@@ -1,19 +1,28 @@
 """A request is checked before anyone is asked, and what is asked is stored."""
 
+import random
+
 import pytest
 
-from bot.approvals.rules import Act
-from bot.errors import Conflict
-from bot.testusers import asking, store
+from bot.approvals.rules import Act, FlowPolicy
+from bot.errors import Conflict, NotFound, Refused
+from bot.permissions import Role
+from bot.testusers import asking, presets, store
+from bot.testusers.messages import notes, phrases
 from bot.testusers.parse.command import parse_testusers
-from bot.testusers.rules.changes import Change
+from bot.testusers.policy_cli import explain
+from bot.testusers.rules.changes import Change, Flow
 from tests.support.testusers import (
     ABEL,
     ADA,
     ADAM,
+    NAMES,
+    NORA,
     OTTO,
+    VERA,
     WELCOME,
     World,
+    default_policy,
 )
 
 
@@ -111,3 +120,120 @@ async def test_one_person_has_twenty_requests_waiting_at_most(world):
     mine = next(item for item in await pending(world) if item.requester.slack_user_id == OTTO)
     await world.decide(Act.CANCEL, mine, by=OTTO)
     await world.ask("add welcome +2")
+
+
+MARKED, OTHER = "\u202a+15550100\u202c", "\u200e+15550100"
+COMPOSED, DECOMPOSED = "caf\u00e9@b.c", "cafe\u0301@b.c"
+
+
+@pytest.mark.parametrize(
+    ("listed", "typed"),
+    [
+        (MARKED, "+15550100"),
+        (MARKED, OTHER),
+        (DECOMPOSED, COMPOSED),
+        ("+1-555\u20110100", '"+1-555-0100"'),
+    ],
+)
+async def test_who_is_listed_in_another_spelling_can_be_removed(world, listed, typed):
+    world.service.lists[WELCOME] = ["x", listed, "\u200ey"]
+    request = await world.applied(f"remove welcome {typed}")
+    assert request.requested.change == Change(removals=(listed,))
+    assert world.service.lists[WELCOME] == ["x", "\u200ey"]
+
+
+async def test_who_is_listed_in_another_spelling_is_not_added_again(world):
+    world.service.lists[WELCOME] = [MARKED]
+    result = await asked(world, "add welcome +15550100 +2")
+    assert result.effect.dropped == Change((MARKED,))
+    assert result.request.requested.change == Change(("+2",))
+    assert (await asked(world, "add welcome +15550100")).request is None
+
+
+async def test_saving_and_deleting_are_audited_with_what_was(world):
+    otto = await world.person(OTTO)
+    await presets.save_preset(world, otto, "demo", ("+1",))
+    await presets.delete_preset(world, otto, "demo")
+    with pytest.raises(NotFound, match="no preset “@demo”"):
+        await presets.delete_preset(world, otto, "demo")
+    assert await world.audited() == [(OTTO, "preset.saved"), (OTTO, "preset.deleted")]
+    assert await presets.every_preset(world, otto) == []
+
+
+async def test_a_viewer_looks_and_changes_nothing(world):
+    vera = await world.person(VERA)
+    await presets.save_preset(world, await world.person(ADA), "demo", ("+15550100",))
+    for act in (
+        presets.save_preset(world, vera, "demo", ("+1",)),
+        presets.delete_preset(world, vera, "demo"),
+    ):
+        with pytest.raises(Refused):
+            await act
+    shown = notes.presets(await presets.every_preset(world, vera), phrases.masked).text
+    assert "`@demo` (1 test user): `…0100` · saved by Ada Approver" in shown
+    assert "5550" not in shown
+
+
+HOUR = 3600
+
+
+def with_policy(database, clock, **keys) -> World:
+    policies = {WELCOME: FlowPolicy(**keys)}
+    return World(database, clock, policy=default_policy(flow_policies=policies))
+
+
+async def test_an_undo_gives_no_longer_access_than_the_policy_lets_it(database, clock):
+    world = with_policy(database, clock, longest_seconds=24 * HOUR)
+    world.service.lists[WELCOME] = ["+9"]
+    request = await world.applied("remove welcome +9")
+    with pytest.raises(Conflict, match="Add an end"):
+        await asking.undo(world, await world.person(OTTO), request.id)
+
+
+PEOPLE = (OTTO, ADA, ABEL, ADAM, VERA, NORA)
+CASES = 60
+
+
+async def test_explaining_agrees_with_what_then_happens(database, clock):
+    chance = random.Random(19)
+    ids = (*PEOPLE, "S0APPROVERS")
+    agreed = 0
+    plain = World(database, clock)
+    stored = await plain.ask("add welcome +1")
+    for _ in range(CASES):
+        named = {
+            key: FlowPolicy(approvers=tuple(chance.sample(ids, 2)), approvals_needed=20)
+            for key in (WELCOME, "*")
+            if chance.random() < 0.5
+        }
+        roles = {role: tuple(chance.sample(ids, 2)) for role in Role}
+        policy = default_policy(
+            roles=roles,
+            flow_policies=named,
+            allow_self_approval=chance.random() < 0.3,
+            approvals_needed=20,
+        )
+        world = World(database, clock, policy=policy)
+        user = chance.choice(PEOPLE)
+        lines = await explain(world.people, Flow(WELCOME, "welcome"), user)
+        told = next(line for line in lines if line.startswith(f"{NAMES[user]} ({user})"))
+        is_own = user == OTTO
+        own_line = [line for line in lines if line.startswith("They ")]
+        expected = " can approve: " in told
+        if is_own and expected:
+            expected = own_line == ["They can approve their own requests [ALLOW_SELF_APPROVAL]"]
+        happened = await is_taken(world, stored, user)
+        assert happened == expected, (lines, policy)
+        agreed += happened
+    assert CASES / 10 < agreed < CASES * 9 / 10
+
+
+async def is_taken(world: World, request, user: str) -> bool:
+    """Whether the click of a person who approves counts, or has counted before."""
+    try:
+        await world.decide(Act.APPROVE, request, user)
+    except Refused:
+        return False
+    except Conflict:
+        return True
+    return True

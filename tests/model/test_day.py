@@ -1,4 +1,4 @@
-"""The day in force: any 25 hours, what the service tells, what the message of a 45 lowers."""
+"""The day in force, what the service tells of it, and when it ends."""
 
 import pytest
 
@@ -11,6 +11,7 @@ from bot.quotas.rules.limits import (
     limit_in_message,
     reported_day,
 )
+from bot.quotas.rules.use import HourOfCalls, forecast
 from bot.services.calls import ReportedLimits
 
 NOW = 1_000_000.0
@@ -139,3 +140,70 @@ def test_limit_is_no_id_no_date_and_no_pause(message, limit):
 
 def test_numbers_of_a_minute_are_not_taken_for_a_days():
     assert reported_day(ReportedLimits(100, 99, 42), NOW, 1, 0) is None
+
+
+def reported(limit="2500", remaining="2400", reset="60"):
+    sent = {"Limit": limit, "Remaining": remaining, "Reset": reset}
+    names = {f"X-Rate-Limit-{name}": value for name, value in sent.items() if value is not None}
+    return ReportedLimits.from_headers(names)
+
+
+def test_whole_numbers_are_taken_as_sent():
+    assert reported() == ReportedLimits(limit=2500, remaining=2400, reset_seconds=60)
+    assert reported("0", "0", "0") == ReportedLimits(0, 0, 0)
+    assert reported("9" * 9) == ReportedLimits(999_999_999, 2400, 60)
+
+
+@pytest.mark.parametrize("name", ["limit", "remaining", "reset"])
+@pytest.mark.parametrize("sent", [None, "", "many", "-1", "1.5", "1,000", "²", "٣", "9" * 10])
+def test_anything_else_tells_nothing(name, sent):
+    assert reported(**{name: sent}) is None
+
+
+MINUTE = 60.0
+
+
+def calls_of(hour_at, calls):
+    return HourOfCalls(hour_at, "list", None, calls)
+
+
+def a_day(used, resets_at=None):
+    return DayUse(used, 1000, DaySource.PLAN, resets_at)
+
+
+@pytest.mark.parametrize(
+    ("used", "last_hour", "ends_in_hours"),
+    [(500, 100, 5), (900, 10, 10), (999, 60, 1 / 60), (1000, 3, 0), (1000, 0, 0), (1200, 0, 0)],
+)
+def test_the_end_is_what_is_left_at_the_pace_of_the_last_hour(used, last_hour, ends_in_hours):
+    assert forecast(a_day(used), last_hour, NOW) == pytest.approx(
+        NOW + ends_in_hours * HOUR, abs=MINUTE
+    )
+
+
+@pytest.mark.parametrize(("used", "last_hour"), [(20, 0), (20, 1), (20, 39), (0, 40)])
+def test_an_allowance_that_lasts_25_hours_has_no_end(used, last_hour):
+    assert forecast(a_day(used), last_hour, NOW) is None
+
+
+def test_a_told_reset_before_the_end_means_that_it_lasts():
+    for hours in (4, 5):
+        assert forecast(a_day(500, NOW + hours * HOUR), 100, NOW) is None
+    assert forecast(a_day(500, NOW + 6 * HOUR), 100, NOW) == NOW + 5 * HOUR
+
+
+@pytest.mark.parametrize("minutes", [0, 7, 30, 59])
+def test_steady_calls_have_no_end_at_any_minute_of_the_hour(minutes):
+    now, begun = NOW // HOUR * HOUR + minutes * 60, minutes / 60
+    this_hour = NOW // HOUR * HOUR
+    old = [calls_of(this_hour, round(39 * begun))]
+    old += [calls_of(this_hour - n * HOUR, 39) for n in range(1, 27)]
+    assert forecast(a_day(975), 39, now, old) is None
+
+
+def test_burst_ends_the_day_though_old_calls_leave():
+    old = [calls_of(NOW - 20 * HOUR, 500), calls_of(NOW - HOUR, 200)]
+    # 700 are used: 300 are left for 2 h; the 500 leave in 5 h.
+    assert forecast(a_day(700), 150, NOW, old) == pytest.approx(NOW + 2 * HOUR, abs=MINUTE)
+    # By then enough have left.
+    assert forecast(a_day(700), 30, NOW, old) is None

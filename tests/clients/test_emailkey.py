@@ -1,0 +1,92 @@
+"""The email key: does it work, what is listed, and what the answers say."""
+
+import json
+
+import pytest
+from pydantic import SecretStr
+from yarl import URL
+
+from bot import emailkey
+from bot.emailkey import EmailClient, EmailTemplate, EmailTemplates, templates_in
+from bot.services.errors import ResponseUnreadable
+from tests.support.aioresponses_compat import FakeServices
+from tests.support.http import Bench
+
+BASE = "https://email.example.com"
+
+
+def a_client(bench: Bench) -> EmailClient:
+    return EmailClient(bench.http, URL(BASE), SecretStr("SG.key"), "bearer")
+
+
+@pytest.mark.parametrize("body", ["", "  \n", "{}", "[]", '"fine"'])
+async def test_any_json_and_no_body_at_all_mean_that_the_key_works(
+    bench: Bench, services: FakeServices, body: str
+) -> None:
+    services.get(f"{BASE}/v3/scopes/mine", body=body)
+    await a_client(bench).get("scopes/mine")
+    assert [observed.outcome for observed in bench.observed] == ["ok"]
+
+
+async def test_a_page_for_people_is_not_the_service(bench: Bench, services: FakeServices) -> None:
+    services.get(
+        f"{BASE}/v3/templates?generations=legacy%2Cdynamic", body="<html>Please log in</html>"
+    )
+    with pytest.raises(ResponseUnreadable):
+        await a_client(bench).get("templates")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            {"templates": [{"id": "d-1", "name": "Hello"}, {"id": 7}, {"name": "Only a name"}]},
+            EmailTemplates(
+                (
+                    EmailTemplate("d-1", "Hello"),
+                    EmailTemplate("7", None),
+                    EmailTemplate(None, "Only a name"),
+                ),
+                3,
+            ),
+        ),
+        ({"result": [{"id": "d-1"}]}, EmailTemplates((EmailTemplate("d-1", None),), 1)),
+        ({"templates": "none", "result": []}, EmailTemplates((), 0)),
+        ([{"id": "d-1"}], EmailTemplates((EmailTemplate("d-1", None),), 1)),
+        ({"templates": [1, None, {}, {"id": True, "name": ["x"]}]}, EmailTemplates((), 4)),
+        ({"other": [{"id": 1}]}, EmailTemplates((), None)),
+        (None, EmailTemplates((), None)),
+        ("text", EmailTemplates((), None)),
+    ],
+)
+def test_what_has_a_name_or_an_id_is_found_and_the_rest_counted(
+    body: object, expected: EmailTemplates
+) -> None:
+    assert templates_in(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (EmailTemplates((), None), "has no list of templates"),
+        (EmailTemplates((), 0), "no templates"),
+        (EmailTemplates((), 1), "1 template, but no names or IDs"),
+        (EmailTemplates((), 3), "3 templates, but no names or IDs"),
+        (EmailTemplates((EmailTemplate("d-1", None),), 3), "2 without a name or ID"),
+    ],
+)
+def test_what_cannot_be_named_is_counted(found: EmailTemplates, says: str) -> None:
+    assert says in emailkey.templates(found).text
+
+
+def a_lot(count: int) -> EmailTemplates:
+    named = tuple(EmailTemplate(f"d-{n}", f"<!here> & {'n' * 300}") for n in range(count))
+    return EmailTemplates(named, count)
+
+
+def test_names_are_inert_and_a_page_stays_within_slacks_limits() -> None:
+    message = emailkey.templates(a_lot(10_000), 100)
+    sent = json.dumps(message.payload())
+    assert "<!here>" not in sent
+    assert len(message.text) <= 4000
+    assert len(sent) < 12_000

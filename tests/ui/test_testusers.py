@@ -1,0 +1,242 @@
+"""Cards, pages and messages about requests say what is stored, within Slack's limits."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.approvals.rules import State
+from bot.slack.messages.ids import TESTUSERS_EXTEND
+from bot.testusers.messages import notes, pages
+from bot.testusers.messages.card import GIVEN_UP, card
+from bot.testusers.messages.pages import OpenRow, Page, Reader
+from bot.testusers.messages.phrases import in_full
+from bot.testusers.parse.form import Prefilled
+from bot.testusers.rules.changes import Change, identities_problem
+from bot.testusers.rules.requests import (
+    Approval,
+    Done,
+    Ended,
+    Grant,
+    Progress,
+    Request,
+    RequestedChange,
+    Who,
+)
+from tests.support.requests import (
+    ADA,
+    FLOW,
+    NOW,
+    OTTO,
+    anything,
+    everybody,
+    hardest,
+    hold,
+    requests,
+    shown_in_full,
+    texts_of,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(requests())
+def test_every_card_fits_and_mentions_only_who_can_approve(request_) -> None:
+    message = card(request_, ("U0ADA", "S0GROUP", "*", "U0OTTO"), 2)
+    hold(message, may_mention=request_.state is State.PENDING)
+    everything = "\n".join(texts_of(message))
+    assert ("Applied" in everything) is (request_.state is State.APPLIED)
+    assert "<@U0OTTO>" not in everything
+
+
+MANY_PEOPLE = {
+    "short names": tuple(f"{number:03}" for number in range(545)),
+    "numbers": tuple(f"+1555{number:07}" for number in range(300)),
+    "long names": tuple(f"{number:0292}" for number in range(20)),
+}
+
+LONG = Who("W" + "0" * 20, "&" * 90)
+
+ENDS, WORDS = (1, 3, 1000), ("", "a demo", "&" * 500)
+
+# Every state with each of the people, the ends and the words, and over the states with each pair.
+LARGEST = [
+    (state, people, ENDS[(row + turn) % 3], WORDS[(row + 2 * turn) % 3])
+    for turn, state in enumerate(State)
+    for row, people in enumerate(MANY_PEOPLE.values())
+]
+
+
+@pytest.mark.parametrize(("state", "people", "ends", "words"), LARGEST)
+def test_the_largest_request_names_everybody_in_every_state(state, people, ends, words) -> None:
+    assert identities_problem(people) is None
+    assert identities_problem((*people, people[0] + "x")) is not None
+    until = {one: NOW + timedelta(hours=number % ends) for number, one in enumerate(people)}
+    requested = RequestedChange(Change(people), people, 0, people[9:], ends=until, reason=words)
+    done = Done(NOW, Change(people[:9]), Change(people[9:]), Change(people), 1, 2, until, until)
+    by = LONG if len(words) > 9 else ADA
+    progress = Progress(
+        approvals=(Approval(by, NOW),) * (20 if by is LONG else 2),
+        denial_reason=words,
+        failure=words,
+        tries=2,
+        part=done if state is State.FAILED else None,
+        done=done if state is State.APPLIED else None,
+        ended=tuple(Ended(person, NOW, was_gone=True) for person in people),
+        superseded=people,
+        overdue=words,
+        undone_by="2",
+    )
+    expires_at = NOW + timedelta(hours=24)
+    request = Request("1", FLOW, by, requested, NOW, expires_at, state, progress, by, NOW)
+    approvers = tuple(f"U{number:020}" for number in range(30))
+    message = card(request, approvers, 20)
+    hold(message, may_mention=state is State.PENDING)
+    sections = [block for block in message.slack_blocks if block["type"] == "section"]
+    # Else Slack may show a part of it, and somebody approves what they did not see.
+    assert all(section["expand"] is True for section in sections)
+    everything = "\n".join(texts_of(message))
+    if state in GIVEN_UP:
+        return
+    assert all(in_full(person) in everything for person in people)
+    if ends == 1 and state not in {State.APPLIED, State.FAILED}:
+        assert "*Keep only until <!date^" in everything
+    if state is State.PENDING:
+        assert all(f"<@{approver}>" in everything for approver in approvers)
+
+
+@pytest.mark.parametrize(
+    ("change", "ends", "duration", "words"),
+    [
+        ((("+1", "+2"), ()), {"+1": 1, "+2": 1}, None, "*Keep only until <!date^1772445600^"),
+        ((("+1", "+2"), ()), {"+1": 1}, None, "*Add until <!date^1772445600^"),
+        (
+            (("+1", "+2"), ()),
+            {"+1": 1},
+            None,
+            "*Keep with no end date (currently with no end date) (1):*\n`+2`",
+        ),
+        (
+            (("+1", "+2"), ()),
+            {},
+            60,
+            "*Keep only until 1 min after approval (currently with no end date) (1):*\n`+2`",
+        ),
+    ],
+)
+def test_who_decides_reads_the_end_beside_the_names(change, ends, duration, words) -> None:
+    until = {one: NOW + timedelta(hours=hours) for one, hours in ends.items()}
+    requested = RequestedChange(Change(*change), (), 0, ("+2",), duration, until)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW)
+    assert words in "\n".join(texts_of(card(request, (), 1)))
+
+
+@pytest.mark.parametrize(
+    ("identities", "duration", "shown"),
+    [
+        (["+15550100"], 7200, "2h"),
+        (["because"], None, ""),
+    ],
+)
+def test_who_asked_is_told_of_the_end_and_can_ask_again(identities, duration, shown) -> None:
+    requested = RequestedChange(Change(tuple(identities)), (), 0, duration_seconds=duration)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.APPLIED)
+    message = notes.outcome(request, {"event": "ended", "identities": identities})
+    assert message.text.startswith(f"Access to *welcome* has ended for {in_full(identities[0])}")
+    (again,) = [block for block in message.slack_blocks if block["type"] == "actions"]
+    (button,) = again["elements"]
+    assert (button["text"]["text"], button["action_id"]) == ("Give access again", TESTUSERS_EXTEND)
+    assert Prefilled.of(button["value"]) == Prefilled(FLOW.sid, "add", tuple(identities), shown)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(requests(), max_size=5))
+def test_every_page_and_note_fits(some) -> None:
+    identities = [item for request in some for item in everybody(request)]
+    for sees in (True, False):
+        reader = Reader(sees, sees)
+        history = pages.history(FLOW, Page(some, 9, 2), (), reader)
+        rows = [OpenRow(item, decides=True, cancels=True) for item in some]
+        pending = pages.open_requests(Page(rows, len(rows), 2), (), "C0A", reader)
+        for message in (history, pending):
+            hold(message)
+            assert FLOW.name in message.text or not some
+            assert sees or not shown_in_full(identities, message)
+    for one in some:
+        hold(notes.still_waiting(one))
+        for event in ("applied", "denied", "expired", "failed", "ended"):
+            payload = {"event": event, "reason": "<!here>", "identities": ["<!here>"] * 9}
+            outcome = notes.outcome(one, payload, "https://slack.example/archives/C0A/p1")
+            hold(outcome)
+            assert outcome.text.endswith("/p1|View the card>")
+            assert FLOW.name in outcome.text
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(anything | hardest, max_size=20, unique=True))
+def test_every_list_fits(identities) -> None:
+    grants = {
+        identity: Grant(identity, "1", OTTO, (ADA,) * 3, NOW, NOW + timedelta(hours=1))
+        for identity in identities
+    }
+    for known in (grants, {}):
+        page = Page(identities, len(identities), 3)
+        for sees, asks in ((True, True), (True, False), (False, False)):
+            message = pages.listing(FLOW, page, known, Reader(sees, asks))
+            hold(message)
+            assert FLOW.name in message.text
+            assert sees or not shown_in_full(identities, message)
+
+
+def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
+    requested = RequestedChange(
+        Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada"
+    )
+    progress = Progress(denial_reason="not for +15550100")
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, progress, ADA, NOW)
+    waiting = Request("2", FLOW, OTTO, requested, NOW, NOW)
+    shown = [
+        pages.history(FLOW, Page([request], 1), (), Reader(sees)).text
+        + pages.open_requests(
+            Page([OpenRow(waiting, False, False)], 1), (), "C0A", Reader(sees)
+        ).text
+        for sees in (True, False)
+    ]
+    assert shown[0].count("+15550100 is a bad Ada") == 2
+    assert "not for +15550100" in shown[0]
+    assert shown[1].count("…0100 is a bad …") == 2
+    assert "not for …0100" in shown[1]
+    assert "5550" not in shown[1]
+
+
+def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:
+    for people, buttons in ((("+1", "+2"), 3), (tuple(f"{n:0300}" for n in range(9)), 1)):
+        request = Request("1", FLOW, OTTO, RequestedChange(Change(people), (), 0), NOW, NOW)
+        page = Page([OpenRow(request, decides=True, cancels=True)], 1)
+        message = pages.open_requests(page, (), "C0A", Reader(True))
+        assert len(message.slack_blocks[-1]["elements"]) == buttons
+        outcome = "This change is too long to show here. Decide on its card in <#C0A>."
+        assert (outcome in message.text) is (buttons == 1)
+        viewed = Page([OpenRow(request, decides=False, cancels=False)], 1)
+        message = pages.open_requests(viewed, (), "C0A", Reader(False))
+        assert "Decide on" not in message.text
+
+
+@pytest.mark.parametrize(
+    ("duration", "hours", "words"),
+    [
+        (7200, {}, "add `+1`, `+2` to *welcome* for 2 h"),
+        (None, {"+1": 1, "+2": 1}, "add `+1`, `+2` to *welcome* until <!date^"),
+        (None, {}, "add `+1`, `+2` to *welcome* with no end date ·"),
+        (None, {"+1": 1}, "; add `+2` to *welcome* with no end date ·"),
+        (None, {"+1": 1, "+2": 2}, "; add `+2` to *welcome* until <!date^"),
+    ],
+)
+def test_everybody_decides_from_the_list_with_the_ends(duration, hours, words) -> None:
+    ends = {one: NOW + timedelta(hours=number) for one, number in hours.items()}
+    requested = RequestedChange(Change(("+1", "+2")), (), 0, (), duration, ends)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW)
+    page = Page([OpenRow(request, decides=True, cancels=False)], 1)
+    message = pages.open_requests(page, (), "C0A", Reader(True))
+    assert words in message.text
+    assert message.slack_blocks[-1]["type"] == "actions"

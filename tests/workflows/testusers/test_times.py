@@ -1,0 +1,221 @@
+"""A start, an end and an expiry come at their time, whatever happens meanwhile."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bot.approvals.rules import Act, State
+from bot.errors import Conflict
+from bot.services.errors import ServiceFailed, ServiceRefused
+from bot.testusers import store
+from bot.testusers.asking import undo
+from bot.testusers.rendering import RequestMessages
+from bot.testusers.transitions import ENDING
+from tests.support.testusers import (
+    ADA,
+    OTTO,
+    WELCOME,
+    World,
+)
+
+# The clock of the tests stands at 9:00 UTC, which is 10:00 in the zone of everybody here.
+HOUR = 3600
+
+
+async def scheduled(world: World, text: str = "add welcome +1 from 12:00"):
+    request = await world.approved(text)
+    await world.work()
+    return await world.stored(request)
+
+
+async def test_a_scheduled_change_is_applied_at_its_start(world):
+    request = await scheduled(world, "add welcome +1 for 2h from 12:00")
+    assert request.state is State.SCHEDULED
+    assert request.requested.starts_at == datetime(2026, 3, 2, 11, tzinfo=UTC)
+    assert world.reported() == ["scheduled"]
+    await world.pass_time(2 * HOUR - 1)
+    assert world.service.lists[WELCOME] == []
+    await world.pass_time(1)
+    assert world.service.lists[WELCOME] == ["+1"]
+    async with world.database.read_only() as tx:
+        ends_at = (await store.grants_of_flow(tx, WELCOME))["+1"].ends_at
+    assert ends_at == request.requested.starts_at + timedelta(hours=2)
+    actions = [action for _, action in await world.audited()]
+    assert actions[:3] == ["request.created", "request.approved", "request.started"]
+    assert (await world.stored(request)).decided_by.slack_user_id == ADA
+
+
+async def test_a_scheduled_change_outlives_its_expiry(world):
+    request = await scheduled(world, "add welcome +1 from 2026-03-09 10:00")
+    await world.pass_time(3 * 24 * HOUR)
+    assert (await world.stored(request)).state is State.SCHEDULED
+    await world.decide(Act.CANCEL, request, OTTO)
+    assert (await world.stored(request)).state is State.CANCELLED
+
+
+async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):
+    request = await world.ask("add welcome +1")
+    world.clock.advance(24 * HOUR)
+    with pytest.raises(Conflict, match="Too late"):
+        await world.decide(Act.APPROVE, request)
+    assert (await world.stored(request)).state is State.EXPIRED
+    await world.work()
+    assert world.service.posts == []
+    assert world.reported() == ["expired"]
+
+
+async def test_a_later_add_extends(world):
+    first = await world.applied("add welcome +1 for 2h")
+    await world.pass_time(HOUR)
+    await world.applied("add welcome +1 for 2h")
+    assert (await world.stored(first)).progress.superseded == ("+1",)
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == ["+1"]
+    await world.pass_time(HOUR)
+    assert world.service.lists[WELCOME] == []
+
+
+async def test_a_later_add_without_time_makes_permanent(world):
+    await world.applied("add welcome +1 for 2h")
+    permanent = await world.applied("add welcome +1")
+    assert (await world.stored(permanent)).state is State.APPLIED
+    await world.pass_time(48 * HOUR)
+    assert world.service.lists[WELCOME] == ["+1"]
+    async with world.database.read_only() as tx:
+        assert (await store.grants_of_flow(tx, WELCOME))["+1"].ends_at is None
+
+
+async def test_a_removed_person_ends_nothing_later(world):
+    request = await world.applied("add welcome +1 for 2h")
+    await world.applied("remove welcome +1")
+    world.service.lists[WELCOME] = ["+1"]
+    await world.pass_time(3 * HOUR)
+    assert world.service.lists[WELCOME] == ["+1"]
+    assert (await world.stored(request)).progress.superseded == ("+1",)
+
+
+async def test_an_end_waits_for_the_service_and_the_card_says_so(world):
+    request = await world.applied("add welcome +1 for 2h")
+    down = [ServiceFailed("flow", "Down.", status=500) for _ in range(4)]
+    world.service.read_faults = down
+    await world.pass_time(2 * HOUR)
+    assert world.service.lists[WELCOME] == ["+1"]
+    assert (await world.stored(request)).progress.overdue.endswith("(HTTP 500).")
+    for seconds in (10, 20, 40):
+        await world.pass_time(seconds)
+    assert world.service.reads == 6
+    assert world.service.lists[WELCOME] == ["+1"]
+    await world.pass_time(80)
+    assert world.service.lists[WELCOME] == []
+    assert (await world.stored(request)).progress.overdue == ""
+    assert [action for _, action in await world.audited()].count("grant.end_failed") == 1
+
+
+def announced(world: World) -> list[str]:
+    return [message.subject for message in world.messages if message.kind == ENDING]
+
+
+async def test_short_grant_is_not_announced(world):
+    await world.applied("add welcome +1 for 3h")
+    await world.pass_time(4 * HOUR)
+    assert announced(world) == []
+
+
+async def test_grant_that_was_extended_is_announced_at_its_new_end(world):
+    await world.applied("add welcome +1 for 4h")
+    await world.pass_time(2 * HOUR)
+    later = await world.applied("add welcome +1 for 5h")
+    await world.pass_time(3 * HOUR)
+    assert announced(world) == []
+    await world.pass_time(HOUR)
+    assert announced(world) == [later.id]
+
+
+async def test_announcement_that_is_not_true_any_more_is_not_sent(world):
+    await world.applied("add welcome +1 for 4h")
+    await world.pass_time(3 * HOUR)
+    (message,) = [item for item in world.messages if item.kind == ENDING]
+    await world.applied("remove welcome +1")
+    assert await RequestMessages(world).ending(message) is None
+
+
+async def pass_hours(world: World, hours: float) -> None:
+    for _ in range(int(hours * 60)):
+        await world.pass_time(60)
+
+
+def failed() -> ServiceFailed:
+    return ServiceFailed("flow", "Down.", status=503)
+
+
+def refusing(error):
+    return lambda identities: error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ServiceRefused("flow", "400", status=400),
+        failed(),
+    ],
+    ids=["400", "503"],
+)
+async def test_end_that_is_refused_neither_hammers_nor_fills_the_audit(world, error):
+    await world.applied("add welcome +1 for 2h")
+    await world.applied("add welcome +2")
+    before = len(await world.audited())
+    world.service.refuses = refusing(error)
+    reads = world.service.reads
+    await pass_hours(world, 3)
+    assert len(await world.audited()) - before <= 2
+    assert world.service.reads - reads < 30
+    world.service.refuses = lambda identities: None
+    await pass_hours(world, 0.2)
+    assert world.service.lists[WELCOME] == ["+2"]
+
+
+async def test_extension_of_an_overdue_grant_clears_the_card(world):
+    first = await world.applied("add welcome +1 for 2h")
+    world.service.refuses = refusing(ServiceRefused("flow", "An empty list.", status=400))
+    await world.pass_time(2 * HOUR)
+    assert (await world.stored(first)).progress.overdue == "An empty list."
+    second = await world.ask("add welcome +1 for 5h")
+    # The card said that the person stays; now it says that they come back.
+    with pytest.raises(Conflict, match="so this adds them"):
+        await world.decide(Act.APPROVE, second)
+    await world.decide(Act.APPROVE, await world.stored(second))
+    await world.work()
+    assert (await world.stored(first)).progress.overdue == ""
+    assert (await world.stored(second)).state is State.APPLIED
+
+
+async def granted(world: World) -> list[str]:
+    async with world.database.read_only() as tx:
+        return sorted(await store.grants_of_flow(tx, WELCOME))
+
+
+async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
+    """As when a gateway answers while the service behind it is replaced."""
+    await world.applied("add welcome +1 for 2h")
+    listed = world.service.lists.pop(WELCOME)
+    await world.pass_time(2 * HOUR)
+    for _ in range(28):
+        await world.pass_time(10)
+    assert await granted(world) == ["+1"]
+    world.service.lists[WELCOME] = listed
+    await pass_hours(world, 0.1)
+    assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
+
+
+async def undone(world: World, request):
+    return (await undo(world, await world.person(OTTO), request.id)).request
+
+
+async def test_undo_approved_after_the_end_it_restores_lets_nobody_in(world):
+    await world.applied("add welcome +1 for 2h")
+    undo = await undone(world, await world.applied("remove welcome +1"))
+    world.clock.advance(3 * HOUR)
+    with pytest.raises(Conflict, match="expired"):
+        await world.decide(Act.APPROVE, undo)
+    await world.work()
+    assert (world.service.lists[WELCOME], await granted(world)) == ([], [])
