@@ -75,7 +75,7 @@ async def _back_up(database: Database, path: Path) -> int:
     try:
         async with database.read_only() as tx:
             revision = await tx.connection.run_sync(migrations.revision_of)
-            if revision != migrations.LATEST:
+            if revision != migrations.known_revisions()[-1]:
                 raise BackupError(NOT_THIS_VERSION)
             head = {"gatehouse_backup": FORM, "version": __version__, "revision": revision}
             head["at"] = (await tx.now()).isoformat()
@@ -227,7 +227,7 @@ def _examine(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise BackupError(f"{path} is not a Gatehouse backup.")
     if not isinstance(end, dict) or end.get("rows") != rows:
         raise BackupError(f"{path} is damaged: the end of the file is missing.")
-    if head["revision"] != migrations.LATEST:
+    if head["revision"] != migrations.known_revisions()[-1]:
         raise BackupError(
             f"{path} was made by another version of Gatehouse ({head['version']})."
             " Restore it with that version."

@@ -14,6 +14,7 @@ QUIETER = {
     "slack_bolt": logging.ERROR,
     "slack_sdk": logging.WARNING,
     "aiohttp.access": logging.WARNING,
+    "alembic": logging.WARNING,
     "aiosqlite": logging.WARNING,
 }
 

@@ -23,6 +23,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bot.store.migrations import known_revisions
 from sandbox.services.running import running_services
 from sandbox.slack.messages import Message
 from sandbox.slack.server import running_slack
@@ -36,8 +37,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 WELCOME = "FW00000000000000000000000000000001"
 NEXT = """
-LATEST = "9999"
-MIGRATIONS[LATEST] = ("CREATE TABLE day_two (id INTEGER PRIMARY KEY)",)
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "9999", "{last}"
+branch_labels = depends_on = None
+
+
+def upgrade():
+    op.create_table("day_two", sa.Column("id", sa.Integer, primary_key=True))
 """
 
 
@@ -63,8 +71,8 @@ def versions(installed, shared) -> tuple[list[Path], list[Path]]:
     no_caches = shutil.ignore_patterns("__pycache__")
     shutil.copytree(packages, old, ignore=no_caches, copy_function=os.link)
     shutil.copytree(old / "bot", new / "bot")
-    with (new / "bot/store/migrations.py").open("a", encoding="utf-8") as migrations:
-        migrations.write(NEXT)
+    migration = new / "bot/store/migrations/versions/9999_next.py"
+    migration.write_text(NEXT.format(last=known_revisions()[-1]), "utf-8")
     # Whoever starts the program first compiles the libraries for all.
     (shared / "compiled").mkdir()
     (shared / "compiled").chmod(0o777)

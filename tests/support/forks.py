@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 LOADED = [
     *("bot.serve", "bot.configured", "bot.ops.logs", "bot.ops.loop", "bot.store.postgres"),
     *("bot.setup.run", "bot.check", "bot.backup", "bot.audit.reading"),
-    *("aiosqlite", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"),
+    *("aiosqlite", "alembic.autogenerate", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"),
     *("sqlalchemy.dialects.sqlite.aiosqlite", "runpy", "tests.support.forks"),
 ]
 FORKS = multiprocessing.get_context("forkserver")

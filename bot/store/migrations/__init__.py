@@ -1,0 +1,86 @@
+"""Creates or upgrades the schema, in the process that starts first."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, inspect, text
+
+from bot.errors import DatabaseTooNew, DatabaseTooOld
+from bot.store.engine import Database
+from bot.store.tables import audit_head, metadata
+
+# An advisory lock number that nothing else in the database uses.
+MIGRATION_LOCK = 0x6761746568
+# Alembic's table for the revision.
+VERSIONS = "alembic_version"
+
+
+async def migrate(database: Database) -> bool:
+    """Create or upgrade the schema under a database lock; return True if anything changed."""
+    async with database.migrating() as tx:
+        if tx.is_postgres:
+            lock = text("SELECT pg_advisory_xact_lock(:number)")
+            await tx.connection.execute(lock, {"number": MIGRATION_LOCK})
+        if await tx.connection.run_sync(_is_current):
+            return False
+        await tx.connection.run_sync(upgrade)
+        return True
+
+
+async def is_current(database: Database) -> bool:
+    """Return True if the schema is up to date; raise DatabaseTooNew or DatabaseTooOld."""
+    async with database.read_only() as tx:
+        return await tx.connection.run_sync(_is_current)
+
+
+async def notice_newer(database: Database) -> bool:
+    """Return True, and refuse all later writes, if a newer program has migrated the database."""
+    try:
+        await is_current(database)
+    except DatabaseTooNew:
+        database.is_superseded = True
+    else:
+        database.is_superseded = False
+    return database.is_superseded
+
+
+async def revision(database: Database) -> str | None:
+    """Return the schema's revision; None for an empty database."""
+    async with database.read_only() as tx:
+        return await tx.connection.run_sync(revision_of)
+
+
+def known_revisions() -> list[str]:
+    """Return this program's revisions in the order of their files."""
+    files = (Path(__file__).parent / "versions").glob("[0-9]*_*.py")
+    return sorted(file.name.partition("_")[0] for file in files)
+
+
+def revision_of(connection: Connection) -> str | None:
+    """Return the schema's revision, read on a connection; None for an empty database."""
+    if not inspect(connection).has_table(VERSIONS):
+        return None
+    found: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSIONS}"))  # noqa: S608
+    return found
+
+
+def _is_current(connection: Connection) -> bool:
+    known, current = known_revisions(), revision_of(connection)
+    if current is not None and current not in known:
+        raise DatabaseTooOld if current < known[0] else DatabaseTooNew
+    return current == known[-1]
+
+
+def upgrade(connection: Connection) -> None:
+    """Create the tables in an empty database, or run the missing migrations."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    if revision_of(connection) is None:
+        metadata.create_all(connection)
+        connection.execute(audit_head.insert(), {"id": 1, "position": 0, "hash": "0" * 64})
+        command.stamp(config, "head")
+    else:
+        command.upgrade(config, "head")
