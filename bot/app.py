@@ -41,7 +41,7 @@ from bot.slack import received_events
 from bot.slack.client import SlackClient, slack_web_client
 from bot.slack.people import Pace, People
 from bot.slack.replies import Replies
-from bot.slack.sender import SEND_KIND, Sender
+from bot.slack.sender import Sender
 from bot.store import home_views, outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Runner
@@ -57,7 +57,7 @@ from bot.testusers.transitions import CARD as REQUEST_CARD
 
 # Jobs that may wait long for a service; hanging jobs don't use other jobs' slots.
 CROWDS = {
-    SEND_KIND: 24,
+    outbox.SEND: 24,
     INTERACTION: 24,
     UNDO: 16,
     home_views.PUBLISH: 24,
@@ -203,7 +203,7 @@ class Gatehouse:
             ALERT_JOB: self.alerts.after_mute,
             WATCH_KIND: watcher.run,
             TIDY_JOB: tidying.run,
-            SEND_KIND: sender.run,
+            outbox.SEND: sender.run,
             RETAIN_KIND: retention.run,
             HEALTH_JOB: self.health.end,
             home_views.PUBLISH: self.home.run,

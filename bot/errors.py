@@ -267,13 +267,6 @@ class SlackRateLimited(SlackError):
         self.retry_after_seconds = retry_after_seconds
 
 
-class SlackMessageGone(SlackError):
-    """The message no longer exists, or can no longer be edited."""
-
-    outcome = "slack_message_gone"
-    sentence = "That message no longer exists."
-
-
 # https://docs.slack.dev/reference/methods/views.open
 TRIGGER_GONE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id"})
 

@@ -27,7 +27,7 @@ from bot.ops.clock import Clock
 from bot.ops.current_delivery import following
 from bot.ops.logs import bolt_logger
 from handlers.answering import receive
-from handlers.listeners import LISTENERS, Body, read, surface_of
+from handlers.listeners import LISTENERS, read, surface_of
 
 log = structlog.get_logger(__name__)
 
@@ -197,7 +197,10 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
         return None
     # Bolt reads inside each field that is present, and fails on null.
     given = {name: value for name, value in payload.items() if value is not None}
-    if not (is_command or _is_whole(given)):
+    surface, parts = surface_of(given), (given.get(name, {}) for name in ("view", "event"))
+    is_whole = isinstance(given.get("type"), str) and all(isinstance(part, dict) for part in parts)
+    is_named = "event" in given if surface == "event" else surface is None or read(given).name
+    if not (is_command or (is_whole and is_named)):
         return None
     headers = {name: [value] for name, value in request.headers.items()}
     try:
@@ -207,15 +210,3 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
     except Exception as error:  # noqa: BLE001 - Bolt reads fields without checking that they exist
         log.warning("slack.malformed", error=type(error).__name__)
         return None
-
-
-def _is_whole(payload: Body) -> bool:
-    """Return True if the payload names its type and the person's action."""
-    surface, parts = surface_of(payload), (payload.get(name, {}) for name in ("view", "event"))
-    if not isinstance(payload.get("type"), str) or not all(
-        isinstance(part, dict) for part in parts
-    ):
-        return False
-    if surface == "event":
-        return "event" in payload
-    return surface is None or bool(read(payload).name)

@@ -18,7 +18,6 @@ from bot.testusers.interactions import StoredInteraction
 from bot.testusers.messages import forms, notes, pages
 from bot.testusers.parse.command import (
     ChangeRequest,
-    Subcommand,
     TestusersRequest,
     as_command,
     parse_testusers,
@@ -56,14 +55,20 @@ INPUTS = {
 @command(TESTUSERS, lambda context: parse_testusers(context.text, context.bot.flows.aliases))
 async def answer_testusers(context: Context, typed: TestusersRequest) -> Message | None:
     """Answer the `/testusers` command."""
+    bot, person = context.bot, context.person
     if isinstance(typed, ChangeRequest):
         return await _request(context, typed)
-    wanted = pages.FlowPage(typed.flow, text=typed.text)
     if show := PAGES.get(typed.form):
-        return await show(context.bot, context.person, wanted)
+        return await show(bot, person, pages.FlowPage(typed.flow, text=typed.text))
     if typed.form == FORM:
         return await _open_form(context)
-    return await _presets(context, typed)
+    if typed.form == "save_preset":
+        before = await presets.save_preset(bot, person, typed.text, typed.identities)
+        return notes.preset_saved(typed.text, typed.identities, before)
+    if typed.form == "delete_preset":
+        return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
+    saved, reads = await presets.every_preset(bot, person), await reading.reader(bot, person)
+    return notes.presets(saved, reads.show, next(iter(bot.flows.aliases), ""))
 
 
 for _kind, _page in PAGES.items():
@@ -72,17 +77,6 @@ for _kind, _page in PAGES.items():
     async def turn(context: Context, show: Show = _page) -> Message:
         """Show another page after a click on a button that turns pages."""
         return await show(context.bot, context.person, pages.FlowPage.of(context.value))
-
-
-async def _presets(context: Context, typed: Subcommand) -> Message:
-    bot, person = context.bot, context.person
-    if typed.form == "save_preset":
-        before = await presets.save_preset(bot, person, typed.text, typed.identities)
-        return notes.preset_saved(typed.text, typed.identities, before)
-    if typed.form == "delete_preset":
-        return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
-    saved, reads = await presets.every_preset(bot, person), await reading.reader(bot, person)
-    return notes.presets(saved, reads.show, next(iter(bot.flows.aliases), ""))
 
 
 async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | None:
@@ -126,8 +120,7 @@ async def fill_in(context: Context) -> Message | None:
 async def _request(context: Context, typed: ChangeRequest) -> Message:
     bot, person = context.bot, context.person
     asked = await asking.ask(bot, person, typed)
-    zone = person.time_zone if typed.start or typed.until else ""
-    return await answer_to(bot, asked, zone)
+    return await answer_to(bot, asked, person.time_zone if typed.start or typed.until else "")
 
 
 for _act, _permission in ACTS.items():
@@ -158,11 +151,7 @@ async def _store(
 
 
 @listens(
-    "action",
-    ids.testusers_act(Act.DENY),
-    Permission.DECIDE,
-    place=Place.FORM,
-    requires_itself=True,
+    "action", ids.testusers_act(Act.DENY), Permission.DECIDE, place=Place.FORM, requires_itself=True
 )
 async def ask_why(context: Context) -> None:
     """Answer `Deny` by asking for the reason, if the person can still deny the request."""

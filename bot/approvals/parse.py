@@ -1,7 +1,7 @@
 """Parsing of durations and times such as `1h30m`, `2 hours`, `friday` and `tomorrow 9:00`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -120,36 +120,22 @@ def moment_of(
     if isinstance(when, datetime):
         return when if after < when <= latest else None
     at = when.at or (LAST_MINUTE if ends else time())
-    folds = (1, 0) if ends and when.at is None else (0, 1)
-    moments = (
-        moment
-        for day in _days(when.day, now.astimezone(zone).date(), after.astimezone(zone).date())
+    earliest = after.astimezone(zone).date()
+    days = [earliest, earliest + timedelta(days=1)]
+    if when.day in ("today", "tomorrow"):
+        days = [now.astimezone(zone).date() + timedelta(days=when.day == "tomorrow")]
+    elif when.day in WEEKDAYS:
+        ahead = (WEEKDAYS.index(when.day) - earliest.weekday()) % len(WEEKDAYS)
+        days = [earliest + timedelta(days=ahead + more) for more in (0, len(WEEKDAYS))]
+    elif when.day:
+        days = [date.fromisoformat(when.day)]
+    for day in days:
         # Dates at the end of the calendar can't be converted to UTC in some time zones.
-        if abs(day - now.date()) <= LONGEST
-        for moment in _moments(day, at, zone, folds)
-    )
-    return next((moment for moment in moments if after < moment <= latest), None)
-
-
-def _days(day: str, today: date, earliest: date) -> Iterator[date]:
-    if day in ("today", "tomorrow"):
-        yield today + timedelta(days=day == "tomorrow")
-    elif day in WEEKDAYS:
-        ahead = (WEEKDAYS.index(day) - earliest.weekday()) % len(WEEKDAYS)
-        yield from (earliest + timedelta(days=ahead + more) for more in (0, len(WEEKDAYS)))
-    elif day:
-        yield date.fromisoformat(day)
-    else:
-        yield from (earliest, earliest + timedelta(days=1))
-
-
-def _moments(day: date, at: time, zone: tzinfo, folds: Sequence[int]) -> Iterator[datetime]:
-    for fold in folds:
-        local = datetime.combine(day, at, zone).replace(fold=fold)
-        moment = local.astimezone(UTC)
-        exists = moment.astimezone(zone).replace(tzinfo=None) == local.replace(tzinfo=None)
-        if exists or fold == 0:
-            yield moment
+        for fold in (0, 1) if abs(day - now.date()) <= LONGEST else ():
+            moment = datetime.combine(day, at.replace(fold=fold), zone).astimezone(UTC)
+            if after < moment <= latest:
+                return moment
+    return None
 
 
 def _is_day(text: str) -> bool:

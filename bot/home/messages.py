@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from bot.approvals.rules import Act
 from bot.quotas.messages import MARKS
+from bot.quotas.rules.blocks import Incident
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.use import OrganizationUse
 from bot.slack.messages import block_kit, ids, text
@@ -24,21 +25,7 @@ MORE_ACCESS = "`/testusers mine` shows everybody you requested access for."
 NO_ACCESS = "You don't have access to Gatehouse yet:"
 MORE_REQUESTS = "`/testusers requests` shows all of them."
 NO_REQUESTS = "You have no open requests, and none that were decided in the last 7 days."
-WORDS = {
-    LimitKind.MINUTE: "this minute",
-    LimitKind.DAY: "today",
-    LimitKind.CONCURRENT: "at once",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class OpenBlock:
-    """An organization that the service blocks. `until` is when Gatehouse tries again."""
-
-    name: str
-    data_center: str
-    code: int
-    until: datetime | None
+WORDS = {LimitKind.MINUTE: "this minute", LimitKind.DAY: "today", LimitKind.CONCURRENT: "at once"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +37,7 @@ class HomeContent:
         waiting_total: The total number of these requests. `waiting` may have fewer.
         own: The person's requests that are open or were decided recently, newest first.
         ending: Access that the person requested and that ends soon, soonest first.
-        blocks: Organizations that are currently blocked.
+        blocks: The names of blocked organizations, each with its incident.
         closest: The organizations closest to a limit, closest first.
         reader: What the person can see and do.
     """
@@ -59,7 +46,7 @@ class HomeContent:
     waiting_total: int
     own: Sequence[Request]
     ending: Sequence[GrantGroup]
-    blocks: Sequence[OpenBlock]
+    blocks: Sequence[tuple[str, Incident]]
     closest: Sequence[OrganizationUse]
     reader: Reader
 
@@ -67,17 +54,24 @@ class HomeContent:
 def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
     """Return the Home tab for a person with a role."""
     change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "home", style="primary")
+    show, asks = content.reader.show, content.reader.asks
     return _view(
         [
             block_kit.actions(
-                *([change] if content.reader.asks else []),
+                *([change] if asks else []),
                 block_kit.button("Organizations", ids.HOME_ORGS, "home"),
                 block_kit.button("Rate limits", ids.HOME_RATELIMITS, "home"),
             ),
             block_kit.header(WAITING),
             *_waiting(content, approvals_channel),
             block_kit.header(OWN),
-            *(_request(request, content.reader) for request in content.own),
+            *(
+                block_kit.section(
+                    summary(request, show),
+                    next(iter(act_buttons(request, Act.CANCEL) if asks else []), None),
+                )
+                for request in content.own
+            ),
             *([] if content.own else [block_kit.context(NO_REQUESTS, ABOUT_TEST_USERS)]),
             *_ending(content),
             block_kit.header(LIMITS),
@@ -99,37 +93,34 @@ def _waiting(content: HomeContent, approvals_channel: str) -> list[SlackBlock]:
     if not content.waiting:
         return [block_kit.context("Nothing is waiting for you.")]
     shown: list[SlackBlock] = []
-    for row in content.waiting:
-        _, body = pages.waiting(row, approvals_channel, content.reader.show)
-        shown += body
+    for number, row in enumerate(content.waiting):
+        block_id = f"home.waiting.{number}"
+        shown += pages.waiting(row, approvals_channel, content.reader.show, block_id).slack_blocks
     left = content.waiting_total - len(content.waiting)
     return [*shown, *([block_kit.context(f"And {left} more. {MORE_REQUESTS}")] if left else [])]
-
-
-def _request(request: Request, reader: Reader) -> SlackBlock:
-    cancel = act_buttons(request, Act.CANCEL) if reader.asks else []
-    return block_kit.section(summary(request, reader.show), next(iter(cancel), None))
 
 
 def _ending(content: HomeContent) -> list[SlackBlock]:
     if not content.ending:
         return []
     shown = content.ending[:ENDING_SHOWN]
-    blocks = [pages.group_blocks(group, content.reader)[1] for group in shown]
+    groups = [pages.group_message(group, content.reader) for group in shown]
     left = len(content.ending) - len(shown)
     return [
         block_kit.section("*Access ending within 24 hours*"),
-        *(block for of_group in blocks for block in of_group),
+        *(block for group in groups for block in group.slack_blocks),
         *([block_kit.context(f"And {left:,} more. {MORE_ACCESS}")] if left else []),
     ]
 
 
 def _limits(content: HomeContent) -> list[SlackBlock]:
     lines = []
-    for block in content.blocks:
-        again = f" Gatehouse will try again {text.time(block.until)}." if block.until else ""
-        where = f"*{text.escape(block.name, 80)}* ({block.data_center})"
-        lines.append(f":no_entry: {where} is blocked (code {block.code}).{again}")
+    for name, incident in content.blocks:
+        where = f"*{text.escape(name, 80)}* ({incident.key.data_center})"
+        block = incident.blocks.longest
+        until = datetime.fromtimestamp(block.until, UTC) if block else None
+        again = f" Gatehouse will try again {text.time(until)}." if until else ""
+        lines.append(f":no_entry: {where} is blocked (code {incident.code}).{again}")
     for use in content.closest:
         standing = use.standing
         kind = max(LimitKind, key=lambda kind: standing.meter(kind).share)

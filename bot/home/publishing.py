@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -19,7 +19,7 @@ from cachetools import TTLCache
 
 from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable, UnknownPerson
 from bot.home import messages as ui
-from bot.home.messages import HomeContent, OpenBlock
+from bot.home.messages import HomeContent
 from bot.ops.clock import Clock
 from bot.organizations.directory import OrganizationDirectory
 from bot.permissions import Permission, Person
@@ -35,8 +35,8 @@ from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.tasks import SingleFlight
 from bot.testusers import store
-from bot.testusers.messages.pages import OpenRow, Reader, grouped
-from bot.testusers.rules.requests import Request
+from bot.testusers.messages.pages import grouped
+from bot.testusers.reading import open_row, reader_of
 
 log = structlog.get_logger(__name__)
 
@@ -56,9 +56,8 @@ PENDING_READ = 200
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 DOUBTFUL = timedelta(seconds=30)
-# How old the usage on a tab can be: less if the person opened the tab recently.
-LIMITS_FRESH, LIMITS_FRESH_LATER = timedelta(minutes=1), timedelta(minutes=10)
-WATCHED_FOR = timedelta(hours=1)
+# How old the usage on a tab can be.
+LIMITS_FRESH = timedelta(minutes=2)
 
 Drawn = tuple[Mapping[str, Any], datetime | None]
 """A view, and the time when it changes even if nothing happens."""
@@ -114,7 +113,7 @@ class Home:
         if view.published_at is not None and view.published_at + BETWEEN > now:
             self._wake_at([view.published_at + BETWEEN], now)
             return view.published_at + BETWEEN
-        drawn, next_at = await self.draw(view.slack_user_id, view.opened_at, now)
+        drawn, next_at = await self.draw(view.slack_user_id, now)
         text = json.dumps(drawn, sort_keys=True, ensure_ascii=False)
         fingerprint = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         is_unsure = view.unsure_until is not None and view.unsure_until <= now
@@ -192,8 +191,8 @@ class Home:
             await home_views.published(tx, known)
         return now
 
-    async def draw(self, slack_user_id: str, opened_at: datetime, now: datetime) -> Drawn:
-        """Return the Home tab of a person who last opened it at `opened_at`."""
+    async def draw(self, slack_user_id: str, now: datetime) -> Drawn:
+        """Return a person's Home tab."""
         people = self.people
         try:
             person = await people.find(slack_user_id, (people.team_id,))
@@ -202,12 +201,12 @@ class Home:
         if person.stranger is not None:
             return ui.sentence(person.stranger), None
         if people.may(person, Permission.READ):
-            return await self._content(person, opened_at)
+            return await self._content(person)
         if person.doubt is not None:
             return ui.sentence(person.doubt), now + DOUBTFUL
         return ui.sentence(f"{ui.NO_ACCESS} {await people.access_contact()}"), None
 
-    async def _content(self, person: Person, opened_at: datetime) -> Drawn:
+    async def _content(self, person: Person) -> Drawn:
         user, people = person.slack_user_id, self.people
         closest = await self._closest.get("", self._find_closest)
         names = await self.directory.known()
@@ -219,17 +218,9 @@ class Home:
                 tx, user, decided_since=now - DECIDED_FOR, limit=OWN_SHOWN
             )
             timed = await store.grants_of(tx, user, limit=TIMED_READ, only_timed=True)
-        waiting = [row for request in pending if (row := self._waiting(person, request))]
-        blocks = [
-            OpenBlock(
-                names.name_of(incident.key),
-                incident.key.data_center,
-                incident.code,
-                datetime.fromtimestamp(block.until, UTC)
-                if (block := incident.blocks.longest)
-                else None,
-            )
-            for incident in blocked
+        rows = [open_row(people, person, request) for request in pending]
+        waiting = [
+            row for row in rows if row.decides and user not in row.request.facts.approver_ids
         ]
         ending_by = [(granted, granted[1].ends_at) for granted in timed]
         content = HomeContent(
@@ -239,16 +230,12 @@ class Home:
             ending=grouped(
                 granted for granted, at in ending_by if at is not None and at <= now + ENDING_WITHIN
             ),
-            blocks=blocks,
+            blocks=[(names.name_of(incident.key), incident) for incident in blocked],
             closest=[use for use in closest if not use.standing.blocks],
-            reader=Reader(
-                people.may(person, Permission.SEE_IDENTITIES),
-                people.may(person, Permission.REQUEST),
-            ),
+            reader=reader_of(people, person),
         )
-        is_watched = opened_at > now - WATCHED_FOR
         changes_at = [
-            now + (LIMITS_FRESH if is_watched else LIMITS_FRESH_LATER),
+            now + LIMITS_FRESH,
             *(at - ENDING_WITHIN for _, at in ending_by if at is not None),
             *(request.decided_at + DECIDED_FOR for request in own if request.decided_at),
         ]
@@ -260,16 +247,6 @@ class Home:
         used = (standing for standing in await self.ratelimits.standings() if standing.closeness)
         worst = islice(used, CLOSEST_SHOWN)
         return [OrganizationUse(names.name_of(standing.key), standing) for standing in worst]
-
-    def _waiting(self, person: Person, request: Request) -> OpenRow | None:
-        """Return the request as a row if it's waiting for this person's decision, or None."""
-        flow_sid, user = request.flow.sid, person.slack_user_id
-        needed = self.people.policy.of_flow(flow_sid).approvals_needed
-        approved = {approval.who.slack_user_id for approval in request.progress.approvals}
-        if user in approved:
-            return None
-        may = self.people.may(person, Permission.DECIDE, flow_sid, request.requester.slack_user_id)
-        return OpenRow(request, True, False, needed) if may else None
 
 
 def _first(*times: datetime | None) -> datetime | None:

@@ -14,7 +14,6 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.errors import (
     SlackError,
-    SlackMessageGone,
     SlackRateLimited,
     SlackRefused,
     SlackUnreachable,
@@ -31,7 +30,6 @@ HTTP_TOO_MANY = 429
 LONGEST_WAIT_SECONDS = 3600.0
 LIMITS_REMEMBERED = 1_000
 HTTP_SERVER_ERROR = 500
-GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 # Temporary problems at Slack: the same call may soon succeed.
 PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
 # Slack's error names for unacceptable blocks.
@@ -253,8 +251,6 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
         return SlackRateLimited(min(seconds, LONGEST_WAIT_SECONDS))
     if not isinstance(name, str) or status >= HTTP_SERVER_ERROR or name in PASSING:
         return SlackUnreachable()
-    if name in GONE:
-        return SlackMessageGone()
     needed = given.get("needed")
     details = (given.get("response_metadata") or {}).get("messages") or []
     return SlackRefused(name, f"needs {needed}" if needed else "; ".join(map(str, details)))

@@ -132,21 +132,17 @@ def _typed(match: re.Match[str]) -> str:
     markup = match.group()
     if markup in _ENTITIES:
         return _ENTITIES[markup]
-    typed = _typed_markup(markup)
-    return re.sub(r"&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity.group()], typed)
-
-
-def _typed_markup(markup: str) -> str:
     target, _, label = markup[1:-1].partition("|")
-    if target.startswith(("@", "#")):
-        return target[0] + label.removeprefix(target[0]) if label else markup
-    if target.startswith("!"):
-        return label if target.startswith("!subteam^") and label else markup
-    if not label:
-        return re.sub(r"^(?:mailto|tel):", "", target)
     bare = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(?://)?", "", target)
-    if target.startswith("tel:"):
-        is_as_typed = re.sub(r"\D", "", bare) == re.sub(r"\D", "", label)
-    else:
-        is_as_typed = label.rstrip("/") in (target.rstrip("/"), bare.rstrip("/"))
-    return label if is_as_typed else markup
+    typed = markup
+    if target.startswith(("@", "#")):
+        typed = target[0] + label.removeprefix(target[0]) if label else markup
+    elif target.startswith("!"):
+        typed = label if target.startswith("!subteam^") and label else markup
+    elif not label:
+        typed = re.sub(r"^(?:mailto|tel):", "", target)
+    elif target.startswith("tel:"):
+        typed = label if re.sub(r"\D", "", bare) == re.sub(r"\D", "", label) else markup
+    elif label.rstrip("/") in (target.rstrip("/"), bare.rstrip("/")):
+        typed = label
+    return re.sub(r"&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity.group()], typed)

@@ -133,7 +133,15 @@ class People:
             raise UnknownPerson(
                 f"I couldn't verify who you are, so I did nothing. Please {again}."
             ) from error
-        stranger = self._stranger(user, team_ids)
+        # The payload or `users.info` may omit the workspace, but not both.
+        is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}
+        stranger = None
+        if self.team_id is None:
+            stranger = "Gatehouse is still starting. Please try again in a moment."
+        elif user.is_stranger or not is_ours:
+            stranger = NOT_A_MEMBER
+        elif user.is_deleted:
+            stranger = "This account is deactivated."
         if stranger is not None:
             return Person(slack_user_id, user.name, stranger=stranger)
         named = self.policy.groups()
@@ -288,17 +296,6 @@ class People:
         except DatabaseUnavailable as error:
             # The person is refused even if the record fails.
             log.error("people.refusal_not_recorded", reason=error.sentence)  # noqa: TRY400 - expected
-
-    def _stranger(self, user: SlackUser, team_ids: Iterable[str | None]) -> str | None:
-        if self.team_id is None:
-            return "Gatehouse is still starting. Please try again in a moment."
-        # The payload or `users.info` may omit the workspace, but not both.
-        is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}
-        if user.is_stranger or not is_ours:
-            return NOT_A_MEMBER
-        if user.is_deleted:
-            return "This account is deactivated."
-        return None
 
     async def _look_up(
         self,

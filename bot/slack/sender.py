@@ -10,17 +10,14 @@ from itertools import zip_longest
 
 import structlog
 
-from bot.errors import SlackError, SlackMessageGone, SlackRateLimited, SlackRefused
+from bot.errors import SlackError, SlackRateLimited, SlackRefused
 from bot.slack.client import SlackClient
 from bot.slack.messages.block_kit import Message
 from bot.store import outbox
 from bot.store.engine import Database
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
-from bot.store.outbox import SEND as SEND_KIND
 from bot.store.outbox import OutboxMessage, SentCard
-
-__all__ = ["SEND_KIND", "CardNow", "Note", "Renderer", "Sender"]
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +34,8 @@ BOT_LOCKED_OUT = frozenset(
 )
 # Fixed, because a message must have the same client_msg_id in every process.
 MESSAGE_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
+# Slack's error names for a card that can no longer be edited.
+MESSAGE_GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 # Slack's error names for a channel where a card can no longer be edited.
 PLACE_GONE = frozenset(
     {"channel_not_found", "not_in_channel", "is_archived", "is_inactive", "thread_not_found"}
@@ -101,28 +100,26 @@ class Sender:
                 # One edit shows both; messages between two edits are sent in order.
                 await self._done([outbox_message.id])
                 continue
+            await lease.confirm()
+            async with self.database.read_only() as tx:
+                sent, now = await outbox.sent_card(tx, outbox_message.key), await tx.now()
+            again_at = None
             try:
-                again_at = await self._send(outbox_message, lease)
+                rendered = await self.renderers[outbox_message.kind](outbox_message)
+                if rendered is None:
+                    await self._done([outbox_message.id])
+                elif isinstance(rendered, Note):
+                    again_at = await self._post_note(outbox_message, lease, rendered, sent, now)
+                else:
+                    again_at = await _Showing(
+                        self.database, self.slack, lease, outbox_message, rendered, sent
+                    ).bring_up_to_date(now)
             except SlackRateLimited as error:
                 log.info("slack.rate_limited", seconds=error.retry_after_seconds)
                 return await self.database.now() + timedelta(seconds=error.retry_after_seconds)
             if again_at is not None:
                 return again_at
         return None
-
-    async def _send(self, outbox_message: OutboxMessage, lease: Lease) -> datetime | None:
-        await lease.confirm()
-        async with self.database.read_only() as tx:
-            sent, now = await outbox.sent_card(tx, outbox_message.key), await tx.now()
-        rendered = await self.renderers[outbox_message.kind](outbox_message)
-        if rendered is None:
-            await self._done([outbox_message.id])
-            return None
-        if isinstance(rendered, Note):
-            return await self._post_note(outbox_message, lease, rendered, sent, now)
-        return await _Showing(
-            self.database, self.slack, lease, outbox_message, rendered, sent
-        ).bring_up_to_date(now)
 
     async def _post_note(
         self,
@@ -225,15 +222,16 @@ class _Showing:
             self.sent = sent = unsure
         try:
             await self._update(sent)
-        except SlackMessageGone:
-            await (self._is_shown(sent) if self.card.is_beside else self._post_anew(sent))
         except SlackRefused as error:
-            if error.error in PLACE_GONE and self.card.is_beside:
-                await self._is_shown(sent)
-                return
-            if error.error not in PLACE_GONE or sent.channel_id == self.card.channel_id:
+            has_moved = sent.channel_id != self.card.channel_id
+            if error.error not in MESSAGE_GONE | PLACE_GONE:
                 raise
-            await self._post_anew(sent)
+            if self.card.is_beside:
+                await self._is_shown(sent)
+            elif error.error in MESSAGE_GONE or has_moved:
+                await self._post_anew(sent)
+            else:
+                raise
 
     async def _post_anew(self, sent: SentCard) -> None:
         """Post the card again under a new ID after the card or its channel was deleted."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from bot.permissions import Permission, Person
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message, SlackBlock, page_count
+from bot.slack.people import People
 from bot.spelling import folded
 from bot.testusers import store
 from bot.testusers.messages import pages
@@ -29,7 +30,12 @@ SUGGESTIONS = 100
 async def reader(bot: Parts, person: Person) -> Reader:
     """Return what the person is allowed to see and do on a page."""
     await bot.people.require(person, Permission.READ)
-    may = bot.people.may
+    return reader_of(bot.people, person)
+
+
+def reader_of(people: People, person: Person) -> Reader:
+    """Return what the person is allowed to see and do, without requiring a permission."""
+    may = people.may
     return Reader(may(person, Permission.SEE_IDENTITIES), may(person, Permission.REQUEST))
 
 
@@ -81,10 +87,11 @@ async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message
     async with bot.database.read_only() as tx:
         found = await store.pending_requests(tx, limit=MOST)
         scheduled = await store.scheduled_requests(tx)
-    page = Page.cut([_row(bot, person, request) for request in found], PENDING_PAGE, wanted)
+    rows = [open_row(bot.people, person, request) for request in found]
+    page = Page.cut(rows, PENDING_PAGE, wanted)
     later = [] if page.wanted.page else scheduled[:SCHEDULED_SHOWN]
-    rows = [_row(bot, person, request) for request in later]
-    return pages.open_requests(page, rows, bot.settings.approvals_channel, reads)
+    starting = [open_row(bot.people, person, request) for request in later]
+    return pages.open_requests(page, starting, bot.settings.approvals_channel, reads)
 
 
 async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
@@ -97,9 +104,9 @@ async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     return pages.own(requests, Page.cut(grouped(granted), OWN_PAGE, wanted), len(granted), reads)
 
 
-def _row(bot: Parts, person: Person, request: Request) -> OpenRow:
-    requester = request.requester.slack_user_id
-    people, sid = bot.people, request.flow.sid
+def open_row(people: People, person: Person, request: Request) -> OpenRow:
+    """Return an open request, and what the person can do with it."""
+    requester, sid = request.requester.slack_user_id, request.flow.sid
     return OpenRow(
         request,
         decides=people.may(person, Permission.DECIDE, sid, requester),

@@ -146,7 +146,7 @@ class RequestMessages:
         if needed is None:
             return None
         if not is_waiting:
-            message = notes.no_longer_waiting(request, is_escalation=is_escalation)
+            message = notes.no_longer_waiting(request)
         else:
             people = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
             message = notes.still_waiting(request, people if is_escalation else None)

@@ -54,8 +54,9 @@ def test_the_file_in_the_repository_is_the_same_text() -> None:
     assert yaml.safe_load(text) == app_manifest(PLACEHOLDER_URL, socket=False)
 
 
-def test_every_address_is_the_one_path_of_the_bot() -> None:
-    text = manifest_text("https://bot.example.org/behind/a/proxy/", socket=False)
+@pytest.mark.parametrize("end", ["", "/", "/slack/events"])
+def test_every_address_is_the_one_path_of_the_bot(end: str) -> None:
+    text = manifest_text(f"https://bot.example.org/behind/a/proxy{end}", socket=False)
     addresses = set(re.findall(r"https://\S+", text))
     assert addresses == {"https://bot.example.org/behind/a/proxy/slack/events"}
 
@@ -85,18 +86,3 @@ def test_the_readme_tells_of_every_command_and_no_other() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| `(/[a-z]+)` \|", readme, re.MULTILINE))
     assert told == {command.name for command in COMMANDS}
-
-
-@pytest.mark.parametrize(
-    ("url", "words"),
-    [
-        ("https://bot.example.com/slack/events", "Leave /slack/events out"),
-        ("https://bot_ex ample.com", "https://"),
-        ("https://localhost", "private network"),
-        ("https://10.0.0.1", "private network"),
-        ("https://bot", "private network"),
-    ],
-)
-def test_address_that_slack_cannot_call_is_declined(url: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        manifest_text(url, socket=False)

@@ -54,6 +54,10 @@ class Message:
         shown = self.slack_blocks or (section(self.text),)
         return Message("\n".join((self.text, *lines)), (*shown, *map(section, lines), *blocks))
 
+    def then(self, other: "Message") -> "Message":
+        """Return the message, followed by another message."""
+        return Message(f"{self.text}\n{other.text}", (*self.slack_blocks, *other.slack_blocks))
+
     def payload(self) -> dict[str, Any]:
         """Return the message in the format that the Web API and response_url expect."""
         blocks = [dict(block) for block in self.slack_blocks[:BLOCKS_A_MESSAGE]]
@@ -83,9 +87,14 @@ class ButtonValue:
         return TypeAdapter(cls)
 
 
+def plain(value: str, limit: int = BUTTON_CHARACTERS) -> dict[str, Any]:
+    """Return a plain-text object, which may contain external text."""
+    return {"type": "plain_text", "text": text.plain(value, limit), "emoji": False}
+
+
 def header(title: str) -> SlackBlock:
     """Return a heading; `title` may contain external text."""
-    return {"type": "header", "text": _plain(title, HEADER_CHARACTERS)}
+    return {"type": "header", "text": plain(title, HEADER_CHARACTERS)}
 
 
 def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
@@ -126,10 +135,10 @@ def context(*markup: str) -> SlackBlock:
 def confirm(title: str, question: str, label: str) -> SlackBlock:
     """Return a confirmation dialog; `label` is the text of the button that proceeds."""
     return {
-        "title": _plain(title, 100),
-        "text": _plain(question, 300),
-        "confirm": _plain(label, 30),
-        "deny": _plain("Go back", 30),
+        "title": plain(title, 100),
+        "text": plain(question, 300),
+        "confirm": plain(label, 30),
+        "deny": plain("Go back", 30),
     }
 
 
@@ -148,7 +157,7 @@ def button(
     """
     block: dict[str, Any] = {
         "type": "button",
-        "text": _plain(label, BUTTON_CHARACTERS),
+        "text": plain(label, BUTTON_CHARACTERS),
         "action_id": action_id,
         "value": value,
     }
@@ -164,7 +173,7 @@ def button(
 def select(placeholder: str, action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
     """Return a menu of (text, value) options."""
     menu = overflow(action_id, options)
-    return {**menu, "type": "static_select", "placeholder": _plain(placeholder, HEADER_CHARACTERS)}
+    return {**menu, "type": "static_select", "placeholder": plain(placeholder, HEADER_CHARACTERS)}
 
 
 def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
@@ -174,7 +183,7 @@ def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
 
 def option(shown: str, value: str) -> SlackBlock:
     """Return a choice in a menu."""
-    return {"text": _plain(shown, OPTION_CHARACTERS), "value": value}
+    return {"text": plain(shown, OPTION_CHARACTERS), "value": value}
 
 
 def actions(*elements: SlackBlock) -> SlackBlock:
@@ -230,10 +239,6 @@ def turns(
         for label, to, is_there in turned
         if is_there
     ]
-
-
-def _plain(value: str, limit: int) -> dict[str, Any]:
-    return {"type": "plain_text", "text": text.plain(value, limit), "emoji": False}
 
 
 def _markup(markup: str, limit: int) -> dict[str, Any]:

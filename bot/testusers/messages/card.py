@@ -24,16 +24,8 @@ OFFERED = {
 STYLES = {Act.APPROVE: "primary", Act.DENY: "danger"}
 # The title, the first words and the button label of each confirmation dialog.
 DIALOGS = {
-    Act.CANCEL: (
-        "Cancel this request?",
-        "This request will be withdrawn",
-        "Cancel it",
-    ),
-    Act.RETRY: (
-        "Try again?",
-        "The approved change will be sent again",
-        "Retry",
-    ),
+    Act.CANCEL: ("Cancel this request?", "This request will be withdrawn", "Cancel it"),
+    Act.RETRY: ("Try again?", "The approved change will be sent again", "Retry"),
     Act.UNDO: ("Ask to undo this?", "This makes a request to reverse the change", "Ask to undo"),
 }
 ENDED_SHOWN = 5
@@ -288,17 +280,19 @@ def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
     # Once the access is over, there's nothing to undo.
     if took_effect and (change.removals or not request.is_over):
         offered.append(Act.UNDO)
-    return [_act_button(request, act) for act in offered if act in acts]
-
-
-def _act_button(request: Request, act: Act) -> SlackBlock:
-    label, dialog = act.capitalize(), None
-    if act in DIALOGS:
-        title, sentence, proceed = DIALOGS[act]
-        dialog = block_kit.confirm(title, f"{sentence}: {change_in_plain(request)}.", proceed)
-    spoken = f"{label} {request.requester.name}'s request for {request.flow.name}"
-    action_id, style = ids.testusers_act(act), STYLES.get(act)
-    return block_kit.button(label, action_id, request.id, style=style, spoken=spoken, sure=dialog)
+    buttons = []
+    for act in filter(acts.__contains__, offered):
+        label, dialog = act.capitalize(), None
+        if act in DIALOGS:
+            title, sentence, proceed = DIALOGS[act]
+            dialog = block_kit.confirm(title, f"{sentence}: {change_in_plain(request)}.", proceed)
+        spoken = f"{label} {request.requester.name}'s request for {request.flow.name}"
+        action_id, style = ids.testusers_act(act), STYLES.get(act)
+        button = block_kit.button(
+            label, action_id, request.id, style=style, spoken=spoken, sure=dialog
+        )
+        buttons.append(button)
+    return buttons
 
 
 def form_button(
@@ -314,11 +308,10 @@ def form_button(
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
     """Return the buttons `Extend`, `+2 h` and `+1 day`, or [] if there are too many people."""
     filled = Prefilled(flow.sid, "add", tuple(identities))
-    more = [
-        form_button(label, replace(filled, more_seconds=seconds), f"{ids.TESTUSERS_MORE}.{number}")
-        for number, (label, seconds) in enumerate(EXTENSIONS.items())
-    ]
-    buttons = [button for row in (form_button("Extend", filled), *more) for button in row]
+    buttons = form_button("Extend", filled)
+    for number, (label, seconds) in enumerate(EXTENSIONS.items()):
+        more = replace(filled, more_seconds=seconds)
+        buttons += form_button(label, more, f"{ids.TESTUSERS_MORE}.{number}")
     return buttons if len(buttons) > len(EXTENSIONS) else []
 
 

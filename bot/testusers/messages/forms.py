@@ -48,7 +48,7 @@ def change_form(
     flows: Json = {
         "type": "external_select",
         "min_query_length": 0,
-        "placeholder": _plain("Which flow?"),
+        "placeholder": block_kit.plain("Which flow?"),
     }
     if flow:
         flows["initial_option"] = block_kit.option(flow.name, flow.name)
@@ -102,7 +102,7 @@ def _modal(
         "type": "modal",
         "callback_id": callback_id,
         "private_metadata": json.dumps(hidden),
-        **dict(zip(("title", "submit", "close"), map(_plain, words), strict=True)),
+        **dict(zip(("title", "submit", "close"), map(block_kit.plain, words), strict=True)),
         "blocks": [*blocks],
     }
 
@@ -119,11 +119,11 @@ def _input(
     block = {
         "type": "input",
         "block_id": block_id or action_id,
-        "label": _plain(label),
+        "label": block_kit.plain(label),
         "element": {**element, "action_id": action_id},
         "optional": is_optional,
     }
-    return {**block, "hint": _plain(text.plain(hint, 200))} if hint else block
+    return {**block, "hint": block_kit.plain(hint, 200)} if hint else block
 
 
 def _doubt(lines: Sequence[str]) -> list[SlackBlock]:
@@ -157,7 +157,3 @@ def _changes(presets: Sequence[str], kind: str) -> SlackBlock:
 def _text_input(limit: int, value: str = "", *, is_multiline: bool = False) -> SlackBlock:
     element = {"type": "plain_text_input", "multiline": is_multiline, "max_length": limit}
     return {**element, "initial_value": value} if value else element
-
-
-def _plain(words: str) -> Json:
-    return {"type": "plain_text", "text": words, "emoji": False}

@@ -12,12 +12,7 @@ from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
 from bot.slack.messages.help import May
 from bot.slack.parse import escaped
 from bot.testusers.messages import phrases
-from bot.testusers.messages.card import (
-    act_buttons,
-    again_button,
-    extend_buttons,
-    form_button,
-)
+from bot.testusers.messages.card import act_buttons, again_button, extend_buttons, form_button
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
 from bot.testusers.parse.command import quoted
 from bot.testusers.parse.form import Prefilled
@@ -70,11 +65,8 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
         Act.CANCEL: "You cancelled",
         Act.RETRY: "Trying again",
     }[act]
-    then = {
-        State.APPLYING: ["The card shows the result."],
-        State.APPLIED: ["It has been applied."],
-    }
-    return Message.of(f"{did}: {change}.", *then.get(request.state, []))
+    then = ["The card shows the result."] if request.state is State.APPLYING else []
+    return Message.of(f"{did}: {change}.", *then)
 
 
 def outcome(request: Request, payload: Mapping[str, Any], card: str | None = None) -> Message:
@@ -85,11 +77,10 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
     asked, steps = f"your request to {change_of(request)}", list[SlackBlock]()
     match payload["event"]:
         case "ended":
-            identities, flow = tuple(map(str, payload["identities"])), request.flow
-            lines = [f"Access to {flow_name(flow)} has ended for {brief(identities)}."]
-            seconds = request.requested.duration_seconds
+            identities, seconds = payload["identities"], request.requested.duration_seconds
+            lines = [f"Access to {flow_name(request.flow)} has ended for {brief(identities)}."]
             duration = spell_duration(seconds) if seconds else ""
-            filled = Prefilled(flow.sid, "add", identities, duration)
+            filled = Prefilled(request.flow.sid, "add", tuple(identities), duration)
             steps = form_button("Give access again", filled)
         case "unposted":
             is_open = request.state is State.PENDING
@@ -137,9 +128,7 @@ def ending(request: Request, identities: list[str], at: datetime) -> Message:
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
     """Return the message with a `Cancel` button and a link to the card, if it's posted."""
     if card is None:
-        message = Message(
-            f"{message.text}\n{NOT_POSTED}", (*message.slack_blocks, block_kit.context(NOT_POSTED))
-        )
+        message = message.then(Message(NOT_POSTED, [block_kit.context(NOT_POSTED)]))
     return _with_steps(message, card, *act_buttons(request, Act.CANCEL))
 
 
@@ -176,15 +165,13 @@ def still_waiting(request: Request, escalate_to: Sequence[str] | None = None) ->
     return Message.of(" ".join([*map(phrases.mention, escalate_to or ()), line]))
 
 
-def no_longer_waiting(request: Request, *, is_escalation: bool = False) -> Message:
+def no_longer_waiting(request: Request) -> Message:
     """Return the text that replaces a reminder or an escalation once the request is decided."""
     became = {
         State.DENIED: f"{phrases.decider(request)} denied it",
         State.CANCELLED: f"{phrases.decider(request)} cancelled it",
         State.EXPIRED: "it expired",
     }.get(request.state, f"{phrases.approvers(request)} approved it")
-    if is_escalation:
-        return Message.of(f"You no longer need to step in, because {became}.")
     asked = f"{who(request.requester)} asked to {change_of(request)}"
     return Message.of(f"No longer waiting for approval, because {became}: {asked}.")
 

@@ -11,12 +11,7 @@ from bot.approvals.rules import Act, State
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, ButtonValue, Message, SlackBlock
 from bot.testusers.messages import phrases
-from bot.testusers.messages.card import (
-    act_buttons,
-    extend_buttons,
-    form_button,
-    person_menu,
-)
+from bot.testusers.messages.card import act_buttons, extend_buttons, form_button, person_menu
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, who
 from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Flow
@@ -194,11 +189,9 @@ def open_requests(
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
     for number, row in enumerate([*page.items, *scheduled]):
-        line, shown = waiting(row, channel_id, reader.show)
         # The block id tells which page to refresh after a click.
-        name = {"block_id": f"{LIST_BLOCK}{page.wanted.page}.{number}"}
-        blocks = [{**block, **(name if block["type"] == "actions" else {})} for block in shown]
-        message = Message(f"{message.text}\n{line}", (*message.slack_blocks, *blocks))
+        block_id = f"{LIST_BLOCK}{page.wanted.page}.{number}"
+        message = message.then(waiting(row, channel_id, reader.show, block_id))
     return message.plus(*page.turning("requests"))
 
 
@@ -208,8 +201,8 @@ def page_of_block(block_id: str) -> str:
     return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
 
 
-def waiting(row: OpenRow, channel_id: str, show: Show) -> tuple[str, list[SlackBlock]]:
-    """Return an open request as a line of text, and as blocks with its buttons."""
+def waiting(row: OpenRow, channel_id: str, show: Show, block_id: str) -> Message:
+    """Return an open request with its buttons, in a block with this ID."""
     request, change = row.request, change_of(row.request, show, phrases.exact)
     is_exact = len(change) <= EXACT_CHARACTERS
     asked = f"wants to {change if is_exact else change_of(request, show)}"
@@ -226,7 +219,8 @@ def waiting(row: OpenRow, channel_id: str, show: Show) -> tuple[str, list[SlackB
     # Nobody can decide on a change here that isn't shown in full.
     decides = (Act.APPROVE, Act.DENY) if row.decides and is_exact else ()
     buttons = act_buttons(request, *decides, *((Act.CANCEL,) if row.cancels else ()))
-    return line, [*block_kit.sections([line]), *block_kit.row(buttons)]
+    below = [{**block, "block_id": block_id} for block in block_kit.row(buttons)]
+    return Message(line, [*block_kit.sections([line]), *below])
 
 
 def own(
@@ -240,20 +234,17 @@ def own(
         left = len(requests) - REQUESTS_SHOWN
         rows += [(f"And {left:,} more.", None)] if left > 0 else []
     rows.append((f"{PEOPLE} ({people:,})" if people else NO_ACCESS, None))
-    message = Message(
-        "\n".join(line for line, _ in rows), [block_kit.section(*row) for row in rows]
-    )
+    message = _message(rows, [])
     for group in page.items:
-        line, blocks = group_blocks(group, reader)
-        message = Message(f"{message.text}\n{line}", (*message.slack_blocks, *blocks))
+        message = message.then(group_message(group, reader))
     change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "mine", style="primary")
     is_empty = reader.asks and not (requests or people)
     below = block_kit.row([change] if is_empty else [])
     return message.plus(*below, *page.turning("mine"))
 
 
-def group_blocks(group: GrantGroup, reader: Reader) -> tuple[str, list[SlackBlock]]:
-    """Return people with the same access as a line, and as blocks with buttons to extend it."""
+def group_message(group: GrantGroup, reader: Reader) -> Message:
+    """Return people with the same access, with buttons to extend it."""
     people = brief(group.identities, reader.show)
     line = f"on {flow_name(group.flow)} · {_until(group.ends_at)}"
     if len(group.identities) > 1:
@@ -264,7 +255,7 @@ def group_blocks(group: GrantGroup, reader: Reader) -> tuple[str, list[SlackBloc
     if not group.ends_at:
         filled = Prefilled(group.flow.sid, "add", group.identities)
         buttons = form_button("Set an end date", filled)
-    return line, [block_kit.section(line), *block_kit.row(buttons if reader.asks else [])]
+    return Message.of(line).plus(*block_kit.row(buttons if reader.asks else []))
 
 
 def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:

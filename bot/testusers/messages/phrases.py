@@ -129,14 +129,10 @@ def counted(identities: Sequence[str], _show: Show = in_full) -> str:
 
 def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
     """Return all identities as lines, with several short ones per line."""
-    lines: list[list[str]] = []
-    for shown in map(show, identities):
-        fits = lines and len(lines[-1]) < IDENTITIES_A_LINE
-        if fits and sum(map(len, lines[-1])) + len(shown) < LINE_CHARACTERS:
-            lines[-1].append(shown)
-        else:
-            lines.append([shown])
-    return ["  ".join(line) for line in lines]
+    shown = list(map(show, identities))
+    is_short = all(len(identity) < LINE_CHARACTERS / IDENTITIES_A_LINE for identity in shown)
+    size = IDENTITIES_A_LINE if is_short else 1
+    return ["  ".join(shown[at : at + size]) for at in range(0, len(shown), size)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +175,15 @@ def parts(
     """
     requested = request.requested
     at = requested.shown_at or request.created_at
+    is_waiting = request.state in {State.PENDING, State.SCHEDULED}
     found: dict[str, list[Part]] = {kind: [] for kind in WORDS}
     for identity, effect in requested.effects(change or requested.change, at).items():
         kind = KINDS[effect]
         term = "" if kind == "remove" else _term(request, identity, kind, is_actual=each_end)
-        now = "" if kind in {"add", "remove"} else _current_end(request, identity)
+        now = ""
+        if is_waiting and kind in {"keep", "limit"}:
+            end = requested.current_ends.get(identity)
+            now = f" (currently until {text.time(end)})" if end else " (currently with no end date)"
         found[kind].append(Part(kind, (identity,), term, now))
     for kind, people in found.items():
         groups: dict[object, list[Part]] = {}
@@ -213,13 +213,6 @@ def _term(request: Request, identity: str, kind: str, *, is_actual: bool) -> str
         return f" for {length}"
     begins = "the change" if requested.without_approval else "approval"
     return f" until {length} after {'it starts' if requested.starts_at else begins}"
-
-
-def _current_end(request: Request, identity: str) -> str:
-    if request.state not in {State.PENDING, State.SCHEDULED}:
-        return ""
-    end = request.requested.current_ends.get(identity)
-    return f" (currently until {text.time(end)})" if end else " (currently with no end date)"
 
 
 def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str:
@@ -285,7 +278,12 @@ def outcome_of(request: Request, most: int = 20) -> str:
     if state is State.PENDING:
         return mark
     if state is State.EXPIRED:
-        return f"{mark} because {_lapse(request)}"
+        why = "nobody approved it in time"
+        if request.change_at(request.decided_at or request.expires_at).is_empty:
+            why = "the requested access would already have ended"
+        elif request.progress.approvals:
+            why = "not enough people approved it in time"
+        return f"{mark} because {why}"
     if state in {State.DENIED, State.CANCELLED}:
         return f"{mark} by {by}"
     if state is State.FAILED:
@@ -304,20 +302,9 @@ def outcome_line(request: Request, asked: str) -> str:
     return f"{outcome_of(request)}: {effect_of_change(request) if is_applied else asked}."
 
 
-def _lapse(request: Request) -> str:
-    if request.change_at(request.decided_at or request.expires_at).is_empty:
-        return "the requested access would already have ended"
-    if request.progress.approvals:
-        return "not enough people approved it in time"
-    return "nobody approved it in time"
-
-
 def summary(request: Request, show: Show, *, names_requester: bool = False) -> str:
     """Describe a request and its outcome for a list of requests."""
-    reasons = {
-        State.DENIED: request.progress.denial_reason,
-        State.FAILED: request.progress.failure,
-    }
+    reasons = {State.DENIED: request.progress.denial_reason, State.FAILED: request.progress.failure}
     why = reason_of(request, reasons.get(request.state, ""), show)
     because = reason_of(request, request.requested.reason, show)
     change = change_of(request, show)
@@ -371,25 +358,17 @@ def state_sentence(request: Request, now: datetime) -> str:
 
     Plain text can't show times in the reader's time zone.
     """
-    by = request.decided_by.name if request.decided_by else "Nobody"
-    is_direct = request.requested.without_approval
-    failed = "partly failed" if request.has_failed_in_part else "failed"
-    did, then = {
-        State.DENIED: ("denied this", ""),
-        State.CANCELLED: ("cancelled this", ""),
-        State.SCHEDULED: ("approved this", " It starts later."),
-        State.APPLYING: ("approved this", " Gatehouse is updating the list."),
-        State.APPLIED: ("approved this", " It has been applied."),
-        State.FAILED: ("approved this", f" It {failed}. Approvers can retry it."),
-    }.get(request.state, ("", ""))
-    did = "applied this without approval" if is_direct else did
-    when = ago(now - (request.decided_at or now))
-    change = change_in_plain(request)
+    change, when = change_in_plain(request), ago(now - (request.decided_at or now))
     if request.state is State.PENDING:
         return f"This request is still waiting for approval: {change}."
     if request.state is State.EXPIRED:
         return f"This request expired {when}: {change}."
-    return f"{by} already {did} {when}: {change}.{then}"
+    by = request.decided_by.name if request.decided_by else "Nobody"
+    is_refused = request.state in {State.DENIED, State.CANCELLED}
+    did = request.state.value if is_refused else "approved"
+    without = " without approval" if request.requested.without_approval else ""
+    failed = " It failed. Approvers can retry it." if request.state is State.FAILED else ""
+    return f"{by} already {'applied' if without else did} this{without} {when}: {change}.{failed}"
 
 
 def ago(elapsed: timedelta) -> str:

@@ -200,7 +200,7 @@ class Oracle:
         """Who has a Home tab open sees there what is stored of requests."""
         problems, home = [], self.process.home
         for user, (_, shown) in self.outside.homes.shown.items():
-            drawn, _ = await home.draw(user, self.now, self.now)
+            drawn, _ = await home.draw(user, self.now)
             if about_requests(shown) != about_requests(drawn):
                 problems.append(f"the Home tab of {user} shows {about_requests(shown)}")
         return problems

@@ -21,7 +21,7 @@ from bot.quotas.ratelimits import RateLimits
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.quotas.watcher import WATCH_KIND, Watcher
 from bot.slack.people import People
-from bot.slack.sender import SEND_KIND, Sender
+from bot.slack.sender import Sender
 from bot.store import audit, home_views, outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Lease, Outcome, Runner
@@ -290,7 +290,7 @@ class Process:
             TIMER: partial(transitions.run_timers, bot),
         }
         found |= dict.fromkeys((INTERACTION, UNDO), clicks.run)
-        found |= {SEND_KIND: sender.run, RETAIN_KIND: retention.run}
+        found |= {outbox.SEND: sender.run, RETAIN_KIND: retention.run}
         found |= {home_views.PUBLISH: self.home.run, home_views.SPREAD: self.home.spread}
         runners |= {kind: _as_run(runner) for kind, runner in found.items()}
         async with database.transaction() as tx:
