@@ -9,7 +9,6 @@ import aiohttp
 
 from bot.audit.reading import HEAD, Witness
 from bot.checks.health import HEALTH_CARD, HEALTH_JOB, Count, Health
-from bot.checks.rules import Counted
 from bot.configured import (
     email_client,
     flow_client,
@@ -164,14 +163,14 @@ class Gatehouse:
             settings.approvals_channel,
             self.jobs.wake,
         )
-        counts: dict[Counted, Count] = {
-            Counted.OPEN_INCIDENTS: incidents.count_open,
-            Counted.PENDING_REQUESTS: store.count_pending,
-            Counted.UNDELIVERED_MESSAGES: outbox.count_undelivered,
+        counts: dict[str, Count] = {
+            "open_incidents": incidents.count_open,
+            "pending_requests": store.count_pending,
+            "undelivered_messages": outbox.count_undelivered,
         }
         if self.gateway is not None:
-            counts[Counted.GATEWAY_CALLS] = accounts.count_of_clients
-            counts[Counted.GATEWAY_CALLS_WAITING] = self.gateway.count_waiting
+            counts["gateway_calls_in_the_last_minute"] = accounts.count_of_clients
+            counts["gateway_calls_waiting"] = self.gateway.count_waiting
         self.health = Health(self, counts)
 
     def _run(self, runners: dict[str, Runner]) -> None:

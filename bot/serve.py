@@ -152,7 +152,7 @@ class Service:
             for state, number in zip(JOB_STATES, astuple(status.jobs), strict=True):
                 metrics.jobs.labels(state).set(number)
         for name, number in status.counts.items():
-            metrics.waiting.labels(name.value).set(number)
+            metrics.waiting.labels(name).set(number)
         with contextlib.suppress(DatabaseUnavailable):
             standings = await self._bot.ratelimits.standings()
             metrics.quota_used.clear()

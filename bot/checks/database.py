@@ -34,11 +34,6 @@ AGREES_SECONDS = 2.0
 ROUNDING_SECONDS = 1.0
 
 
-async def database(parts: Parts) -> list[Finding]:
-    """Check that the bot can use its database."""
-    return [await examine_database(parts.database)]
-
-
 async def prepare(database: Database) -> None:
     """Create the tables in an empty database, as the first start does."""
     with suppress(DatabaseUnavailable):
@@ -46,26 +41,27 @@ async def prepare(database: Database) -> None:
             await migrate(database)
 
 
-async def examine_database(database: Database) -> Finding:
-    """Check that the bot can use the database, without changing it."""
+async def database(parts: Parts) -> list[Finding]:
+    """Check that the bot can use its database, without changing it."""
+    database = parts.database
     try:
         if await notice_newer(database):
-            return failed(SUBJECT, DatabaseTooNew())
+            return [failed(SUBJECT, DatabaseTooNew())]
         if not await is_current(database) and await revision(database) is not None:
             sentence = "The database has an older schema: the next start upgrades it."
-            return Finding(SUBJECT, "database_outdated", sentence)
+            return [Finding(SUBJECT, "database_outdated", sentence)]
         await database.ping_writing()
         holds_every_name = await database.holds_every_name()
     except DatabaseTooOld as error:
-        return failed(SUBJECT, error)
+        return [failed(SUBJECT, error)]
     except DatabaseUnavailable as error:
         cause = cause_of(error)
-        return Finding(SUBJECT, cause.code, cause.sentence)
+        return [Finding(SUBJECT, cause.code, cause.sentence)]
     if not holds_every_name:
-        return Finding(SUBJECT, WRONG_ENCODING.code, WRONG_ENCODING.sentence)
+        return [Finding(SUBJECT, WRONG_ENCODING.code, WRONG_ENCODING.sentence)]
     kind = "SQLite" if database.is_sqlite else "PostgreSQL"
     way = " behind a pooler" if database.is_pooled else ""
-    return well(SUBJECT, f"{kind}{way} is reachable, migrated and writable.")
+    return [well(SUBJECT, f"{kind}{way} is reachable, migrated and writable.")]
 
 
 def _seconds_ahead(asked_at: float, reported: float, answered_at: float) -> float:

@@ -11,7 +11,7 @@ from bot import __version__
 from bot.checks import messages
 from bot.checks.database import database, database_clock
 from bot.checks.findings import UNSURE, Finding, Parts, well
-from bot.checks.rules import READINESS, Counted, JobCount, Part, Status, Trouble
+from bot.checks.rules import READINESS, JobCount, Part, Status, Trouble
 from bot.checks.slack import channels, slack_token
 from bot.errors import DatabaseUnavailable
 from bot.slack.sender import CardNow
@@ -29,14 +29,13 @@ Count = Callable[[Transaction], Awaitable[int]]
 # Seconds between two runs. Slack lets an app read fifty channels a minute, regardless of the number
 # of processes.
 EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, channels: 60}
-SOCKET_EVERY = ALERTS_EVERY = 5.0
+SOCKET_EVERY, ALERTS_EVERY = 5.0, 15.0
 # Slack itself closes the socket from time to time, and it is reopened immediately.
 DEAF_SECONDS = 60.0
 # The bot keeps working with these problems, and `check` reports them.
 HARMLESS = frozenset({"channel_public", "database_encoding"})
 # Don't alert about shorter problems.
 PATIENCE = timedelta(seconds=60)
-REPEAT_SECONDS = 30.0
 # A problem that no process has seen for this long has ended.
 OVER = timedelta(seconds=90)
 # Only these parts have alerts: an alert about any other part couldn't be sent without that part.
@@ -55,13 +54,12 @@ class Health:
     the problem postpones the job that ends the alert.
     """
 
-    def __init__(self, parts: Parts, counts: Mapping[Counted, Count]) -> None:
+    def __init__(self, parts: Parts, counts: Mapping[str, Count]) -> None:
         self._parts = parts
         self._counts = counts
         self._started = parts.clock.monotonic()
         self._troubles: dict[Part, Trouble] = {}
-        self._deaf_since: float | None = None
-        self._told_at: float | None = None
+        self._heard_at = self._started
         for part in Part:
             parts.metrics.working.labels(part.value).set(1)
 
@@ -81,7 +79,7 @@ class Health:
     async def status(self) -> Status:
         """Return the status, and report an unavailable database in it."""
         parts = self._parts
-        waiting, counts = None, dict[Counted, int]()
+        waiting, counts = None, dict[str, int]()
         try:
             async with parts.database.read_only() as tx:
                 counts = {name: await count(tx) for name, count in self._counts.items()}
@@ -103,9 +101,7 @@ class Health:
         """Run the checks forever; `is_connected` returns Socket Mode's state, None if not used."""
 
         async def look_at_socket() -> None:
-            connected = await is_connected()
-            if connected is not None:
-                self.note([self._socket(is_connected=connected)])
+            self.note_socket(connected=await is_connected())
 
         async with asyncio.TaskGroup() as group:
             for check, seconds in EVERY.items():
@@ -150,27 +146,28 @@ class Health:
             elif old is not None:
                 log.info("health.mended", part=part.value)
 
-    def _socket(self, *, is_connected: bool) -> Finding:
-        """Report Socket Mode as broken after a minute without a connection."""
+    def note_socket(self, *, connected: bool | None) -> None:
+        """Note the state of Socket Mode (None: not used), broken after a minute without it."""
         now = self._parts.clock.monotonic()
-        if is_connected:
-            self._deaf_since = None
-        elif self._deaf_since is None:
-            self._deaf_since = now
-        if self._deaf_since is None or now - self._deaf_since < DEAF_SECONDS:
-            return well("socket", "is connected.")
-        sentence = "Socket Mode is not connected, so commands don't arrive. Check SLACK_APP_TOKEN."
-        return Finding("socket", "socket_closed", sentence)
+        if connected is not False:
+            self._heard_at = now
+        if now - self._heard_at >= DEAF_SECONDS:
+            problem = (
+                "Socket Mode is not connected, so commands don't arrive. Check SLACK_APP_TOKEN."
+            )
+            self.note([Finding("socket", "socket_closed", problem)])
+        elif connected is not None:
+            self.note([well("socket", "is connected.")])
 
     async def tell(self) -> None:
-        """Open an alert for each part that stays broken, or keep it open; at most every 30 s."""
-        now, at = self._parts.clock.now(), self._parts.clock.monotonic()
+        """Open an alert for each part that stays broken, or keep it open."""
+        now = self._parts.clock.now()
         lasting = [
             trouble
             for trouble in self.troubles()
             if trouble.part in REPORTED and now - trouble.since >= PATIENCE
         ]
-        if not lasting or (self._told_at is not None and at - self._told_at < REPEAT_SECONDS):
+        if not lasting:
             return
         try:
             async with self._parts.database.transaction() as tx:
@@ -185,8 +182,6 @@ class Health:
                         await jobs.postpone(tx, ending.key, ending.due_at)
         except DatabaseUnavailable as error:
             log.warning("health.untold", reason=error.sentence)
-            return
-        self._told_at = at
 
     async def end(self, job: Job, lease: Lease) -> None:
         """Announce that the part works again, once no process postpones the job anymore."""

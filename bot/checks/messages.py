@@ -9,23 +9,6 @@ from bot.services.calls import ServiceSeen
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import Message
 
-# The outcomes of service errors, in words.
-FAILURES = {
-    "unreachable": "unreachable",
-    "timeout": "timed out",
-    "redirected": "redirected",
-    "too_large": "too much data",
-    "unreadable": "unreadable response",
-    "not_json": "unreadable response",
-    "wrong_form": "unexpected response",
-    "credentials_refused": "credentials rejected",
-    "permission_missing": "permission missing",
-    "rotating_token": "rotating refresh tokens aren't supported",
-    "rate_limited": "rate limited",
-    "service_refused": "request rejected",
-    "service_failed": "server error",
-    "service_error": "error",
-}
 TITLES = {"oauth": "OAuth"}
 
 
@@ -58,7 +41,9 @@ def whoami(
 
 def status(report: Status) -> Message:
     """List problems first, then a line for each part."""
-    counts = [f"{name.in_words.capitalize()}: {count:,}" for name, count in report.counts.items()]
+    counts = [
+        f"{name.replace('_', ' ').capitalize()}: {count:,}" for name, count in report.counts.items()
+    ]
     jobs = []
     if report.jobs is not None:
         state = "*late*" if report.jobs.late else "on time"
@@ -77,15 +62,9 @@ def status(report: Status) -> Message:
     if report.is_database_well:
         is_broken = any(trouble.part is Part.DATABASE for trouble in report.broken)
         database = "*not writable*" if is_broken else "OK"
-    failing = [seen for seen in report.services if seen.is_failing]
     lines = [
         verdict,
         *(f"• {text.escape(trouble.sentence, 500)}" for trouble in report.broken),
-        *(
-            f"• {text.escape(seen.name[:1].upper() + seen.name[1:])}: {_why(seen)},"
-            f" {_last_success([seen])}"
-            for seen in failing
-        ),
         f"Gatehouse {report.version}, up {text.duration(report.uptime_seconds)}",
         f"{report.database} database: {database}",
         *(_service(name, group) for name, group in groups.items()),
@@ -108,18 +87,11 @@ def _service(name: str, group: Sequence[ServiceSeen]) -> str:
     failure = "no failures"
     if failed := [(seen.failed_at, seen) for seen in group if seen.failed_at]:
         at, seen = max(failed, key=lambda pair: pair[0])
-        failure = f"last failure {text.time(at)} ({_why(seen)})"
-    return f"{title}: {state}{unused} · {_last_success(used)}, {failure}"
-
-
-def _last_success(group: Sequence[ServiceSeen]) -> str:
-    times = [seen.succeeded_at for seen in group if seen.succeeded_at]
-    return f"last success {text.time(max(times))}" if times else "no success yet"
-
-
-def _why(seen: ServiceSeen) -> str:
-    outcome = seen.failure or "unknown"
-    return text.escape(FAILURES.get(outcome, outcome.replace("_", " ")))
+        cause = text.escape((seen.failure or "unknown").replace("_", " "))
+        failure = f"last failure {text.time(at)} ({cause})"
+    times = [seen.succeeded_at for seen in used if seen.succeeded_at]
+    success = f"last success {text.time(max(times))}" if times else "no success yet"
+    return f"{title}: {state}{unused} · {success}, {failure}"
 
 
 def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | None) -> Message:

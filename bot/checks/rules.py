@@ -55,21 +55,6 @@ class Trouble:
     since: datetime
 
 
-class Counted(StrEnum):
-    """The numbers counted in the database. The values are names in metrics."""
-
-    OPEN_INCIDENTS = "open_incidents"
-    PENDING_REQUESTS = "pending_requests"
-    UNDELIVERED_MESSAGES = "undelivered_messages"
-    GATEWAY_CALLS = "gateway_calls_in_the_last_minute"
-    GATEWAY_CALLS_WAITING = "gateway_calls_waiting"
-
-    @property
-    def in_words(self) -> str:
-        """Return the number's name for people, such as `open incidents`."""
-        return self.value.replace("_", " ")
-
-
 @dataclass(frozen=True)
 class JobCount:
     """Counts of waiting jobs: `due` now, and `late` by more than a minute."""
@@ -83,8 +68,8 @@ class JobCount:
 class Status:
     """The content of `/gatehouse status`.
 
-    `counts` include pending requests and open incidents; `broken` lists the external parts that
-    this process knows to be broken.
+    `counts` has numbers from the database, by their names in metrics; `broken` lists the external
+    parts that this process knows to be broken.
     """
 
     version: str
@@ -93,19 +78,18 @@ class Status:
     is_database_well: bool
     services: Sequence[ServiceSeen]
     jobs: JobCount | None
-    counts: Mapping[Counted, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     broken: Sequence[Trouble] = ()
 
     @property
     def troubles(self) -> list[str]:
         """The problems, each in a few words; empty when everything works."""
         late = self.jobs.late if self.jobs else 0
-        opened = self.counts.get(Counted.OPEN_INCIDENTS, 0)
         named = [] if self.is_database_well else [Part.DATABASE.noun]
         named += [trouble.part.noun for trouble in self.broken]
         return [
             *dict.fromkeys(named),
             *(seen.name for seen in self.services if seen.is_failing),
-            *([Counted.OPEN_INCIDENTS.in_words] if opened else []),
+            *(["open incidents"] if self.counts.get("open_incidents") else []),
             *(["late jobs"] if late else []),
         ]

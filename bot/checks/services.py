@@ -39,7 +39,6 @@ BASIC_REFUSED = (
     " service doesn't accept Basic. Set EMAIL_AUTH=bearer."
 )
 FORM_FIELD = "FLOW_FORM_FIELD"
-NAMED = 5
 
 
 async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
@@ -193,15 +192,10 @@ async def email(parts: Parts) -> list[Finding]:
 
 def _missing(settings: Settings, service: Service) -> Finding:
     missing = settings.missing_for(service)
-    there = [name for name in SERVICES[service] if name not in missing]
-    if not there:
+    if len(missing) == len(SERVICES[service]):
         sentence = f"is not configured. Its commands need {', '.join(missing)}."
         return Finding(service, NOT_CONFIGURED, sentence)
-    sentence = (
-        f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'} set, but"
-        f" {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, so its commands"
-        " don't work. Set all of them, or none."
-    )
+    sentence = f"Its commands also need {', '.join(missing)}. Set all of its settings, or none."
     return Finding(service, "half_configured", sentence)
 
 
@@ -248,10 +242,9 @@ def _client(
         and key.organization_id not in listings[key.data_center].by_id
     ]
     if unknown:
-        more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         sentence = (
-            f"These organizations are not in the listing: {', '.join(unknown[:NAMED])}{more}."
-            " Correct them in GATEWAY_CLIENTS."
+            f"These organizations are not in the listing: {', '.join(unknown)}. Correct them in"
+            " GATEWAY_CLIENTS."
         )
         return Finding(subject, "organization_not_listed", sentence)
     granted = count(len(paths), "organization") if paths else "every organization"

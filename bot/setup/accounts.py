@@ -8,7 +8,7 @@ from pydantic import BaseModel, SecretStr
 from yarl import URL
 
 from bot.app import gatehouse
-from bot.checks.database import examine_database, prepare
+from bot.checks.database import database, prepare
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
 from bot.organizations.rules import DataCenterReport
@@ -120,7 +120,7 @@ async def listings(settings: Settings) -> list[DataCenterReport]:
             settings = settings.model_copy(update={"database_url": scratch})
         async with gatehouse(settings) as bot:
             await prepare(bot.database)
-            if not (await examine_database(bot.database)).is_well:
+            if not all(finding.is_well for finding in await database(bot)):
                 return []
             return list((await bot.directory.directory(CallCause("check"), fresh=True)).reports)
 

@@ -38,14 +38,14 @@ def lost(setting: str) -> list[Finding]:
 
 
 def test_socket_is_deaf_after_a_minute_without_a_connection(health, clock):
-    health.note([health._socket(is_connected=False)])
+    health.note_socket(connected=False)
     clock.advance(59)
-    health.note([health._socket(is_connected=False)])
+    health.note_socket(connected=False)
     assert parts(health) == []
     clock.advance(1)
-    health.note([health._socket(is_connected=False)])
+    health.note_socket(connected=False)
     assert (parts(health), health.missing()) == ([Part.SOCKET], "slack")
-    health.note([health._socket(is_connected=True)])
+    health.note_socket(connected=True)
     assert parts(health) == []
 
 
