@@ -72,21 +72,17 @@ def test_the_holders_are_everybody_with_the_role_or_a_higher_one_once():
     assert Policy({A: ("U1",), M: ("U1",)}).holders(Permission.DECIDE) == ("U1",)
 
 
-def own(role: Role, *, allowed: bool) -> Reason:
-    policy = Policy(ROLES, allow_self_approval=allowed)
-    return policy.judge(person(role), Permission.DECIDE, requester="U0ME").reason
-
-
-def test_nobody_approves_their_own_request():
-    assert own(M, allowed=False) is Reason.OWN_REQUEST
-
-
-def test_unless_it_is_allowed():
-    assert own(A, allowed=True) is Reason.GRANTED
-
-
-def test_a_role_is_still_needed_for_one_s_own_request():
-    assert own(O, allowed=True) is Reason.ROLE_TOO_LOW
+@pytest.mark.parametrize(
+    ("role", "is_allowed", "reason"),
+    [
+        (M, False, Reason.OWN_REQUEST),
+        (A, True, Reason.GRANTED),
+        (O, True, Reason.ROLE_TOO_LOW),
+    ],
+)
+def test_nobody_approves_their_own_request_unless_allowed(role, is_allowed, reason):
+    policy = Policy(ROLES, allow_self_approval=is_allowed)
+    assert policy.judge(person(role), Permission.DECIDE, requester="U0ME").reason is reason
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests.support.aioresponses_compat import FakeServices
-from tests.support.http import Bench, open_bench
+from tests.support.http import Bench, FakeServices, open_bench
 
 
 @pytest.fixture

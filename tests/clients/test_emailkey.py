@@ -9,8 +9,7 @@ from yarl import URL
 from bot import emailkey
 from bot.emailkey import EmailClient, EmailTemplate, EmailTemplates, templates_in
 from bot.services.errors import ResponseUnreadable
-from tests.support.aioresponses_compat import FakeServices
-from tests.support.http import Bench
+from tests.support.http import Bench, FakeServices
 
 BASE = "https://email.example.com"
 

@@ -15,8 +15,7 @@ from bot.services.errors import (
     ServiceRefused,
 )
 from bot.testusers.client import FlowClient
-from tests.support.aioresponses_compat import FakeServices
-from tests.support.http import Bench, web_server
+from tests.support.http import Bench, FakeServices, web_server
 
 SID = "FW00000000000000000000000000000001"
 ADDRESS = f"https://flows.example.com/v2/Flows/{SID}/TestUsers"

@@ -17,9 +17,7 @@ from bot.services.errors import (
     ServiceRefused,
     WrongForm,
 )
-from tests.support.aioresponses_compat import FakeServices
-from tests.support.guard import FakeGuard
-from tests.support.http import Bench
+from tests.support.http import Bench, FakeGuard, FakeServices
 
 ROOT = URL("https://inventory.example.eu/inventory/v1")
 EU = OrganizationKey("eu", "7")

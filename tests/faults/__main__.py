@@ -6,19 +6,21 @@ import sys
 
 from tests.faults.drill import Drill
 from tests.faults.drills import ALL
-from tests.faults.running import FULL_SECONDS, Result, brief, run_drill, table
+from tests.faults.running import Result, brief, run_drill, table
+
+AT_ONCE = 4
 
 
-async def run(words: list[str], databases: list[str], seconds: float, at_once: int) -> int:
+async def run(words: list[str], databases: list[str]) -> int:
     """Run them, some side by side, and print the table; return the exit status."""
     chosen = [item for item in ALL if not words or any(word in item.name for word in words)]
     pairs = [(drill, kind) for drill in chosen for kind in drill.databases if kind in databases]
-    turns = asyncio.Semaphore(at_once)
+    turns = asyncio.Semaphore(AT_ONCE)
     results: dict[tuple[Drill, str], Result] = {}
 
     async def one(drill: Drill, database: str) -> None:
         async with turns:
-            results[drill, database] = result = await run_drill(drill, database, seconds)
+            results[drill, database] = result = await run_drill(drill, database)
             sys.stderr.write(brief(result) + "\n")
 
     try:
@@ -45,11 +47,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("words", nargs="*", help="run only drills whose name holds one of these")
     parser.add_argument("--database", choices=["sqlite", "postgres"], action="append")
-    parser.add_argument("--seconds", type=float, default=FULL_SECONDS, help="how long faults last")
-    parser.add_argument("--at-once", type=int, default=4, help="drills side by side")
     options = parser.parse_args()
     databases = options.database or ["sqlite", "postgres"]
-    return asyncio.run(run(options.words, databases, options.seconds, options.at_once))
+    return asyncio.run(run(options.words, databases))
 
 
 if __name__ == "__main__":

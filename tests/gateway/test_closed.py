@@ -13,9 +13,8 @@ from sqlalchemy import select
 from structlog.testing import capture_logs
 
 from bot.store.tables import quota_organizations
-from tests.gateway.conftest import EU, TOKENS
+from tests.gateway.conftest import EU, ITEMS, TOKENS
 
-ITEMS = f"/eu/items?organization_id={EU}"
 TOKEN = TOKENS["script"]
 INVENTORY_SECRETS = ("inventory-eu-secret", "inventory-com-secret")
 FORGED = 3_000

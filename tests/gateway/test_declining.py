@@ -138,41 +138,28 @@ async def test_longer_pause_of_the_service_is_kept(gateway, told, kept):
     assert_is_left(kept, (await declined(gateway))[2], began)
 
 
-async def cut(request, body=b'{"code": 44, "mess', length: int | None = None):
-    """Answer 429 with a part of a body: of a length, or in chunks."""
-    answer = web.StreamResponse(status=429, headers={"Content-Type": "application/json"})
-    if length is not None:
-        answer.content_length = length
-    await answer.prepare(request)
-    await answer.write(body)
+def breaking_off(length: int | None = None, seconds: float = 0.0):
+    """Answer 429 with a part of a body, of a length or in chunks; then hang up, or be silent."""
+
+    async def answer(request, _body):
+        response = web.StreamResponse(status=429, headers={"Content-Type": "application/json"})
+        response.content_length = length
+        await response.prepare(request)
+        await response.write(b'{"code": 44, "mess')
+        if seconds:
+            await asyncio.sleep(seconds)
+        else:
+            request.transport.close()
+        return response
+
     return answer
 
 
-async def cut_with_length(request, _body):
-    answer = await cut(request, length=1000)
-    request.transport.close()
-    return answer
-
-
-async def cut_in_chunks(request, _body):
-    answer = await cut(request)
-    request.transport.close()
-    return answer
-
-
-async def too_long(request, _body):
-    answer = await cut(request, length=12_000_000)
-    request.transport.close()
-    return answer
-
-
-async def never_ending(request, _body):
-    answer = await cut(request)
-    await asyncio.sleep(5)
-    return answer
-
-
-@pytest.mark.parametrize("broken", [cut_with_length, cut_in_chunks, too_long, never_ending])
+@pytest.mark.parametrize(
+    "broken",
+    [breaking_off(1000), breaking_off(), breaking_off(12_000_000), breaking_off(seconds=5.0)],
+    ids=["with a length", "in chunks", "too long", "never ending"],
+)
 async def test_refusal_counts_from_its_status_line(gateway, broken, monkeypatch):
     monkeypatch.setattr("bot.gateway.forward.REFUSAL_SECONDS", 0.3)
     gateway.upstream.answer = broken

@@ -7,9 +7,7 @@ import io
 import pytest
 from aiohttp import web
 
-from tests.gateway.conftest import EU, TOKENS, running_gateway
-
-ITEMS = f"/eu/items?organization_id={EU}"
+from tests.gateway.conftest import EU, ITEMS, TOKENS, running_gateway
 
 
 async def test_call_goes_to_the_same_path_under_the_root(gateway):

@@ -18,7 +18,8 @@ from tests.support.entry_points import EntryPoint
 from tests.support.listening import USER, seen, shown_button
 
 
-async def test_a_click_is_stored_before_it_is_acknowledged(bot):
+async def held_storing(bot):
+    """A button whose clicks are stored once the event is set, and what is stored."""
     stored, go_on = [], asyncio.Event()
 
     async def keep(click):
@@ -27,6 +28,11 @@ async def test_a_click_is_stored_before_it_is_acknowledged(bot):
 
     message = await shown_button(bot)
     listens("action", "press", Permission.DECIDE, place=Place.LATER)(keep)
+    return message, go_on, stored
+
+
+async def test_a_click_is_stored_before_it_is_acknowledged(bot):
+    message, go_on, stored = await held_storing(bot)
     clicking = asyncio.create_task(bot.slack.click(USER, message, "Next"))
     await asyncio.wait({clicking}, timeout=0.1)
     assert not clicking.done()
@@ -37,14 +43,7 @@ async def test_a_click_is_stored_before_it_is_acknowledged(bot):
 
 async def test_slowly_stored_click_is_acknowledged_in_time(bot, monkeypatch):
     monkeypatch.setattr(answering, "STORE_SECONDS", 0.1)
-    stored, go_on = [], asyncio.Event()
-
-    async def keep(click):
-        await go_on.wait()
-        stored.append(click.value)
-
-    message = await shown_button(bot)
-    listens("action", "press", Permission.DECIDE, place=Place.LATER)(keep)
+    message, go_on, stored = await held_storing(bot)
     assert (await bot.slack.click(USER, message, "Next")).status == 200
     assert stored == []
     go_on.set()

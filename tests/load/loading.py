@@ -1,20 +1,53 @@
-"""The load itself, on one database, and what is expected of it."""
+"""The load itself, on a database with a past, and what is expected of it."""
 
-import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
+
+from sqlalchemy import insert, select
 
 from bench.processes import Surroundings, surroundings
 from bot.ops.clock import SystemClock
-from bot.store.engine import Database
-from tests.load.filling import fill
+from bot.store import audit
+from bot.store.audit_entry import AuditEntry
+from bot.store.engine import Database, Transaction
+from bot.store.tables import jobs, requests
 from tests.load.playing import COMMANDS, Command, Played, Player, percentile
-from tests.support.postgres import own_database, server_url
+from tests.support.databases import Kind, database_of
+
+CHUNK = 1_000
+
+
+async def fill(database: Database, pending: int, entries: int) -> None:
+    """Multiply the one request that is pending, with its jobs, and lengthen the audit."""
+    async with database.transaction() as tx:
+        await _multiply_requests(tx, pending)
+    for begun in range(0, entries, CHUNK):
+        async with database.transaction() as tx:
+            for number in range(begun, min(begun + CHUNK, entries)):
+                detail = {"number": number}
+                entry = AuditEntry("U0LOAD0", "permission.refused", "decide", detail)
+                await audit.append(tx, entry)
+
+
+async def _multiply_requests(tx: Transaction, count: int) -> None:
+    """Copy the newest request, and every job that is about it, under other ids."""
+    newest = select(requests).order_by(requests.c.created_at.desc()).limit(1)
+    row = (await tx.connection.execute(newest)).mappings().one()
+    about_it = select(jobs).where(jobs.c.subject == row["id"])
+    its_jobs = (await tx.connection.execute(about_it)).mappings().all()
+    ids = [uuid.uuid4().hex[: len(row["id"])] for _ in range(count)]
+    await tx.connection.execute(insert(requests), [{**row, "id": new} for new in ids])
+    copies = [
+        {**job, "key": job["key"].replace(row["id"], new), "subject": new}
+        for new in ids
+        for job in its_jobs
+    ]
+    if copies:
+        await tx.connection.execute(insert(jobs), copies)
+
 
 ASK = Command("/testusers", "add survey +15550177 because of the load", 1)
 ACK_SECONDS = 0.1
@@ -50,25 +83,15 @@ class Line:
     is_well: bool
 
 
-@asynccontextmanager
-async def new_database(kind: str) -> AsyncIterator[str]:
-    """Yield the address of a new database of that kind."""
-    if kind == "postgres":
-        async with own_database(server_url()) as url:
-            yield url
-        return
-    with tempfile.TemporaryDirectory(prefix="gatehouse-load-") as folder:
-        yield f"sqlite:///{Path(folder) / 'gatehouse.db'}"
-
-
-async def run(kind: str, load: Load) -> list[Line]:
+async def run(kind: Kind, load: Load) -> list[Line]:
     """Load the bot on a database with a past, and the smallest Bolt app before and after."""
     people = surroundings(people=load.people, organizations=load.organizations)
-    async with people as around, new_database(kind) as url:
-        await _give_a_past(around, url, load)
-        before = await _bare(around, load)
-        played, lines = await play(around, url, load)
-        return [*lines, *_quick(played, [before, await _bare(around, load)]), _memory(played)]
+    with tempfile.TemporaryDirectory(prefix="gatehouse-load-") as folder:
+        async with people as around, database_of(kind, folder) as url:
+            await _give_a_past(around, url, load)
+            before = await _bare(around, load)
+            played, lines = await play(around, url, load)
+            return [*lines, *_quick(played, [before, await _bare(around, load)]), _memory(played)]
 
 
 async def _give_a_past(around: Surroundings, url: str, load: Load) -> None:
@@ -155,13 +178,3 @@ def table(kind: str, lines: list[Line]) -> str:
         for line in lines
     ]
     return "\n".join([f"| {kind} | found | wanted | well |", "|---|---|---|---|", *rows])
-
-
-async def run_all(kinds: list[str], load: Load) -> dict[str, list[Line]]:
-    """Run on each database, one after the other."""
-    return {kind: await run(kind, load) for kind in kinds}
-
-
-def main(kinds: list[str], load: Load) -> dict[str, list[Line]]:
-    """As `run_all`, in an event loop of its own."""
-    return asyncio.run(run_all(kinds, load))

@@ -17,7 +17,6 @@ from bot.testusers.parse.command import (
     as_command,
     parse_testusers,
 )
-from bot.testusers.rules.changes import identities_problem
 
 NINE = LocalTime(time(9))
 
@@ -166,17 +165,6 @@ def test_usage_is_for_what_is_typed_in_another_form(text: str, has_right_form: b
         parse_testusers(text)
     shown = replies.sorry(refusal.value).text
     assert ("Usage:" in shown, "Example:" in shown) == (not has_right_form,) * 2
-
-
-@given(st.text(max_size=300))
-def test_any_text_is_a_request_or_a_usage_error(text: str) -> None:
-    for prefix in ("", "add ", "add welcome ", "remove welcome +1 "):
-        try:
-            parsed = parse_testusers(prefix + text)
-        except UsageError:
-            continue
-        if isinstance(parsed, ChangeRequest):
-            assert parsed.presets or not identities_problem(parsed.identities)
 
 
 quotable = st.text(min_size=1, max_size=40).filter(

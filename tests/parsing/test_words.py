@@ -82,11 +82,3 @@ def test_any_text_is_read_and_nothing_is_invented(text: str) -> None:
     ends = [word.end for word in words]
     assert ends == sorted(set(ends))
     assert all(end <= len(text) for end in ends)
-
-
-@given(st.lists(st.text(max_size=30).filter(lambda text: '"' not in text), max_size=6))
-def test_quoted_words_come_back_whole(texts_typed: list[str]) -> None:
-    marks = set("\u201c\u201d\u201e\u201f\u00ab\u00bb")
-    typed = [text for text in texts_typed if not marks & set(text)]
-    sent = " ".join(f'"{escaped(text)}"' for text in typed)
-    assert texts(sent) == typed

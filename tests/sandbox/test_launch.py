@@ -54,13 +54,15 @@ async def test_one_command_prints_one_address_and_stops_all_of_it() -> None:
         os.kill(bot, 0)
 
 
-def test_a_taken_port_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", [[], ["services"]])
+def test_a_taken_port_is_said_in_a_sentence(words, capsys) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert main(["--port", str(port)]) == 1
-    assert f"cannot listen on port {port}" in capsys.readouterr().err
+        assert main([*words, "--port", str(port)]) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"cannot listen on port {port}" in said
 
 
 def test_a_bot_that_cannot_start_ends_the_sandbox_with_its_words(

@@ -9,7 +9,6 @@ import pytest_asyncio
 from aiohttp.test_utils import unused_port
 
 from sandbox.launch import Sandbox, running_sandbox
-from sandbox.services.state import WELCOME_FLOW
 from sandbox.slack.messages import Message
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -74,37 +73,6 @@ async def test_a_screen_has_only_what_its_person_may_see(
     assert "psst" not in {m["text"] for m in operator["messages"]}
     assert "private" not in {m["text"] for m in viewer["messages"]}
     assert [channel["id"] for channel in guest["channels"]] == ["C0GENERAL", "D0GUEST"]
-
-
-async def test_a_browser_hears_of_every_change(
-    sandbox: Sandbox, browser: aiohttp.ClientSession
-) -> None:
-    async with browser.get("/page/events") as events:
-        first = await events.content.readline()
-        await events.content.readline()
-        sandbox.slack.say("U0ADMIN", "C0GENERAL", "news")
-        second = await events.content.readline()
-    assert first.startswith(b"data: ")
-    assert int(second[6:]) > int(first[6:])
-
-
-async def test_the_services_are_disturbed_from_the_page(
-    sandbox: Sandbox, browser: aiohttp.ClientSession
-) -> None:
-    organization = sandbox.services.state.data_centers["eu"].organizations[0].organization_id
-    at = {"data_center": "eu", "organization_id": organization}
-    await browser.post("/page/block", json={**at, "code": 44})
-    await browser.post("/page/trouble", json={"data_center": "eu", "kind": "slow"})
-    await browser.post("/page/list", json={"sid": WELCOME_FLOW, "identities": ["ada"]})
-    async with browser.get("/page/services") as answer:
-        shown = await answer.json()
-    [eu] = [item for item in shown["data_centers"] if item["data_center"] == "eu"]
-    assert (eu["organizations"][0]["code"], eu["trouble"]) == (44, "slow")
-    assert shown["flows"][0]["identities"] == ["ada"]
-    await browser.post("/page/block", json={**at, "code": None})
-    await browser.post("/page/trouble", json={"data_center": "eu", "kind": ""})
-    assert sandbox.services.state.limits.usage["eu", organization].block is None
-    assert sandbox.services.state.faults.active() == []
 
 
 async def test_a_command_that_the_manifest_does_not_name_is_not_delivered(

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 
@@ -61,14 +60,3 @@ async def test_what_nohup_started_outlives_its_terminal(set_before):
             asyncio.get_running_loop().remove_signal_handler(number)
             signal.signal(number, handler)
     assert is_ignored is (set_before is signal.SIG_IGN)
-
-
-async def test_a_taken_port_is_one_sentence():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        process = await start(taken.getsockname()[1])
-        _, errors = await process.communicate()
-
-    assert process.returncode == 1
-    assert len(errors.decode().splitlines()) == 1

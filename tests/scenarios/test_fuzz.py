@@ -249,3 +249,19 @@ async def test_a_body_that_never_ends_is_given_up(sqlite_url, monkeypatch) -> No
         async with asyncio.timeout(30):
             assert (await reader.readline()).startswith(b"HTTP/1.1 408")
         writer.close()
+
+
+HALF = (
+    b"POST /slack/events HTTP/1.1\r\nHost: gatehouse\r\nContent-Length: 1000\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\n\r\ncommand=%2Forgs"
+)
+
+
+async def test_a_caller_who_hangs_up_is_no_error(world: World, caplog) -> None:
+    url = URL(str(world.slack.bot_url))
+    _, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(HALF)
+    await writer.drain()
+    writer.transport.abort()
+    await world.ask("U0VIEWER", "/orgs")
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []

@@ -1,7 +1,4 @@
-"""What is broken, and what each instrument says: the table of docs/operations.md is made here.
-
-With `TOLD=1` and `pytest -s` the rows that were seen are printed, to be put into the page.
-"""
+"""What is broken, and what each instrument says: the table of docs/operations.md is made here."""
 
 import asyncio
 import contextlib
@@ -9,7 +6,6 @@ import json
 import os
 import re
 import sqlite3
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
@@ -58,15 +54,20 @@ def setting(**changed: str) -> Act:
     return act
 
 
-def address(change: Callable[[str], str]) -> Act:
+def no_database(name: str, change: Callable[[str], str], database: str = "postgres") -> Case:
+    """A bot that never gets ready with what its address was changed into."""
+
     async def act(broken: Broken, url: str) -> None:
         broken.environment["DATABASE_URL"] = change(url)
 
+    return Case(name, before=act, database=database, becomes_ready=False)
+
+
+def typed(command: str, text: str = "", user: str = "U0ADMIN") -> Act:
+    async def act(broken: Broken, _url: str) -> None:
+        await broken.command(command, text, user)
+
     return act
-
-
-async def ask_for_orgs(broken: Broken, _url: str) -> None:
-    await broken.command("/orgs")
 
 
 async def fast_clock(broken: Broken, _url: str) -> None:
@@ -143,10 +144,6 @@ async def old_inventory_key(broken: Broken, _url: str) -> None:
     broken.environment["INVENTORY_DATA_CENTERS"] = json.dumps(centers)
 
 
-async def list_users(broken: Broken, _url: str) -> None:
-    await broken.command("/testusers", "list welcome")
-
-
 async def approve_for_somebody_gone(broken: Broken, _url: str) -> None:
     """Approve a request whose requester no longer has an account."""
     slack = broken.slack
@@ -154,10 +151,6 @@ async def approve_for_somebody_gone(broken: Broken, _url: str) -> None:
     (card,) = await slack.until(lambda: slack.workspace.messages("C0APPROVALS"))
     slack.workspace.faults.error("chat.postMessage", "user_disabled")
     await slack.click("U0APPROVER", card, "Approve")
-
-
-async def check_key(broken: Broken, _url: str) -> None:
-    await broken.command("/emailkey", "check")
 
 
 async def flow_fails(broken: Broken, _url: str) -> None:
@@ -241,11 +234,11 @@ async def without_flow_token(broken: Broken, _url: str) -> None:
 
 
 CASES = (
-    Case("nothing", after=ask_for_orgs),
+    Case("nothing", after=typed("/orgs")),
     Case(
         "the signing secret is wrong",
         before=setting(SLACK_SIGNING_SECRET="0" * 32),
-        after=ask_for_orgs,
+        after=typed("/orgs"),
     ),
     Case("the machine's clock is ten minutes off", after=fast_clock),
     Case("the machine's clock was changed after the bot started", after=set_clock),
@@ -262,48 +255,39 @@ CASES = (
     ),
     Case("Slack responds with 500", after=slack_answers(500)),
     Case("Slack responds with 429", after=slack_answers(429)),
-    Case("the inventory credential was revoked", before=old_inventory_key, after=ask_for_orgs),
+    Case("the inventory credential was revoked", before=old_inventory_key, after=typed("/orgs")),
     Case(
         "the flow token was revoked",
         before=setting(FLOW_AUTH_TOKEN="an-old-token"),
-        after=list_users,
+        after=typed("/testusers", "list welcome"),
     ),
     Case("the flow service responds with 500", after=flow_fails),
     Case(
-        "the email key was revoked", before=setting(EMAIL_API_KEY="SG.an-old-key"), after=check_key
+        "the email key was revoked",
+        before=setting(EMAIL_API_KEY="SG.an-old-key"),
+        after=typed("/emailkey", "check"),
     ),
     Case("the email key can't read a resource that someone checks", after=check_resource),
     Case("another client has caused a block", after=block),
     Case("a message can't be delivered to a person", after=approve_for_somebody_gone),
     Case("a service is only partly set up", before=without_flow_token),
     Case("only one person can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
-    Case(
+    no_database(
         "PostgreSQL is not running",
-        before=address(lambda _: "postgresql://gatehouse@127.0.0.1:9/gatehouse"),
-        becomes_ready=False,
+        lambda _: "postgresql://gatehouse@127.0.0.1:9/gatehouse",
+        database="sqlite",
     ),
-    Case(
-        "the database does not exist",
-        before=address(lambda url: f"{url}_gone"),
-        database="postgres",
-        becomes_ready=False,
+    no_database("the database does not exist", lambda url: f"{url}_gone"),
+    no_database(
+        "PostgreSQL refuses the user", lambda url: url.replace("postgres@", "nobody_here@")
     ),
-    Case(
-        "PostgreSQL refuses the user",
-        before=address(lambda url: url.replace("postgres@", "nobody_here@")),
-        database="postgres",
-        becomes_ready=False,
-    ),
-    Case(
+    no_database(
         "the database's host name can't be resolved",
-        before=address(lambda _: "postgresql://gatehouse@no-such-host.invalid/gatehouse"),
-        becomes_ready=False,
+        lambda _: "postgresql://gatehouse@no-such-host.invalid/gatehouse",
+        database="sqlite",
     ),
-    Case(
-        "PostgreSQL has no TLS, but the settings require it",
-        before=address(lambda url: f"{url}?sslmode=require"),
-        database="postgres",
-        becomes_ready=False,
+    no_database(
+        "PostgreSQL has no TLS, but the settings require it", lambda url: f"{url}?sslmode=require"
     ),
     Case(
         "PostgreSQL has no connections left",
@@ -367,20 +351,9 @@ async def test_each_instrument_says_what_the_page_says(case: Case, url: str, has
         await (case.before or nothing)(broken, url)
         async with broken.running(becomes_ready=case.becomes_ready):
             await (case.after or nothing)(broken, url)
-            if "TOLD" in os.environ:
-                await show(case, broken)
-                return
             *wanted, log, alerts = rows()[case.name]
             events = set(re.findall(r"`([^`]+)`", log))
             assert await said(broken, [*wanted, alerts], events) == ([*wanted, alerts], events)
-
-
-async def show(case: Case, broken: Broken) -> None:
-    """Print the row that is seen."""
-    await asyncio.sleep(6)
-    *cells, alerts = await broken.row()
-    log = ", ".join(f"`{event}`" for event in sorted(broken.logged())) or "–"
-    sys.stdout.write(f"| {' | '.join([case.name, *cells, log, alerts])} |\n")
 
 
 async def said(broken: Broken, cells: list[str], events: set[str]) -> tuple[list[str], set[str]]:

@@ -18,8 +18,8 @@ from bot.quotas.rules.limits import (
     lower_minute,
 )
 from bot.quotas.rules.quota import InUse, decide
-from tests.simulation.held import HeldCall, Holdings
-from tests.simulation.services import SlidingLog
+from tests.simulation.ledgers import HeldCall, Holdings
+from tests.simulation.world import SlidingLog
 
 HOUR, BLOCK_SECONDS, CALLERS = 3600.0, 60.0, 8
 NO_DAY = 10**9

@@ -17,8 +17,7 @@ from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause
 from bot.tasks import Tasks
-from tests.simulation.services import Service, SlidingLog
-from tests.simulation.world import Network, count_calls
+from tests.simulation.world import Network, Service, SlidingLog, count_calls
 from tests.support.clock import FakeClock
 from tests.support.virtual import CountedDatabase, virtual_time
 

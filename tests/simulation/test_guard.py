@@ -13,8 +13,17 @@ from bot.quotas.rules.quota import NotNow, Terms
 from bot.services.calls import CallCause
 from bot.tasks import Tasks
 from tests.simulation.ledgers import Ticket
-from tests.simulation.services import FixedWindow, Service, SlidingLog
-from tests.simulation.world import TIMEOUT_SECONDS, Caller, Network, Process, World, count_calls
+from tests.simulation.world import (
+    TIMEOUT_SECONDS,
+    Caller,
+    FixedWindow,
+    Network,
+    Process,
+    Service,
+    SlidingLog,
+    World,
+    count_calls,
+)
 from tests.support.clock import FakeClock
 
 KEY = OrganizationKey("eu", "10")

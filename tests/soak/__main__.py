@@ -6,14 +6,15 @@ import secrets
 import sys
 import tempfile
 import traceback
-from collections.abc import AsyncIterator, Collection
-from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from sandbox.services.limits import MINUTE_EXCEEDED
+from tests.faults.drill import BOTH
 from tests.faults.running import table
 from tests.soak import crowds
 from tests.soak.actors import Pace
 from tests.soak.soaking import soak
+from tests.support.databases import database_of
 from tests.support.postgres import own_database, server_url
 
 TEN_MINUTES = 600.0
@@ -28,34 +29,21 @@ async def mixed(seconds: float, seed: int) -> list[tuple[str, object]]:
         return await soak(url, pace, seed)
 
 
-async def crowded(seconds: float, _seed: int) -> list[tuple[str, object]]:
+async def crowded(seconds: float) -> list[tuple[str, object]]:
     """Crowds at the gateway, on both databases; rows of the table."""
     found: dict[str, object] = {}
-    for name in ("SQLite", "PostgreSQL"):
-        async with AsyncExitStack() as stack:
-            urls = [await stack.enter_async_context(new_database(name)) for _ in range(2)]
-            found |= await crowds.declined(urls[0], name)
-            found |= await crowds.waiting(urls[1], seconds, name)
+    for kind in BOTH:
+        for crowd in (crowds.declined, partial(crowds.waiting, seconds=seconds)):
+            with tempfile.TemporaryDirectory() as folder:
+                async with database_of(kind, folder) as url:
+                    found |= await crowd(url, name=kind)
     return [*found.items()]
 
 
-@asynccontextmanager
-async def new_database(name: str) -> AsyncIterator[str]:
-    if name == "PostgreSQL":
-        async with own_database(server_url()) as url:
-            yield url
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield f"sqlite:///{folder}/gatehouse.db"
-
-
-PARTS = {"mixed": mixed, "crowds": crowded}
-
-
-async def run(parts: Collection[str], seconds: float, seed: int) -> int:
+async def run(seconds: float, seed: int) -> int:
     """Soak, print, and return the exit status."""
     try:
-        rows = [row for part in parts for row in await PARTS[part](seconds, seed)]
+        rows = [*await mixed(seconds, seed), *await crowded(seconds)]
     except AssertionError as error:
         traceback.print_exc()
         sys.stderr.write(f"FAILED with --seed {seed}: {str(error)[:3000]}\n")
@@ -70,10 +58,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak")
     parser.add_argument("--seconds", type=float, default=TEN_MINUTES)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10_000))
-    parser.add_argument("--only", choices=PARTS, help="one part of it")
     options = parser.parse_args()
-    parts = [options.only] if options.only else list(PARTS)
-    return asyncio.run(run(parts, options.seconds, options.seed))
+    return asyncio.run(run(options.seconds, options.seed))
 
 
 if __name__ == "__main__":

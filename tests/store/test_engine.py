@@ -1,21 +1,26 @@
 """The engine: times, transactions, one error, one process."""
 
 import asyncio
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import event, select, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-from bot.errors import DatabaseInUse, DatabaseUnavailable
+from bot.errors import CommitUnknown, DatabaseInUse, DatabaseUnavailable
 from bot.ops.clock import SystemClock
+from bot.store import engine, sqlite
 from bot.store.causes import cause_of
 from bot.store.engine import Database
 from bot.store.sqlite import CONNECTIONS, ProcessLock
 from bot.store.tables import jobs
 from bot.store.types import from_microseconds, to_microseconds
+from tests.support.proxy import running_proxy
 
 # What the server ends by itself, so that others write again within 30 s.
 ENDED_BY = (
@@ -31,15 +36,6 @@ MOST_SECONDS = 15
 def test_times_survive_to_the_microsecond():
     at = datetime(2026, 11, 20, 10, 0, 0, 123457, tzinfo=UTC)
     assert from_microseconds(to_microseconds(at)) == at
-
-
-@pytest.mark.postgres
-async def test_postgres_tells_the_time_itself(postgres_url):
-    database = Database(postgres_url, SystemClock())
-    async with database.read_only() as tx:
-        told = await tx.now()
-    assert abs(told - datetime.now(UTC)) < timedelta(seconds=5)
-    await database.close()
 
 
 async def test_many_readers_share_few_connections_to_sqlite(tmp_path):
@@ -205,13 +201,14 @@ async def test_the_clock_of_a_statement_is_that_of_the_database(database, clock)
 
 
 @pytest.mark.postgres
-async def test_postgres_tells_the_time_of_a_statement_itself(postgres_url, clock):
+async def test_postgres_tells_the_time_itself(postgres_url, clock):
     database = Database(postgres_url, clock)
     async with database.read_only() as tx:
         at = await tx.connection.scalar(select(tx.clock), tx.clock_parameters)
-        now = await tx.now()
+        told = await tx.now()
     await database.close()
-    assert abs(at - now.timestamp()) < 5
+    assert abs(at - told.timestamp()) < 5
+    assert abs(told - datetime.now(UTC)) < timedelta(seconds=5)
 
 
 @pytest.mark.parametrize("moment", range(8))
@@ -269,4 +266,34 @@ async def test_a_file_that_cannot_be_opened_leaves_no_thread_behind(tmp_path, cl
         with pytest.raises(DatabaseUnavailable):
             await database.now()
         assert threads_of_the_driver() <= before
+        await database.close()
+
+
+async def test_writers_behind_a_locked_file_all_give_up_in_time(sqlite_url, clock, monkeypatch):
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "STATEMENT_SECONDS", 0.3)
+    database = Database(sqlite_url, clock)
+    await write(database)
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        async with asyncio.timeout(5):
+            writers = (write(database) for _ in range(30))
+            outcomes = await asyncio.gather(*writers, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {DatabaseUnavailable}
+    await write(database)
+    await database.close()
+
+
+@pytest.mark.postgres
+async def test_a_commit_that_breaks_off_is_not_said_to_have_done_nothing(postgres_url, clock):
+    parts = urlsplit(postgres_url)
+    async with running_proxy(parts.hostname, parts.port) as proxy:
+        through = f"postgresql://{parts.username}@127.0.0.1:{proxy.port}{parts.path}"
+        database = Database(through, clock)
+        with pytest.raises(CommitUnknown, match="can't tell whether"):  # noqa: PT012 - the commit raises
+            async with database.transaction() as tx:
+                await tx.connection.execute(text("SELECT 1"))
+                await proxy.cut()
+        with pytest.raises(DatabaseUnavailable, match="Nothing was changed"):
+            await write(database)
         await database.close()

@@ -1,44 +1,30 @@
-"""Real local servers, and the parts that clients are made of in tests."""
+"""Real local servers, answers made up, and the parts that clients are made of in tests."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from aiohttp import ClientSession, web
+from aiohttp import ClientResponse, ClientSession, StreamReader, hdrs, web
+from aioresponses import aioresponses
 
 from bot.ops.redaction import Redactor
-from bot.services.calls import Answer, Observed, ServiceCall
-from bot.services.http import OpenPermit, ServiceHttp, open_session, unlimited
+from bot.organizations.rules import OrganizationKey
+from bot.services.calls import Answer, CallCause, Observed, ReportedLimits, ServiceCall
+from bot.services.errors import RateLimited
+from bot.services.http import OpenPermit, Permit, ServiceHttp, open_session, unlimited
+from tests.support.clock import JumpingClock
 
 SELF_SIGNED = Path(__file__).with_name("self_signed.pem")
-
-
-class InstantClock:
-    """Sleeps at once, and remembers for how long."""
-
-    def __init__(self) -> None:
-        self.slept: list[float] = []
-        self.elapsed = 0.0
-
-    def now(self) -> datetime:
-        return datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-
-    def monotonic(self) -> float:
-        return self.elapsed
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.elapsed += seconds
 
 
 class Bench:
     """A `ServiceHttp` with what can be seen from outside of it."""
 
     def __init__(self, session: ClientSession, total_seconds: float) -> None:
-        self.clock = InstantClock()
+        self.clock = JumpingClock()
         self.observed: list[Observed] = []
         self.redactor = Redactor()
         self.http = ServiceHttp(
@@ -120,3 +106,50 @@ class RawServer:
         finally:
             server.close()
             await asyncio.gather(*self._tasks)
+
+
+class _NothingSent:
+    """Stands for the writer of a request that was never sent."""
+
+    output_size = 0
+
+
+class CompatibleResponse(ClientResponse):
+    """A response without a connection: aioresponses 0.7.9 lacks the writer that aiohttp wants."""
+
+    content: StreamReader
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, stream_writer=_NothingSent(), **kwargs)
+
+
+class FakeServices(aioresponses):
+    """aioresponses, with the response class filled in."""
+
+    def add(self, url: Any, method: str = hdrs.METH_GET, **kwargs: Any) -> None:
+        kwargs.setdefault("response_class", CompatibleResponse)
+        super().add(url, method, **kwargs)
+
+
+class FakeGuard(Permit):
+    """`events` has, in order: the key, "responded", told limits, refusals, "passed"."""
+
+    def __init__(self) -> None:
+        self.events: list[object] = []
+        self.causes: list[CallCause] = []
+
+    @asynccontextmanager
+    async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator[Permit]:
+        self.events.append(key)
+        self.causes.append(cause)
+        yield self
+        self.events.append("passed")
+
+    def may_send(self) -> bool:
+        return True
+
+    async def responded(self, limits: ReportedLimits | None = None) -> None:
+        self.events += ["responded", *([limits] if limits else [])]
+
+    async def refused(self, error: RateLimited) -> None:
+        self.events.append(error.code)

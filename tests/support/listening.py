@@ -26,7 +26,7 @@ from bot.tasks import Tasks
 from handlers.endpoint import GatehouseApp, SlackEndpoint
 from handlers.listeners import LISTENERS, Answer, Context, command, listens
 from sandbox.slack.server import RunningSlack, running_slack
-from tests.support.http import InstantClock
+from tests.support.clock import JumpingClock
 
 USER, CHANNEL = "U0VIEWER", "C0GENERAL"
 BUTTON = Message(
@@ -88,7 +88,7 @@ class SmallBot:
     parts: SimpleNamespace
     app: GatehouseApp
     slack: RunningSlack
-    waits: InstantClock
+    waits: JumpingClock
     deliveries: FakeDeliveries
 
     def command(self, name: str, answer: Answer) -> None:
@@ -121,7 +121,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
     """Listen until the block ends; a test adds its listeners inside it."""
     listened = dict(LISTENERS)
     async with running_slack() as slack, open_session() as session:
-        clock, waits, deliveries = SystemClock(), InstantClock(), FakeDeliveries()
+        clock, waits, deliveries = SystemClock(), JumpingClock(), FakeDeliveries()
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
         parts = SimpleNamespace(
             people=FakePeople(),

@@ -75,14 +75,6 @@ def test_time_on_the_card_is_the_time_that_was_typed(place, at, keyword):
     assert local in shown_on_card(f"{keyword} {local:%Y-%m-%d %H:%M}", zone_name)
 
 
-@given(anywhere)
-def test_whole_day_lasts_until_its_last_minute(place):
-    zone_name, day = place
-    last = datetime.combine(day, time(23, 59))
-    assume(exists(last, ZoneInfo(zone_name)))
-    assert last in shown_on_card(f"until {day:%Y-%m-%d}", zone_name)
-
-
 @given(
     st.sampled_from(ZONES) | st.sampled_from([zone for zone, _ in CHANGES]),
     st.integers(0, 366 * 1440).map(lambda minutes: NOW + timedelta(minutes=minutes)),

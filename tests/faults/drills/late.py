@@ -13,9 +13,6 @@ from tests.support.postgres import connect
 from tests.support.processes import BotProcess
 from tests.support.story import APPROVER, REQUESTER, Story
 
-# The bot gives up on a POST after 10 s.
-LANDS_AFTER_SECONDS = 14.0
-SECOND_AFTER_SECONDS = 10.5
 FROZEN_SECONDS = 25.0
 OLD_CHANNEL, NEW_CHANNEL = "C0APPROVALS", "C0ALERTS"
 

@@ -9,6 +9,7 @@ import pytest
 from bot.approvals.rules import Act, Reason, State
 from bot.errors import DatabaseUnavailable, SlackUnreachable
 from bot.slack.messages.block_kit import Message
+from bot.slack.messages.replies import NOTED
 from bot.store import audit, jobs, outbox
 from bot.store.job_loop import Again, Lease
 from bot.testusers import store
@@ -229,3 +230,17 @@ async def test_refusal_whose_answer_slack_does_not_take_is_said_directly(world):
 
 async def unreachable(slack_user_id: str) -> None:
     raise SlackUnreachable
+
+
+async def test_a_click_that_waits_for_the_database_says_so_once(world, monkeypatch):
+    job, replies = await kept(world, await world.ask("add welcome +1")), FakeReplies()
+    clicks = clicks_of(world, replies)
+
+    async def unavailable(*_) -> None:
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr(clicks, "_process", unavailable)
+    for _ in range(3):
+        with pytest.raises(DatabaseUnavailable):
+            await clicks.run(job, None)
+    assert replies.said == [NOTED.text]
