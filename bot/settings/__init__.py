@@ -2,11 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from rapidfuzz.distance import OSA
 from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW
@@ -59,9 +59,10 @@ WORDS = {
 PREFIXES = re.compile(
     r"^(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND|ROLES)_"
 )
-# Short or common names, for which a similar variable is probably not a mistake.
-COMMON = frozenset({"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"})
-LONG_NAME = 12
+# Variables that are this similar to a setting's name are mistakes. Short or common names are not
+# compared.
+LIKENESS = 0.92
+LONG_NAMES = sorted(EXAMPLES.keys() - {"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"})
 # Kubernetes sets these in every pod if there is a Service named "gatehouse".
 SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
 # A setting, and the problem with it.
@@ -79,10 +80,10 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         for name in Settings.model_fields
         if environment.get(name.upper(), "").strip()
     }
+    wrong, problems = set[str](), list[str]()
     try:
-        settings, wrong, problems = Settings.model_validate(given), set[str](), list[str]()
+        settings = Settings.model_validate(given)
     except ValidationError as error:
-        wrong, problems = set[str](), list[str]()
         for detail in error.errors(include_input=False):
             name, *parts = (str(part) for part in detail["loc"] if part != "[key]")
             where = f"{' → '.join(parts)}: " if parts else ""
@@ -90,7 +91,16 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
             problems.append(_line(name.upper(), f"{where}{phrase_of(detail)}"))
         right = {name: value for name, value in given.items() if name not in wrong}
         settings = Settings.model_validate({**PLACEHOLDERS, **right})
-    problems += _between(given, settings, wrong) + _mistyped(environment)
+    between: list[tuple[str, str]] = []
+    if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
+        between.append(("SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"))
+    if "slack_api_url" not in wrong:
+        between += secret_problems(given, settings.slack_api_url)
+    for check, compared in CHECKS.items():
+        if compared.isdisjoint(wrong):
+            between += check(settings)
+    problems += [_line(name, problem) for name, problem in between if name.lower() not in wrong]
+    problems += _mistyped(environment)
     if problems:
         raise SettingsError(list(dict.fromkeys(problems)))
     return settings
@@ -109,32 +119,14 @@ def _line(name: str, problem: str) -> str:
     return f"{name} {problem} (example: {name}={EXAMPLES[name]})"
 
 
-def _between(given: Mapping[str, str], settings: Settings, wrong: Collection[str]) -> list[str]:
-    """Return a line for each problem between settings, unless its setting is `wrong` anyway."""
-    found: list[tuple[str, str]] = []
-    if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
-        found.append(("SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"))
-    if "slack_api_url" not in wrong:
-        found += secret_problems(given, settings.slack_api_url)
-    for check, compared in CHECKS.items():
-        if compared.isdisjoint(wrong):
-            found += check(settings)
-    return [_line(name, told) for name, told in found if name.lower() not in wrong]
-
-
 def _mistyped(environment: Mapping[str, str]) -> list[str]:
     """Return a line for each variable that looks like a misspelled setting, and is ignored."""
     problems = []
-    for name, value in environment.items():
-        for known in sorted(EXAMPLES.keys() - COMMON):
-            most = 2 if len(known) >= LONG_NAME else 1
-            is_close = OSA.distance(name.upper(), known, score_cutoff=most) <= most
-            if is_close and name not in EXAMPLES and value.strip():
-                problem = (
-                    f"is probably misspelled as {name}, which isn't a setting. Correct the name"
-                )
-                problems.append(_line(known, problem))
-                break
+    for name in (name for name, value in environment.items() if value.strip()):
+        near = get_close_matches(name.upper(), LONG_NAMES, 1, LIKENESS)
+        if near and name not in EXAMPLES:
+            problem = f"is probably misspelled as {name}, which isn't a setting. Correct the name"
+            problems.append(_line(near[0], problem))
     return problems
 
 
@@ -172,10 +164,6 @@ def _flows(setting: str, names: Iterable[str], settings: Settings) -> Problems:
             yield setting, f"names the flow {sid} twice, by alias and SID"
 
 
-def _approvers(settings: Settings) -> Problems:
-    return _flows("FLOW_APPROVERS", settings.flow_approvers, settings)
-
-
 def _policies(settings: Settings) -> Problems:
     yield from _flows("FLOW_POLICIES", settings.flow_policies, settings)
     for name in settings.flow_policies:
@@ -210,7 +198,9 @@ def _gateway(settings: Settings) -> Problems:
 # Each check with the settings that it compares, which must be valid.
 CHECKS: Mapping[Callable[[Settings], Problems], frozenset[str]] = {
     _roots: frozenset({"inventory_data_centers", "inventory_base_url"}),
-    _approvers: frozenset({"flow_aliases", "flow_approvers"}),
+    lambda settings: _flows("FLOW_APPROVERS", settings.flow_approvers, settings): frozenset(
+        {"flow_aliases", "flow_approvers"}
+    ),
     _policies: frozenset({"flow_aliases", "flow_policies"}),
     _gateway: frozenset({"gateway_clients", "gateway_port", "port", "inventory_data_centers"}),
 }
