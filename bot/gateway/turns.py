@@ -23,7 +23,7 @@ from bot.quotas.guard import Guard, as_error
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import NotNow
 from bot.quotas.store import accounts
-from bot.quotas.store.ledger import Reservation
+from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import GATEWAY, CallCause
 from bot.services.http import Permit
 
@@ -191,7 +191,8 @@ class Turns:
             wait = waiter.wait
             async with self._asking:
                 share = self._shares.get(wait.client, 1.0)
-                result = await self.guard.reserve(wait.key, wait.cause, share)
+                request = CallRequest(wait.key, wait.cause, self.guard.terms, share)
+                result = await self.guard.reserve(request)
             if isinstance(result, NotNow):
                 now, client = self.clock.monotonic(), wait.client if result.is_share else None
                 is_busy = result.kind is LimitKind.CONCURRENT

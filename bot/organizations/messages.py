@@ -106,9 +106,8 @@ def _controls(
 ) -> list[SlackBlock]:
     elements: list[SlackBlock] = []
     if shown:
-        # Keyed by value, because Slack rejects a menu with duplicate values.
-        names = {place.key: text.shorten(place.organization.name, 50) for place in shown}
-        choices = [(f"{name} ({key.data_center})", key.path) for key, name in names.items()]
+        names = [(text.shorten(place.organization.name, 50), place.key) for place in shown]
+        choices = [(f"{name} ({key.data_center})", key.path) for name, key in names]
         elements.append(block_kit.select("Open an organization…", ids.ORGS_SHOW, choices))
     elements += block_kit.turns(
         ids.ORGS_PAGE, wanted.page, pages, lambda to: OrgsPage(wanted.words, to).value()

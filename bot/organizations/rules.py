@@ -1,6 +1,6 @@
 """Organizations and data centers of the inventory service, and how to search their listings."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -141,21 +141,22 @@ class Listing:
     fetched_at: datetime
 
     @cached_property
-    def places(self) -> "tuple[Place, ...]":
-        """The organizations with their data center, sorted by name."""
-        places = (Place(self.data_center, organization) for organization in self.organizations)
-        return tuple(sorted(places, key=_by_name))
-
-    @cached_property
     def by_id(self) -> "dict[str, Place]":
-        """The organizations by ID."""
-        return {place.organization.organization_id: place for place in reversed(self.places)}
+        """The organizations with their data center, by ID."""
+        return {
+            listed.organization_id: Place(self.data_center, listed) for listed in self.organizations
+        }
+
+    @property
+    def places(self) -> "Collection[Place]":
+        """The organizations with their data center."""
+        return self.by_id.values()
 
     def representative(self) -> str:
         """Return the default organization's ID, or else the first active one's, or ""."""
         default = [listed for listed in self.organizations if listed.is_default_org]
         active = [listed for listed in self.organizations if listed.is_org_active]
-        return next((listed.organization_id for listed in [*default, *active]), "")
+        return next((listed.organization_id for listed in (*default, *active)), "")
 
 
 @dataclass(frozen=True)
@@ -213,12 +214,12 @@ class Directory:
     def places(self) -> list[Place]:
         """Every organization with its data center, sorted by name."""
         listed = (report.listing.places for report in self.reports if report.listing)
-        return sorted(chain.from_iterable(listed), key=_by_name)
+        return sorted(chain.from_iterable(listed), key=lambda place: (place.folded_name, place.key))
 
     @cached_property
     def keys(self) -> list[OrganizationKey]:
-        """The keys of all organizations, sorted and without duplicates."""
-        return sorted({place.key for place in self.places})
+        """The keys of all organizations, sorted."""
+        return sorted(place.key for place in self.places)
 
     @property
     def failures(self) -> list[DataCenterReport]:
@@ -256,12 +257,21 @@ class Directory:
             Ambiguous: Several organizations match.
             NotFound: No organization matches.
         """
-        found, shown = self._called(text), f"“{_shortened(text)}”"
-        wanted = folded(text)
-        parts = [place for place in self.places if wanted and wanted in place.folded_name]
+        wanted, shown = folded(text), f"“{_shortened(text)}”"
+        places = self.places if wanted else []
+        # The same ID can exist in several data centers.
+        with_id = [
+            place
+            for place in places
+            if wanted in (place.folded_id, f"{place.data_center}/{place.folded_id}")
+        ]
+        parts = [place for place in places if wanted in place.folded_name]
+        named = [place for place in parts if place.folded_name == wanted]
+        exactly = [place for place in named if place.organization.name == text.strip()]
+        found = with_id or exactly or named
         if not found and parts and not in_part:
-            raise _ambiguous(_each_once(parts), f"{shown} isn't a full name. It matches")
-        found = found or _each_once(parts)
+            raise _ambiguous(parts, f"{shown} isn't a full name. It matches")
+        found = found or parts
         if len(found) > 1:
             raise _ambiguous(found, f"{shown} matches")
         if not found:
@@ -273,20 +283,6 @@ class Directory:
             ).or_rather(*self.meant(text))
         return found[0]
 
-    def _called(self, text: str) -> list[Place]:
-        wanted = folded(text)
-        if not wanted:
-            return []
-        # The same ID can exist in several data centers.
-        with_id = [
-            place
-            for place in self.places
-            if wanted in (place.folded_id, f"{place.data_center}/{place.folded_id}")
-        ]
-        named = [place for place in self.places if place.folded_name == wanted]
-        exactly = [place for place in named if place.organization.name == text.strip()]
-        return _each_once(with_id or exactly or named)
-
     def meant(self, text: str) -> list[Meant]:
         """Return suggestions: organizations with the most similar names or first words."""
         wanted = folded(text)[:COMPARED_CHARACTERS]
@@ -295,25 +291,21 @@ class Directory:
         near = process.extract(
             wanted, names | firsts, scorer=fuzz.ratio, score_cutoff=100 * LIKENESS, limit=2 * MEANT
         )
-        found = _each_once([self.places[at % len(names)] for _, _, at in near])[:MEANT]
-        return [Meant(text, place.key.path, place.label) for place in found]
-
-
-def _by_name(place: Place) -> tuple[str, str, str]:
-    return place.folded_name, place.data_center, place.organization.organization_id
-
-
-def _each_once(found: Sequence[Place]) -> list[Place]:
-    return list({place.key: place for place in found}.values())
+        # A name and its first word may both be similar.
+        found = dict.fromkeys(at % len(names) for _, _, at in near)
+        places = [self.places[at] for at in [*found][:MEANT]]
+        return [Meant(text, place.key.path, place.label) for place in places]
 
 
 def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
-    shown = {place.key: place.organization.name for place in found[:CANDIDATES]}
     is_id_enough = len({place.key.organization_id for place in found}) == len(found)
     many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
-    narrower = " Here are the first ten. Type more of the name." if len(found) > len(shown) else ""
+    narrower = ""
+    if len(found) > CANDIDATES:
+        narrower = " Here are the first ten. Type more of the name."
     candidates, choices = [], {}
-    for key, name in shown.items():
+    for place in found[:CANDIDATES]:
+        key, name = place.key, place.organization.name
         # The ID is shown in full, because people will type it.
         where = f"{key.organization_id}, {key.data_center}" if is_id_enough else key.path
         candidates.append(f"{_shortened(name)} ({where})")

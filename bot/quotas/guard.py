@@ -7,7 +7,6 @@ this process, or the database fails, the bot therefore makes too few calls, neve
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -96,10 +95,8 @@ class Guard:
     terms: Terms
     tasks: Tasks
     name_of: Callable[[OrganizationKey], str | None] = lambda _: None
-    # Refusals that the database hasn't accepted yet, oldest first.
-    _unwritten: dict[OrganizationKey, deque[tuple["_Call", RateLimited]]] = field(
-        default_factory=dict, init=False
-    )
+    # Refused calls that the database hasn't recorded yet, oldest first.
+    _unwritten: dict[OrganizationKey, list["_Call"]] = field(default_factory=dict, init=False)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     @asynccontextmanager
@@ -111,7 +108,7 @@ class Guard:
         """
         request = CallRequest(key, cause, self.terms)
         deadline = self.clock.monotonic() + PERSON_WAITS_SECONDS
-        while isinstance(result := await self._try(request), NotNow):
+        while isinstance(result := await self.reserve(request), NotNow):
             left = deadline - self.clock.monotonic()
             is_busy = result.kind is LimitKind.CONCURRENT
             if request.call_class is not CallClass.PERSON or not is_busy or left <= 0:
@@ -120,26 +117,29 @@ class Guard:
         async with self.granted(key, cause, result) as call:
             yield call
 
-    async def reserve(
-        self, key: OrganizationKey, cause: CallCause, share: float
-    ) -> Reservation | NotNow:
-        """Ask the ledger once; `share` is the client's part of the calls left to clients."""
-        return await self._try(CallRequest(key, cause, self.terms, share))
-
     @asynccontextmanager
     async def granted(
         self, key: OrganizationKey, cause: CallCause, reservation: Reservation
     ) -> AsyncIterator["_Call"]:
         """Yield a reserved call, and settle it with its outcome when the block ends."""
         call = _Call(reservation, CallRequest(key, cause, self.terms), self.clock)
+        error: BaseException | None = None
         try:
             yield call
-        except BaseException as error:
-            await self._end_whatever_comes(call, error)
+        except BaseException as raised:
+            error = raised
             raise
-        await self._end_whatever_comes(call, None)
+        finally:
+            try:
+                await self._end(call, error)
+            except DatabaseUnavailable as away:
+                log.warning("quota.not_settled", key=str(key), reason=away.sentence)
+                # The job of a probe can retry.
+                if call.is_probe and not isinstance(error, asyncio.CancelledError):
+                    raise
 
-    async def _try(self, request: CallRequest) -> Reservation | NotNow:
+    async def reserve(self, request: CallRequest) -> Reservation | NotNow:
+        """Ask the ledger once."""
         # Refusals that aren't written yet could change the decision.
         await self._write_refusals(request.key)
         is_probe = request.call_class is CallClass.PROBE
@@ -156,19 +156,10 @@ class Guard:
             async with self.database.autocommit() as tx:
                 await quotas.give_back(tx, unused)
 
-    async def _end_whatever_comes(self, call: "_Call", error: BaseException | None) -> None:
-        """Settle a call; raise database failures only for a probe, whose job can retry."""
-        try:
-            await self._end(call, error)
-        except DatabaseUnavailable as away:
-            log.warning("quota.not_settled", key=str(call.request.key), reason=away.sentence)
-            if call.is_probe and not isinstance(error, asyncio.CancelledError):
-                raise
-
     async def _end(self, call: "_Call", error: BaseException | None) -> None:
         key = call.request.key
         if call.refusal is not None:
-            self._unwritten.setdefault(key, deque()).append((call, call.refusal))
+            self._unwritten.setdefault(key, []).append(call)
             try:
                 await self._write_refusals(key)
             except BaseException:
@@ -206,18 +197,20 @@ class Guard:
         if key not in self._unwritten:
             return
         async with self._writing:
-            calls = self._unwritten.get(key)
-            while calls:
-                call, error = calls[0]
+            while calls := self._unwritten.get(key):
+                call = calls[0]
                 async with self.database.transaction() as tx:
                     # The previous attempt may have been committed although it was interrupted.
-                    if not await quotas.is_settled(tx, call.reservation, self.terms):
+                    if call.refusal and not await quotas.is_settled(
+                        tx, call.reservation, self.terms
+                    ):
                         await self._note_reported(tx, call)
                         # Before settling the call, since the refused call itself counted as in use.
                         age = call.seconds_since_headers()
-                        await incidents.refused(tx, call.request, call.reservation, error, age)
+                        told = call.request, call.reservation, call.refusal, age
+                        await incidents.refused(tx, *told)
                         await self._settle(tx, call, None)
-                calls.popleft()
+                calls.pop(0)
             self._unwritten.pop(key, None)
 
     async def _go_on_writing(self, key: OrganizationKey) -> None:

@@ -16,7 +16,6 @@ from bot.quotas.rules.blocks import BlockCode, Blocks, Incident, IncidentDetail
 from bot.quotas.rules.limits import (
     CallClass,
     LimitKind,
-    Lowered,
     Plan,
     limit_in_message,
     limits_of,
@@ -88,11 +87,11 @@ async def _learn(
     The bot's use is that of now or of when the call was granted, whichever is higher.
     """
     code, granted, in_use = BlockCode.known(error.code), reservation.in_use, account.in_use
-    day_limit = account.day.limit
+    day_limit, changes = account.day.limit, dict[str, object]()
     if code is BlockCode.DAY:
         named = limit_in_message(error.message, account.key.organization_id)
         if named is not None and named < (account.lowered_day or named + 1):
-            await quotas.change(tx, account.id, lowered_day=named)
+            changes["lowered_day"] = named
         day_limit = min(day_limit, named or day_limit)
     day = await accounts.own_day(tx, account, reservation.number, at)
     concurrent = max(granted.concurrent + 1, in_use.concurrent)
@@ -102,19 +101,18 @@ async def _learn(
         LimitKind.CONCURRENT: (concurrent, account.limits.concurrent),
     }
     used, limit = own[code.kind]
-    is_foreign = used < limit
-    lowered: Lowered | None = None
+    is_foreign, lowered = used < limit, None
     if code is BlockCode.CONCURRENT:
         known = account.lowered_concurrent
         lowered = lower_concurrency(known, beside=granted.concurrent, used=used, at=at)
         if lowered is not None:
-            values = {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
-            await quotas.change(tx, account.id, **values)
+            changes |= {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
     elif code is BlockCode.MINUTE and is_foreign and not account.blocks:
         # A probe, or a call in flight when the block began, adds no information.
         lowered = lower_minute(account.lowered_minute, used=used, at=at)
-        values = {"lowered_minute": lowered.limit, "lowered_minute_until": lowered.until}
-        await quotas.change(tx, account.id, **values)
+        changes |= {"lowered_minute": lowered.limit, "lowered_minute_until": lowered.until}
+    if changes:
+        await quotas.change(tx, account.id, **changes)
     smallest: int = getattr(limits_of(Plan.FREE), code.kind.value)
     return IncidentDetail(
         own={kind.value: pair for kind, pair in own.items()},
@@ -127,25 +125,10 @@ async def _learn(
     )
 
 
-async def next_try(tx: Transaction, key: OrganizationKey, terms: Terms) -> float | None:
-    """Return when the probe will call the organization; None if nothing is blocked."""
-    account = await accounts.load(tx, key, terms)
-    longest = account.blocks.longest if account is not None else None
-    return None if longest is None else longest.until
-
-
 async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed: bool) -> None:
     """End the blocks and their incidents if the probe succeeded; otherwise extend the pause."""
     account = await accounts.load_locked(tx, key, terms)
     await _become(tx, account, Blocks() if passed else account.blocks.unclear(account.now))
-
-
-async def postpone(tx: Transaction, key: OrganizationKey, terms: Terms, until: datetime) -> None:
-    """Postpone the probe, and update its time in the stored block and the alerts."""
-    account = await accounts.load_locked(tx, key, terms)
-    seconds = max(until.timestamp() - account.now, LEAST_PUT_OFF_SECONDS)
-    later = account.now + min(seconds, MOST_PUT_OFF_SECONDS)
-    await _become(tx, account, account.blocks.postpone(later))
 
 
 async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
@@ -201,8 +184,8 @@ class Probes:
         """Make the call if the organization is still blocked; return when to try again."""
         key, database = OrganizationKey.of_path(job.subject), lease.database
         async with database.read_only() as tx:
-            due = await next_try(tx, key, self.terms)
-        if due is None:
+            account = await accounts.load(tx, key, self.terms)
+        if account is None or not account.blocks:
             return None
         await lease.confirm()
         try:
@@ -212,7 +195,10 @@ class Probes:
             return blocked.until
         except QuotaExhausted as full:
             async with database.transaction() as tx:
-                await postpone(tx, key, self.terms, full.free_at)
+                locked = await accounts.load_locked(tx, key, self.terms)
+                seconds = max(full.free_at.timestamp() - locked.now, LEAST_PUT_OFF_SECONDS)
+                later = locked.now + min(seconds, MOST_PUT_OFF_SECONDS)
+                await _become(tx, locked, locked.blocks.postpone(later))
         except NotConfigured:
             # The data center was removed from the settings.
             await self._give_up(database, key, "is no longer in the settings")
@@ -229,9 +215,9 @@ class Probes:
             async with database.transaction() as tx:
                 # The attempt may have failed before it reached the guard, for example while
                 # renewing a token.
-                await accounts.lock(tx, key)
-                if await next_try(tx, key, self.terms) == due:
-                    await probed(tx, key, self.terms, passed=False)
+                locked = await accounts.load_locked(tx, key, self.terms)
+                if locked.blocks.longest == account.blocks.longest:
+                    await _become(tx, locked, locked.blocks.unclear(locked.now))
             raise
         else:
             await self.directory.accept(key, found)

@@ -33,19 +33,15 @@ def parse_ratelimits(text: str) -> RatelimitsRequest:
         if len(words) == 1:
             raise RATELIMITS.misuse("Which organization?", "check")
         return RatelimitsRequest("check", _name(text, words[0].end, words[1:]))
-    if first == "plan":
-        return _plan(text, words)
-    return RatelimitsRequest("one", _name(text, 0, words))
-
-
-def _plan(text: str, words: tuple[Word, ...]) -> RatelimitsRequest:
+    if first != "plan":
+        return RatelimitsRequest("one", _name(text, 0, words))
     if len(words) < 3:  # noqa: PLR2004 - "plan", the organization and the plan
         raise RATELIMITS.misuse(f"Which organization, and which plan ({_PLANS})?", "plan")
     wanted = words[-1].text.casefold()
     if wanted not in set(Plan):
         raise RATELIMITS.misuse(f"The last word must be a plan: {_PLANS}.", "plan")
-    upto = text[: words[-2].end]
-    return RatelimitsRequest("plan", _name(upto, words[0].end, words[1:-1]), Plan(wanted))
+    name = _name(text[: words[-2].end], words[0].end, words[1:-1])
+    return RatelimitsRequest("plan", name, Plan(wanted))
 
 
 def _name(text: str, start: int, words: tuple[Word, ...]) -> str:

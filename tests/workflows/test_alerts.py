@@ -19,10 +19,9 @@ from bot.permissions import Person
 from bot.quotas import messages as ui
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import Alerts, Probes
-from bot.quotas.incidents import next_try as next_try_in
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
-from bot.quotas.store import incidents
+from bot.quotas.store import accounts, incidents
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceRefused
 from bot.slack.sender import CardNow
@@ -136,7 +135,8 @@ async def probe_in_vain(database, inventory, directory, error) -> None:
 
 async def next_try(database) -> float | None:
     async with database.read_only() as tx:
-        return await next_try_in(tx, KEY, TERMS)
+        longest = (await accounts.load(tx, KEY, TERMS)).blocks.longest
+        return longest and longest.until
 
 
 async def count_open(database) -> int:
