@@ -14,8 +14,7 @@ from bot.commands import EMAILKEY
 from bot.errors import NotConfigured
 from bot.services.calls import ServiceCall
 from bot.services.credentials import basic, bearer
-from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceError
-from bot.services.failures import json_of
+from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceError, json_of
 from bot.services.http import ServiceHttp
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message, SlackBlock, page_count

@@ -21,10 +21,7 @@ async def answer_orgs(context: Context, typed: OrgsRequest) -> Message:
     if typed.form == "list":
         return await _listed(context, orgs.OrgsPage(typed.words))
     try:
-        directory = await context.bot.directory.directory(_cause(context))
-        place = directory.find(typed.words)
-        report = directory.report_on(place.data_center)
-        return orgs.one(place, report, may_check=_may_refresh(context))
+        return await _shown(context, typed.words)
     except Ambiguous as several:
         return replies.choice(several, ids.ORGS_SHOW)
     except NotFound as none:
@@ -46,7 +43,13 @@ async def refresh(context: Context) -> Message:
 @listens("action", ids.ORGS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
     """Answer the menu `Open an organization …`."""
-    place, report = await context.bot.directory.at(context.value, _cause(context))
+    return await _shown(context, context.value)
+
+
+async def _shown(context: Context, name: str) -> Message:
+    directory = await context.bot.directory.directory(_cause(context))
+    place = directory.find(name)
+    report = directory.report_on(place.data_center)
     return orgs.one(place, report, may_check=_may_refresh(context))
 
 

@@ -1,21 +1,26 @@
-"""Forwards a client's call once it is granted, using the data center's credential."""
+"""Forwards a client's call once it is granted, using the data center's credential.
+
+A request's body is read completely before a call is granted, and an answer's body before it is
+passed on. A client that sends half a body or never reads the answer therefore occupies neither a
+slot nor a running call. Large bodies are kept in a temporary file.
+"""
 
 import asyncio
 import io
+import tempfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import IO
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote_plus
 
 import aiohttp
 from aiohttp import web
 from yarl import URL
 
 from bot.gateway.answers import message, whole_seconds
-from bot.gateway.bodies import MOST_BYTES, PIECE_BYTES, PassedAnswer, masked, open_body
 from bot.gateway.rules import passed_headers
 from bot.gateway.turns import ClientGone, Turns, Wait
 from bot.ops.redaction import Redactor
@@ -30,15 +35,22 @@ from bot.services.errors import (
     ResponseUnreadable,
     ServiceError,
     ServiceUnreachable,
-)
-from bot.services.failures import (
-    NeverSentError,
-    failure_of_accident,
     failure_of_status,
     too_large,
 )
-from bot.services.http import CONNECT_SECONDS, TOTAL_SECONDS, Permit, once
+from bot.services.http import (
+    CONNECT_SECONDS,
+    TOTAL_SECONDS,
+    NeverSentError,
+    Permit,
+    failure_of_accident,
+    once,
+)
 
+MOST_BYTES = 10 * 1024 * 1024
+IN_MEMORY_BYTES = 256 * 1024
+PIECE_BYTES = 64 * 1024
+SHORTEST_SECRET = 4
 # Minimum time between renewals of an access token that the service has never accepted.
 RENEW_SECONDS = 60.0
 # Time limit for reading the message of a 429, which has already been counted.
@@ -116,7 +128,7 @@ class Forwarder:
             if isinstance(failure, RateLimited):
                 seconds = pause_seconds(BlockCode.known(failure.code), 0)
                 answer.headers["Retry-After"] = whole_seconds(max(seconds, failure.retry_after))
-            await self._deliver(request, answer, content, seen)
+            await self.deliver(request, answer, content, seen)
         return answer
 
     def _renew(self, center: str, credential: Credential, refused: Signed) -> None:
@@ -140,11 +152,25 @@ class Forwarder:
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
                 signed = await self.access[call.key.data_center].credential.sign()
-                async with await self._send(call, permit, signed, body) as response:
+                params = signed.params.items()
+                added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
+                query = "&".join(filter(None, (call.url.raw_query_string, *added)))
+                body.seek(0)
+                data = body.read()
+                async with await self.session.request(
+                    call.method,
+                    URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True),
+                    headers=[*call.headers, *signed.headers.items()],
+                    skip_auto_headers=_OURS,
+                    data=io.BytesIO(data) if data else None,
+                    allow_redirects=False,
+                    auto_decompress=False,
+                    timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+                    middlewares=(once(permit.may_send),),
+                ) as response:
                     seen.status = response.status
                     await permit.responded(ReportedLimits.from_headers(response.headers))
-                    secrets = _secrets_in(signed)
-                    answer, failure = await self._read(call, permit, response, secrets, content)
+                    answer, failure = await self._read(call, permit, response, signed, content)
             seen.outcome = "ok" if failure is None else failure.outcome
         except (aiohttp.ClientError, OSError, NeverSentError, ServiceError) as accident:
             error = accident
@@ -159,31 +185,12 @@ class Forwarder:
             )
         return answer, failure, signed
 
-    async def _send(
-        self, call: GatewayCall, permit: Permit, signed: Signed, body: IO[bytes]
-    ) -> aiohttp.ClientResponse:
-        added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in signed.params.items())
-        query = "&".join(filter(None, (call.url.raw_query_string, *added)))
-        body.seek(0)
-        content = body.read()
-        return await self.session.request(
-            call.method,
-            URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True),
-            headers=[*call.headers, *signed.headers.items()],
-            skip_auto_headers=_OURS,
-            data=io.BytesIO(content) if content else None,
-            allow_redirects=False,
-            auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-            middlewares=(once(permit.may_send),),
-        )
-
     async def _read(
         self,
         call: GatewayCall,
         permit: Permit,
         response: aiohttp.ClientResponse,
-        secrets: Sequence[str],
+        signed: Signed,
         content: IO[bytes],
     ) -> tuple[web.StreamResponse, ServiceError | None]:
         """Return the answer and its failure. A 429 is counted before its body is read."""
@@ -208,10 +215,10 @@ class Forwarder:
             return message(status, failure.sentence), failure
         answer = PassedAnswer(status=status, reason=response.reason)
         for name, value in passed_headers([*told.items()]):
-            hidden = masked(value.encode("utf-8", "surrogateescape"), secrets)
+            hidden = masked(value.encode("utf-8", "surrogateescape"), signed.secrets)
             answer.headers.add(name, hidden.decode("utf-8", "surrogateescape"))
         if has_body:
-            answer.content_length = content.write(masked(data, secrets))
+            answer.content_length = content.write(masked(data, signed.secrets))
         elif "Content-Length" in told:
             answer.headers["Content-Length"] = told["Content-Length"]
         if is_refusal:
@@ -221,7 +228,7 @@ class Forwarder:
                 await permit.refused(failure)
         return answer, failure
 
-    async def _deliver(
+    async def deliver(
         self, request: web.BaseRequest, answer: web.StreamResponse, content: IO[bytes], seen: Seen
     ) -> None:
         """Send the answer at the client's pace, after the grant has ended."""
@@ -265,9 +272,24 @@ def is_gone(request: web.BaseRequest) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 
-def _secrets_in(signed: Signed) -> list[str]:
-    in_headers = (value.rpartition(" ")[2] for value in signed.headers.values())
-    plain = [*signed.params.values(), *in_headers]
-    return [
-        form for secret in plain for form in (secret, quote(secret, safe=""), quote_plus(secret))
-    ]
+def open_body() -> IO[bytes]:
+    """Open a temporary store for a body, which moves to a file if it's large."""
+    return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)
+
+
+def masked(data: bytes, secrets: Iterable[str]) -> bytes:
+    """Replace secrets with asterisks of the same length."""
+    for secret in sorted({secret.encode() for secret in secrets}, key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            data = data.replace(secret, b"*" * len(secret))
+    return data
+
+
+class PassedAnswer(web.StreamResponse):
+    """A response with only the service's headers; aiohttp adds no content type."""
+
+    async def _prepare_headers(self) -> None:
+        has_type = "Content-Type" in self.headers
+        await super()._prepare_headers()
+        if not has_type:
+            self.headers.popall("Content-Type", None)

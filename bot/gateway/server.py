@@ -5,18 +5,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import IO
 
 import structlog
-from aiohttp import web
+from aiohttp import ClientError, web
 from yarl import URL
 
 from bot.errors import GatehouseError, QuotaError
 from bot.gateway import answers
-from bot.gateway.bodies import MOST_BYTES, open_body, read_body, too_large
-from bot.gateway.forward import Forwarder, GatewayCall, Seen
+from bot.gateway.forward import MOST_BYTES, Forwarder, GatewayCall, Seen, open_body
 from bot.gateway.rules import (
     ORGANIZATION,
     GatewayClient,
+    GatewayRefusal,
     Target,
     client_of,
     forbidden,
@@ -45,6 +47,7 @@ BUSY_SHARE = 0.9
 BETWEEN_DECLINES_SECONDS, FREE_DECLINES, LONGEST_HOLD_SECONDS = 0.05, 10, 1.0
 FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
+BODY_SECONDS = 30.0
 
 
 Observe = Callable[[str, str, str, float], None]
@@ -165,9 +168,8 @@ class Gateway:
         self._running[client.name] += 1
         self._idle.clear()
         try:
-            key = await self._key(client, target)
+            key, url = await self._address(client, target)
             seen.organization = key.organization_id
-            url = _address(self.forwarder.access[key.data_center].root, target, key)
             wait = seconds_to_wait(request.headers.getall("Prefer", []))
             call = GatewayCall(client.name, key, request.method, url, headers, wait)
             with open_body() as body:
@@ -192,26 +194,50 @@ class Gateway:
         if held > 0 and not self._is_stopping:
             await asyncio.sleep(held)
 
-    async def _key(self, client: GatewayClient, target: Target) -> OrganizationKey:
-        center = target.data_center
+    async def _address(self, client: GatewayClient, target: Target) -> tuple[OrganizationKey, URL]:
+        """Return the organization that the call counts against, and the URL that names it."""
+        center, query = target.data_center, target.query
         if client.organizations is None:
             for organization_id in filter(str.isdigit, target.organizations):
                 if not await self.directory.lists(OrganizationKey(center, organization_id)):
                     raise forbidden(f"{center} does not list the organization {organization_id}.")
-        if target.organization_id is not None:
-            return OrganizationKey(center, target.organization_id)
-        key = OrganizationKey(center, await self.directory.representative(center))
-        client.require_organization(key)
-        return key
+        key = OrganizationKey(center, target.organization_id or "")
+        if target.organization_id is None:
+            key = OrganizationKey(center, await self.directory.representative(center))
+            client.require_organization(key)
+            named = [f"{ORGANIZATION}={key.organization_id}"] if key.organization_id else []
+            query = "&".join(filter(None, (query, *named)))
+        root = self.forwarder.access[center].root
+        url = URL(f"{root.origin()}{target.path}{'?' if query else ''}{query}", encoded=True)
+        if url.origin() != root.origin() or url.raw_path != target.path:
+            raise malformed("The path must stay under the data center's root.")
+        return key, url
 
 
-def _address(root: URL, target: Target, key: OrganizationKey) -> URL:
-    """Return the service's URL with the ID of the organization that the call counts against."""
-    query = target.query
-    if target.organization_id is None and key.organization_id:
-        named = f"{ORGANIZATION}={key.organization_id}"
-        query = f"{query}&{named}" if query else named
-    url = URL(f"{root.origin()}{target.path}{'?' if query else ''}{query}", encoded=True)
-    if url.origin() != root.origin() or url.raw_path != target.path:
-        raise malformed("The path must stay under the data center's root.")
-    return url
+def too_large() -> GatewayRefusal:
+    """Return the response that refuses a body above the size limit."""
+    return GatewayRefusal(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        "too_large",
+        f"The body is larger than {MOST_BYTES >> 20} MiB.",
+    )
+
+
+async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
+    """Store the whole body, after sending `100 Continue` if the client expects it."""
+    if request.headers.get("Expect", "").strip().casefold() == "100-continue":
+        with suppress(ConnectionError, ClientError):
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            # `100 Continue` isn't part of the answer, which hasn't started yet.
+            request.writer.output_size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.content.iter_any():
+                if body.tell() + len(piece) > MOST_BYTES:
+                    raise too_large()
+                body.write(piece)
+    except TimeoutError:
+        sentence = f"The body didn't arrive within {BODY_SECONDS:g} seconds."
+        raise GatewayRefusal(HTTPStatus.REQUEST_TIMEOUT, "too_slow", sentence) from None
+    except (web.RequestPayloadError, ClientError, ConnectionError, ValueError):
+        raise malformed("The body ended early.") from None

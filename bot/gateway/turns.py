@@ -122,7 +122,25 @@ class Turns:
     @asynccontextmanager
     async def call(self, wait: Wait) -> AsyncIterator[Permit]:
         """Wait for the call's turn, then make the call."""
-        reservation = await self._take(wait)
+        if wait.is_gone():
+            raise ClientGone
+        decline, now = self._declined(wait), self.clock.monotonic()
+        if decline is not None and (wait.seconds <= 0 or decline.is_for_the_day):
+            raise decline.error(wait.key, now)
+        granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
+        line = self._lines.get(wait.key)
+        if line is None:
+            line = self._lines[wait.key] = _Line(wait.key)
+            self.guard.tasks.start(self._serve(line), f"turns {wait.key}")
+        line.waiters.append(_Waiter(wait, now + wait.seconds, granted))
+        line.changed.set()
+        try:
+            reservation = await granted
+        except asyncio.CancelledError:
+            # The call was granted just as the client stopped waiting.
+            if not granted.cancelled() and granted.exception() is None:
+                self.guard.tasks.start(self.guard.give_back(granted.result()), "give back")
+            raise
         try:
             async with self.guard.granted(wait.key, wait.cause, reservation) as call:
                 yield call
@@ -144,27 +162,6 @@ class Turns:
         """Count the calls waiting in this process, by client."""
         lines = self._lines.values()
         return Counter(waiter.wait.client for line in lines for waiter in line.waiters)
-
-    async def _take(self, wait: Wait) -> Reservation:
-        if wait.is_gone():
-            raise ClientGone
-        decline, now = self._declined(wait), self.clock.monotonic()
-        if decline is not None and (wait.seconds <= 0 or decline.is_for_the_day):
-            raise decline.error(wait.key, now)
-        granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
-        line = self._lines.get(wait.key)
-        if line is None:
-            line = self._lines[wait.key] = _Line(wait.key)
-            self.guard.tasks.start(self._serve(line), f"turns {wait.key}")
-        line.waiters.append(_Waiter(wait, now + wait.seconds, granted))
-        line.changed.set()
-        try:
-            return await granted
-        except asyncio.CancelledError:
-            # The call was granted just as the client stopped waiting.
-            if not granted.cancelled() and granted.exception() is None:
-                self.guard.tasks.start(self.guard.give_back(granted.result()), "give back")
-            raise
 
     async def _serve(self, line: _Line) -> None:
         try:

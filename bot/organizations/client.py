@@ -13,8 +13,7 @@ from bot.errors import NotConfigured
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import Answer, CallCause, ServiceCall
 from bot.services.credentials import Credential, Signed
-from bot.services.errors import CredentialsRefused
-from bot.services.failures import json_of, model_of, refused_by_code
+from bot.services.errors import CredentialsRefused, ServiceRefused, json_of, model_of
 from bot.services.http import Permit, ServiceHttp
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
@@ -114,5 +113,7 @@ def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, .
     sent = json_of(call, answer)
     code = model_of(call, sent, _Envelope).code
     if code != 0:
-        raise refused_by_code(call, answer.status, code)
+        # Only the code is shown.
+        sentence = f"{call.subject} rejected the request (code {code})."
+        raise ServiceRefused(call.service, sentence, status=answer.status, code=code)
     return tuple(model_of(call, sent, _Listing).organizations)

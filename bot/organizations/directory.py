@@ -10,7 +10,7 @@ import structlog
 from pydantic import TypeAdapter
 from sqlalchemy import Text, cast, select
 
-from bot.errors import DatabaseUnavailable, GatehouseError, NotConfigured, NotFound
+from bot.errors import DatabaseUnavailable, GatehouseError, NotConfigured
 from bot.ops.clock import Clock
 from bot.organizations.client import InventoryClient
 from bot.organizations.rules import (
@@ -19,7 +19,6 @@ from bot.organizations.rules import (
     Listing,
     Organization,
     OrganizationKey,
-    Place,
 )
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceError, ServiceRefused
@@ -117,19 +116,6 @@ class OrganizationDirectory:
         if self.name_of(key) is None:
             await self.report(key.data_center, CallCause(LIST, background=True))
         return self.name_of(key) is not None
-
-    async def at(self, place_value: str, cause: CallCause) -> tuple[Place, DataCenterReport]:
-        """Return the organization for `<data center>/<id>`, and its data center's report.
-
-        Raises NotFound if the organization is no longer listed.
-        """
-        key = OrganizationKey.of_path(place_value)
-        if key.data_center in self.data_centers:
-            report = await self.report(key.data_center, cause)
-            place = report.listing.by_id.get(key.organization_id) if report.listing else None
-            if place is not None:
-                return place, report
-        raise NotFound(NO_LONGER_LISTED)
 
     async def report(
         self, center: str, cause: CallCause, *, fresh: bool = False

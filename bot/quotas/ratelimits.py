@@ -34,8 +34,8 @@ from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database
 
 LIST = "list"
-# Maximum number of never-called organizations in the metrics.
-IDLE_SHOWN = 500
+# Maximum number of organizations in the metrics.
+MOST_SHOWN = 1_000
 
 
 @dataclass(frozen=True)
@@ -53,29 +53,25 @@ class RateLimits:
         """Show a page of all organizations. Call only data centers that were never listed."""
         cause = CallCause(LIST, person.slack_user_id)
         directory = await self.directory.directory(cause, only_unlisted=True)
-        called, idle, now = await self._standings(directory)
-        # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
-        listed = set(directory.keys)
-        shown = [each for each in called if each.key in listed or each.state is not State.FINE]
-        uses = [OrganizationUse(directory.name_of(each.key), each) for each in (*shown, *idle)]
+        standings, now = await self._standings(directory)
+        uses = [OrganizationUse(directory.name_of(each.key), each) for each in standings]
         return ui.overview(uses, directory.failures, now, page)
 
     async def standings(self) -> list[Standing]:
-        """Return the called organizations, worst first, and then some others, without any call."""
-        called, idle, _ = await self._standings(await self.directory.known())
-        return [*called, *idle[:IDLE_SHOWN]]
+        """Return the organizations that are closest to a limit, worst first, without any call."""
+        standings, _ = await self._standings(await self.directory.known())
+        return standings[:MOST_SHOWN]
 
-    async def _standings(
-        self, directory: Directory
-    ) -> tuple[list[Standing], list[Standing], float]:
-        """Return the called organizations, worst first, the other listed ones, and the time."""
+    async def _standings(self, directory: Directory) -> tuple[list[Standing], float]:
+        """Return all organizations, worst first and never-called ones last, and the time."""
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
             now = (await tx.now()).timestamp()
         keys, listed = {each.key for each in found}, set(directory.keys)
-        shown = (each for each in found if each.key in listed or each.closeness or each.blocks)
+        # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
+        shown = (each for each in found if each.key in listed or each.state is not State.FINE)
         called = sorted(shown, key=lambda standing: standing.rank)
-        return called, [self._idle(key) for key in directory.keys if key not in keys], now
+        return [*called, *(self._idle(key) for key in directory.keys if key not in keys)], now
 
     async def one(self, person: Person, typed: str) -> Message:
         """Show the organization with the given ID or name."""

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from yarl import URL
@@ -15,8 +16,10 @@ from bot.services.errors import (
     RotatingRefreshToken,
     ServiceError,
     ServiceRefused,
+    json_of,
+    plain_words,
+    wrong_form,
 )
-from bot.services.failures import json_of, plain_words, wrong_form
 from bot.services.http import ServiceHttp
 from bot.settings import OAuthSettings
 from bot.tasks import SingleFlight
@@ -28,6 +31,13 @@ class Signed:
 
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def secrets(self) -> list[str]:
+        """The credential in every spelling in which an answer may repeat it."""
+        in_headers = (value.rpartition(" ")[2] for value in self.headers.values())
+        plain = [*self.params.values(), *in_headers]
+        return [form for word in plain for form in (word, quote(word, safe=""), quote_plus(word))]
 
 
 class Credential:

@@ -1,54 +1,56 @@
-"""Errors of service calls, with a class for each cause.
+"""Errors of service calls, with a class and a sentence for each cause.
 
 As with all errors in `bot.errors`, the sentence is plain text for people. It never includes
 credentials or a response's body.
 """
 
-from typing import ClassVar
+import unicodedata
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from bot.errors import GatehouseError
+from bot.ops.redaction import Redactor
+from bot.services.calls import Answer, ServiceCall
 
 
 class ServiceError(GatehouseError):
     """A failed call to a service.
 
     `service` is `inventory`, `flow`, `email`, or `oauth`. `retryable` is True if the same call may
-    succeed a moment later. `message` and `code` come from the service's answer, if it has them.
+    succeed a moment later; `sent` is False if it was never sent. `message` and `code` come from the
+    service's answer, if it has them.
     """
 
     outcome = "service_error"
-    retryable_by_nature: ClassVar[bool] = False
 
     def __init__(
         self,
         service: str,
         sentence: str,
         *,
-        retryable: bool | None = None,
         message: str = "",
         status: int = 0,
         code: int | None = None,
+        sent: bool = True,
     ) -> None:
         super().__init__(sentence)
         self.service = service
-        self.retryable = self.retryable_by_nature if retryable is None else retryable
+        self.retryable = self.is_passing
+        self.sent = sent
         self.message = message
         self.status = status
         self.code = code
 
 
 class ServiceUnreachable(ServiceError):
-    """The connection failed or was lost. `sent` is False if the request was never sent."""
+    """The connection failed or was lost."""
 
     outcome = "unreachable"
     is_passing = True
-    retryable_by_nature = True
-
-    def __init__(
-        self, service: str, sentence: str, *, retryable: bool | None = None, sent: bool = True
-    ) -> None:
-        super().__init__(service, sentence, retryable=retryable)
-        self.sent = sent
 
 
 class ServiceTimeout(ServiceError):
@@ -56,7 +58,6 @@ class ServiceTimeout(ServiceError):
 
     outcome = "timeout"
     is_passing = True
-    retryable_by_nature = True
 
 
 class Redirected(ServiceError):
@@ -118,7 +119,6 @@ class ServiceFailed(ServiceError):
 
     outcome = "service_failed"
     is_passing = True
-    retryable_by_nature = True
 
 
 class RateLimited(ServiceError):
@@ -129,3 +129,105 @@ class RateLimited(ServiceError):
 
     outcome = "rate_limited"
     retry_after: float = 0.0
+
+
+LONGEST_REASON, READ_OF_WORDS = 300, 3_000
+LONGEST_SECONDS_DIGITS = 6
+_SUCCESS, _REDIRECT, _REFUSAL = 2, 3, 4
+
+VERDICTS: Mapping[int, tuple[type[ServiceError], str]] = {
+    401: (CredentialsRefused, "rejected Gatehouse's credentials"),
+    403: (PermissionMissing, "doesn't allow this with Gatehouse's credentials"),
+    404: (ServiceRefused, "can't find this"),
+    429: (RateLimited, "is getting too many requests"),
+}
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def failure_of_status(
+    call: ServiceCall, status: int, headers: Mapping[str, str], body: bytes, redactor: Redactor
+) -> ServiceError | None:
+    """Return the error for an answer with this status, or None for a 2xx status."""
+    kind = status // 100
+    if kind == _SUCCESS:
+        return None
+    if kind == _REDIRECT:
+        return Redirected(
+            call.service,
+            f"{call.subject} redirected the request (HTTP {status}). Its configured address is"
+            " probably wrong.",
+        )
+    if kind != _REFUSAL:
+        sentence = f"{call.subject} is having problems (HTTP {status}). Try again in a few minutes."
+        return ServiceFailed(call.service, sentence, status=status)
+    code, words = code_and_words(call, body, redactor)
+    error_type, verdict = VERDICTS.get(status, (ServiceRefused, "rejected the request"))
+    advice, said = call.advice.get(status, ""), f"It said: “{words}”" if words else ""
+    parts = (f"{call.subject} {verdict} (HTTP {status}).", advice, said)
+    sentence = " ".join(filter(None, parts))
+    if status == HTTPStatus.NOT_FOUND and (words or code is not None):
+        sentence = call.missing or sentence
+    error = error_type(call.service, sentence, status=status, code=code, message=words)
+    if isinstance(error, RateLimited):
+        told = headers.get("Retry-After", "")
+        is_number = told.isascii() and told.isdigit() and len(told) <= LONGEST_SECONDS_DIGITS
+        error.retry_after = float(told) if is_number else 0.0
+    return error
+
+
+def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[int | None, str]:
+    """Return the `code` and the message in an error's JSON, the only parts that are shown."""
+    try:
+        sent = from_json(body)
+    except ValueError:
+        return None, ""
+    if not isinstance(sent, dict):
+        return None, ""
+    code, message = sent.get("code"), sent.get(call.words_field)
+    is_code = isinstance(code, int) and not isinstance(code, bool)
+    words = plain_words(message, redactor) if isinstance(message, str) else ""
+    return (code if is_code else None), words
+
+
+def plain_words(text: str, redactor: Redactor) -> str:
+    """Return a service's message as one short line, without control characters or secrets."""
+    # Redacting comes first, because a secret that is cut off wouldn't be recognized.
+    clean = redactor.clean(text)[:READ_OF_WORDS]
+    visible = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in clean)
+    line = " ".join("".join(visible).split())
+    return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
+
+
+def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
+    """Return the error for an answer of more than `most_bytes`."""
+    return ResponseTooLarge(
+        call.service, f"{call.subject} sent too much data (over {most_bytes >> 20} MiB)."
+    )
+
+
+def wrong_form(call: ServiceCall, why: str) -> WrongForm:
+    """Return the error for an answer that isn't as specified; `why` names the problem."""
+    return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
+
+
+def json_of(call: ServiceCall, answer: Answer) -> object:
+    """Return the parsed JSON of an answer; raise NotJson if its body isn't JSON."""
+    try:
+        sent: object = from_json(answer.body)
+    except ValueError:
+        sentence = f"{call.subject} sent a response that Gatehouse can't read (not JSON)."
+        raise NotJson(call.service, sentence) from None
+    return sent
+
+
+def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
+    """Validate JSON as a model; raise WrongForm, which names the wrong field but not its value."""
+    try:
+        return model.model_validate(sent)
+    except ValidationError as error:
+        places = [
+            ".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)
+        ]
+        where = f"field “{places[0]}”" if places[0] else "not the expected object"
+        raise wrong_form(call, where) from None

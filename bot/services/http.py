@@ -1,7 +1,8 @@
 """The HTTP client for all services, with a shared session and limits on time and size."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import TypeVar
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
@@ -15,15 +16,11 @@ from bot.ops.redaction import Redactor
 from bot.services.calls import Answer, Observed, Observer, ReportedLimits, ServiceCall
 from bot.services.errors import (
     RateLimited,
+    ResponseUnreadable,
     ServiceError,
     ServiceFailed,
+    ServiceTimeout,
     ServiceUnreachable,
-)
-from bot.services.failures import (
-    HeldUpError,
-    NeverSentError,
-    UnsendableError,
-    failure_of_accident,
     failure_of_status,
     too_large,
 )
@@ -35,6 +32,7 @@ MOST_BYTES = 10 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024
 RETRY_PAUSES_SECONDS = (0.3, 1.0)
+_SERVER_ERROR = 500
 
 log = structlog.get_logger(__name__)
 
@@ -137,6 +135,68 @@ def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
             raise aiohttp.ClientConnectionError(str(error)) from error
 
     return send
+
+
+class NeverSentError(Exception):
+    """An error before any part of the request was sent."""
+
+
+class HeldUpError(NeverSentError):
+    """The request can't be sent anymore, because its permit has expired."""
+
+
+class UnsendableError(NeverSentError):
+    """A header contains a character that HTTP doesn't allow."""
+
+
+_UNSENDABLE = (
+    "The call to {label} can't be sent, because its credential or address has a character that HTTP"
+    " doesn't allow. Check the setting for a line break."
+)
+_HELD_UP = "The call to {label} took too long to start, so it wasn't sent. Please try again."
+_CERTIFICATE = (aiohttp.ClientConnectorCertificateError, ssl.SSLError)
+_NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]] = (
+    (HeldUpError, _HELD_UP),
+    (UnsendableError, _UNSENDABLE),
+    (aiohttp.ConnectionTimeoutError, "{subject} can't be reached: no connection was made in time."),
+    (_CERTIFICATE, "{subject} has an invalid TLS certificate."),
+    (
+        (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL),
+        "{subject} can't be reached: its host name doesn't exist.",
+    ),
+    # The status was sent by a proxy that refused to connect.
+    (
+        aiohttp.ClientHttpProxyError,
+        "{subject} can't be reached: the proxy refused to connect (HTTP {status}).",
+    ),
+    (aiohttp.ClientConnectorError, "{subject} can't be reached."),
+)
+# After these errors, an immediate retry doesn't help or would take too long.
+_FINAL = (
+    *(UnsendableError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError),
+    *_CERTIFICATE,
+)
+
+
+def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) -> ServiceError:
+    """Return the error for an exception of the HTTP library.
+
+    The exception's text isn't used, because it contains URLs.
+    """
+    for types, unsent in _NEVER_SENT:
+        if isinstance(accident, types):
+            status = getattr(accident, "status", 0)
+            sentence = unsent.format(subject=call.subject, label=call.label, status=status)
+            error = ServiceUnreachable(call.service, sentence, sent=False)
+            error.retryable = not isinstance(accident, _FINAL) or status >= _SERVER_ERROR
+            return error
+    if isinstance(accident, TimeoutError):
+        sentence = f"{call.subject} didn't respond within {seconds:g} seconds."
+        return ServiceTimeout(call.service, sentence)
+    if isinstance(accident, aiohttp.ClientResponseError):
+        sentence = f"{call.subject} sent a response that Gatehouse can't read."
+        return ResponseUnreadable(call.service, sentence)
+    return ServiceUnreachable(call.service, f"{call.subject} closed the connection early.")
 
 
 class ServiceHttp:

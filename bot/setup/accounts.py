@@ -19,8 +19,9 @@ from bot.services.errors import (
     PermissionMissing,
     ServiceError,
     ServiceRefused,
+    json_of,
+    model_of,
 )
-from bot.services.failures import json_of, model_of
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings
 from bot.setup.answers import DataCenterAnswer, SetupError

@@ -13,8 +13,7 @@ from yarl import URL
 from bot.errors import Meant, NotConfigured, NotFound
 from bot.services.calls import Answer, ServiceCall
 from bot.services.credentials import basic
-from bot.services.errors import ServiceRefused
-from bot.services.failures import json_of, model_of, wrong_form
+from bot.services.errors import ServiceRefused, json_of, model_of, wrong_form
 from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
 from bot.spelling import closest
 from bot.testusers.rules.changes import Flow, find_flow

@@ -214,7 +214,7 @@ async def test_client_that_sends_half_a_body_holds_nothing(gateway):
 
 
 async def test_half_a_body_is_not_waited_for_without_end(gateway, monkeypatch):
-    monkeypatch.setattr("bot.gateway.bodies.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("bot.gateway.server.BODY_SECONDS", 0.2)
     answer = await raw(gateway, request_of(ITEMS, "POST", body=b"x" * 1000)[:-500])
     assert status_of(answer) == 408
     assert gateway.upstream.got == []

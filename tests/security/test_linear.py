@@ -23,7 +23,7 @@ from bot.gateway.rules import GatewayRefusal
 from bot.ops.redaction import Redactor
 from bot.organizations.parse import parse_orgs
 from bot.quotas.parse import parse_ratelimits
-from bot.services.failures import plain_words
+from bot.services.errors import plain_words
 from bot.settings import SettingsError
 from bot.settings.env_file import load_env_file
 from bot.slack.messages import text

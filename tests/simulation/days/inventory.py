@@ -256,5 +256,5 @@ class Client:
 
 
 class _Forwarder(Forwarder):
-    async def _deliver(self, *_: Any) -> None:
+    async def deliver(self, *_: Any) -> None:
         """The program takes its answer at once: there is no connection."""
