@@ -147,25 +147,6 @@ async def test_every_block_of_a_message_is_drawn(person: Person, sandbox: Sandbo
     await expect(person.button("Press")).to_be_focused()
 
 
-async def test_long_section_folds_unless_it_expands(person: Person, sandbox: Sandbox) -> None:
-    text = {"type": "mrkdwn", "text": "\n".join(f"line {number}" for number in range(30))}
-    for expand in (True, False):
-        blocks = [{"type": "section", "text": text, "expand": expand}]
-        post_message(
-            sandbox.slack.workspace, {"channel": "C0ALERTS", "text": "x", "blocks": blocks}
-        )
-    await person.go_to("#alerts")
-    more = person.log.get_by_role("button", name="See more")
-    await expect(more).to_have_count(1)
-    folded = await person.newest.bounding_box()
-    await more.click()
-    await expect(more).to_have_count(0)
-    unfolded = await person.newest.bounding_box()
-    assert folded
-    assert unfolded
-    assert folded["height"] * 2 < unfolded["height"]
-
-
 async def test_overflow_menu_delivers_what_is_chosen(person: Person, sandbox: Sandbox) -> None:
     menu = {"type": "overflow", "action_id": "o", "options": RED_BLUE}
     section = {"type": "section", "text": plain("Which one"), "accessory": menu}

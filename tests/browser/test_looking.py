@@ -1,7 +1,6 @@
 """Looking at things: lists, what is for one person only, times, threads, colours, small screens."""
 
 import os
-import re
 import signal
 
 import pytest
@@ -23,27 +22,6 @@ async def test_commands_are_completed_with_their_hints(person: Person) -> None:
     await person.composer.press("ArrowDown")
     await person.composer.press("Enter")
     await expect(person.composer).to_have_value("/testusers list ")
-
-
-async def test_what_people_say_is_unread_until_one_looks(
-    person: Person, browser: Browser, sandbox: Sandbox
-) -> None:
-    # What is said before a page has its events is nothing new to it.
-    await person.type("good morning")
-    await expect(person.newest).to_contain_text("good morning")
-    async with person_at(browser, sandbox.url) as other:
-        await other.act_as("Adam")
-        await other.go_to("#alerts")
-        await other.type("is *anyone* <there> & awake?")
-    alerts = person.page.get_by_role("link", name="#alerts")
-    await expect(alerts).to_have_accessible_description(re.compile("unread"))
-    await person.go_to("#alerts")
-    await expect(person.newest).to_contain_text("is anyone <there> & awake?")
-    await expect(alerts).to_have_accessible_description("")
-    await expect(person.log.get_by_role("separator", name="New")).to_be_visible()
-    await person.go_to("#general")
-    await person.go_to("#alerts")
-    await expect(person.log.get_by_role("separator", name="New")).to_have_count(0)
 
 
 async def test_a_thread_opens_beside_the_channel(person: Person) -> None:

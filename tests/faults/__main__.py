@@ -4,9 +4,8 @@ import argparse
 import asyncio
 import sys
 
-from tests.faults.drill import Drill
+from tests.faults.drill import Drill, Result, brief, run_drill, table
 from tests.faults.drills import ALL
-from tests.faults.running import Result, brief, run_drill, table
 
 AT_ONCE = 4
 

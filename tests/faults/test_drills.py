@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.faults.drill import run_drill
 from tests.faults.drills import ALL
-from tests.faults.running import run_drill
 
 FAULT_SECONDS = 2.0
 QUICK = [

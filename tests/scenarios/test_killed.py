@@ -17,9 +17,8 @@ from sandbox.slack.server import RunningSlack
 from tests.support.databases import copy_sqlite
 from tests.support.fleet import Fleet, running_fleet
 from tests.support.processes import BotProcess
+from tests.support.world import ADA, OTTO, WELCOME
 
-WELCOME = "FW00000000000000000000000000000001"
-OTTO, ADA = "U0OPERATOR", "U0APPROVER"
 MOST_STEPS = 200
 NAME = re.compile(r"\d+ \d+")
 WORLDS = 8  # beside each other, as most of the time is waiting for leases to lapse

@@ -6,7 +6,7 @@ import time
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.organizations import many_organizations
 from sandbox.services.state import ServicesState
-from tests.support.loop_time import yardstick_seconds
+from tests.support.steady import yardstick_seconds
 from tests.support.world import running_world
 
 ROUNDS = 5

@@ -6,11 +6,10 @@ import json
 
 import pytest
 
+from bot.store.migrations import known_revisions
+from tests.support import revision_0015
 from tests.support.fleet import running_fleet
-from tests.support.postgres import connect
-
-WELCOME = "FW00000000000000000000000000000001"
-OTTO, ADA, ABEL = "U0OPERATOR", "U0APPROVER", "U0APPROVER2"
+from tests.support.world import ABEL, ADA, OTTO, WELCOME
 
 
 @pytest.fixture
@@ -83,18 +82,6 @@ async def test_home_shows_what_was_decided_in_another_process(pair):
     assert all(later.at - before.at >= 3 for before, later in itertools.pairwise(calls))
 
 
-async def set_revision(url: str, revision: str) -> str:
-    """Set the revision of the schema as a newer version would, and return the one before."""
-    connection = await connect(url)
-    try:
-        cursor = await connection.execute("SELECT version_num FROM alembic_version")
-        (before,) = await cursor.fetchone()
-        await connection.execute("UPDATE alembic_version SET version_num = %s", (revision,))
-    finally:
-        await connection.close()
-    return before
-
-
 @pytest.mark.postgres
 async def test_process_of_an_older_version_leaves_clicks_of_its_socket(postgres_url):
     settings = {"slack_app_token": "xapp-sandbox", "commands_per_minute": "0"}
@@ -103,14 +90,14 @@ async def test_process_of_an_older_version_leaves_clicks_of_its_socket(postgres_
         (process,) = fleet.processes
         (card,) = await asked(fleet, "+1")
         assert fleet.slack.sockets == 1
-        ours = await set_revision(postgres_url, "9999")
+        await revision_0015.set_revision(postgres_url, "9999")
         async with asyncio.timeout(60):
             # An earlier answer is kept for a moment.
             while await process.readiness() != (503, "schema"):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         await fleet.slack.click(ADA, card, "Approve")
         await fleet.slack.until(lambda: "again in a moment" in said(fleet, ADA))
-        await set_revision(postgres_url, ours)
+        await revision_0015.set_revision(postgres_url, known_revisions()[-1])
         await process.ready()
         assert flow(fleet).history == []
         await fleet.slack.click(ADA, card, "Approve")

@@ -9,8 +9,7 @@ import traceback
 from functools import partial
 
 from sandbox.services.limits import MINUTE_EXCEEDED
-from tests.faults.drill import BOTH
-from tests.faults.running import table
+from tests.faults.drill import BOTH, table
 from tests.soak import crowds
 from tests.soak.actors import Pace
 from tests.soak.soaking import soak

@@ -12,7 +12,7 @@ from sandbox.people import Person
 from sandbox.slack.filling import NotThereError
 from sandbox.slack.messages import Message, View
 from tests.support.fleet import ANSWER_SECONDS, SLACKBOT, Fleet, NoAnswerError, is_silence
-from tests.support.loop_time import seconds_now
+from tests.support.steady import seconds_now
 from tests.support.story import (
     APPROVALS,
     APPROVER,

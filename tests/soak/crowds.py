@@ -27,7 +27,7 @@ from sandbox.services.calls import Call
 from sandbox.services.organizations import many_organizations
 from sandbox.services.state import ServicesState
 from tests.support.fleet import running_fleet
-from tests.support.loop_time import seconds_now
+from tests.support.steady import seconds_now
 
 CENTER, LATENCY_SECONDS = "eu", 0.05
 # What clients may use of a minute.

@@ -23,7 +23,7 @@ from tests.soak.actors import (
 )
 from tests.soak.crowds import truth
 from tests.support.fleet import running_fleet
-from tests.support.loop_time import seconds_now
+from tests.support.steady import seconds_now
 from tests.support.story import ALERTS, Story
 from tests.support.world import ROLES
 

@@ -39,27 +39,6 @@ async def test_a_job_is_claimed_by_one_owner(database):
     assert await claim(database, "b") == []
 
 
-async def test_renewed_lease_holds_and_a_lapsed_lease_is_lost(database, clock):
-    await put(database)
-    await claim(database, "a")
-    clock.advance(15)
-    async with database.transaction() as tx:
-        assert await jobs.renew(tx, "a", ["apply:1"]) == {"apply:1"}
-    clock.advance(15)
-    assert await claim(database, "b") == []
-    clock.advance(15)
-    async with database.transaction() as tx:
-        assert await jobs.renew(tx, "a", ["apply:1"]) == set()
-
-
-async def test_late_jobs_are_counted(database, clock):
-    await put(database)
-    await put(database, "apply:2", seconds=600)
-    clock.advance(61)
-    async with database.read_only() as tx:
-        assert await jobs.count(tx) == (2, 1, 1)
-
-
 async def test_leases_of_the_dead_are_ended_at_once(database):
     await put(database)
     await claim(database, "dead")

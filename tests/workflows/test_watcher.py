@@ -17,15 +17,11 @@ from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.watcher import Watcher
 from bot.store import jobs
+from tests.workflows.test_alerts import FakeLease
 
 DAY = 86_400.0
 PLANS = {"1": Plan.FREE, "2": Plan.PREMIUM}
 TERMS = Terms(lambda key: PLANS.get(key.organization_id, Plan.FREE), timeout_seconds=10.0)
-
-
-class FakeLease:
-    async def confirm(self) -> None:
-        pass
 
 
 class FakeInventory:
@@ -86,7 +82,7 @@ async def watch(watcher, clock, seconds) -> None:
     """Run the watcher's job as often as it asks, for so long."""
     until = clock.monotonic() + seconds
     while clock.monotonic() < until:
-        next_at = await watcher.run(None, FakeLease())
+        next_at = await watcher.run(None, FakeLease(None))
         clock.advance(max((next_at - clock.now()).total_seconds(), 0.001))
 
 
@@ -113,7 +109,7 @@ async def test_a_turn_waits_until_there_is_room_and_holds_up_nobody(
     watcher = a_watcher(database, inventory, directory)
     free_at = clock.now() + timedelta(seconds=60)
     inventory.full = {"2": free_at}
-    assert await watcher.run(None, FakeLease()) == free_at
+    assert await watcher.run(None, FakeLease(None)) == free_at
     clock.advance(60)
     # Who has waited for longer comes first.
     await watch(watcher, clock, DAY / 40)
@@ -138,5 +134,5 @@ async def test_it_can_be_off(database, clock, inventory, directory):
         assert (await jobs.count(tx))[0] == 1
         await off.plan(tx)
         assert (await jobs.count(tx))[0] == 0
-    assert await off.run(None, FakeLease()) is None
+    assert await off.run(None, FakeLease(None)) is None
     assert inventory.calls == []

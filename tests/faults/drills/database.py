@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.fleet import Fleet, is_silence, running_fleet
-from tests.support.loop_time import seconds_now
 from tests.support.needs import ROOT_USER, lacks
 from tests.support.postgres import POSTGRES_USER, connect, own_database, private_cluster, server_url
 from tests.support.proxy import TcpProxy, running_proxy
+from tests.support.steady import seconds_now
 from tests.support.story import ADMIN, APPROVER, REQUESTER, ExpectedRequest, Story
 
 SORRY = ("database",)

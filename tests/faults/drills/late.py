@@ -8,9 +8,9 @@ import psycopg
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
-from tests.support.loop_time import seconds_now
 from tests.support.postgres import connect
 from tests.support.processes import BotProcess
+from tests.support.steady import seconds_now
 from tests.support.story import APPROVER, REQUESTER, Story
 
 FROZEN_SECONDS = 25.0

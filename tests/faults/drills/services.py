@@ -6,7 +6,7 @@ from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.databases import database_of
 from tests.support.fleet import running_fleet
-from tests.support.loop_time import seconds_now
+from tests.support.steady import seconds_now
 from tests.support.story import APPROVER, MARKS, REQUESTER, Story
 
 FLOW_WORDS = ("flow service",)

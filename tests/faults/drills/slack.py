@@ -8,7 +8,7 @@ from sandbox.slack.faults import Faults
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.databases import database_of
 from tests.support.fleet import running_fleet
-from tests.support.loop_time import seconds_now
+from tests.support.steady import seconds_now
 from tests.support.story import APPROVER, REQUESTER, ExpectedRequest, Story
 
 WRITING = ("chat.postMessage", "chat.update")

@@ -7,7 +7,7 @@ from sandbox.services.faults import Fault, FaultKind
 from tests.faults.drill import Drill, Notes, lasts
 from tests.support.databases import database_of
 from tests.support.fleet import running_fleet
-from tests.support.loop_time import seconds_now
+from tests.support.steady import seconds_now
 from tests.support.story import APPROVER, REQUESTER, Story
 
 # Slack's signatures are good for five minutes; beyond, the bot must refuse its requests.

@@ -1,7 +1,8 @@
-"""`python -m bot check` and `manifest`, as operators run them."""
+"""`python -m bot check`, `manifest` and `policy explain`, as operators run them."""
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -17,8 +18,14 @@ async def run(environment: dict[str, str], *arguments: str) -> tuple[int, str]:
 
 
 @pytest.fixture
-async def environment(sqlite_url):
-    async with running_services(ServicesState()) as services, running_slack() as slack:
+async def slack():
+    async with running_slack() as running:
+        yield running
+
+
+@pytest.fixture
+async def environment(sqlite_url, slack):
+    async with running_services(ServicesState()) as services:
         yield environment_for(slack, services, sqlite_url)
 
 
@@ -77,3 +84,36 @@ async def test_help_is_a_command_and_speaks_of_gatehouse() -> None:
     assert "invalid choice: 'hlep'" in (await run({}, "hlep"))[1]
     for command in (["manifest"], ["sandbox", "--help"]):
         assert "python -m" not in (await run({}, *command))[1]
+
+
+@pytest.fixture
+def with_policies(environment) -> dict[str, str]:
+    auto = {"from": ["S0APPROVERS"], "longest": "4h", "a_day": 5}
+    welcome = {"approvers": ["S0APPROVERS"], "longest": "7d", "auto": auto}
+    return {**environment, "FLOW_POLICIES": json.dumps({"welcome": welcome})}
+
+
+async def test_a_member_of_a_named_group_can_approve_by_the_policy(with_policies, slack) -> None:
+    person = slack.workspace.people["U0APPROVER2"]
+    slack.workspace.people[person.id] = replace(person, name="Ada\x1b[2K\nAdmins")
+    status, out = await run(with_policies, "policy", "explain", "welcome", "U0APPROVER2")
+    assert status == 0
+    assert "Approvers: S0APPROVERS [FLOW_POLICIES (this flow)]" in out
+    # Her name stays on its line.
+    verdict = "can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names."
+    assert f"Ada\\x1b[2K\\nAdmins (U0APPROVER2) {verdict}" in out
+    assert "They can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
+    rule = "additions requested by S0APPROVERS, for at most 4h, up to 5 per person per day"
+    assert f"Automatic approval: {rule} [FLOW_POLICIES (this flow)]" in out
+
+
+@pytest.mark.parametrize(
+    ("flow", "user", "said"),
+    [
+        ("nowhere", "U0ADMIN", "There's no flow nowhere."),
+        ("welcome", "U0NOBODY", "Slack doesn't have a user with the ID U0NOBODY."),
+    ],
+)
+async def test_what_is_not_known_is_exit_status_1(with_policies, flow, user, said) -> None:
+    status, out = await run(with_policies, "policy", "explain", flow, user)
+    assert (status, said in out) == (1, True)

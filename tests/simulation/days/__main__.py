@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import gc
 import json
-import math
 import os
 import sys
 import tempfile
@@ -36,12 +35,12 @@ class Days:
     folder: Path
     plant: str | None
 
-    def live(self, seeds: Iterable[int], at_once: int) -> Iterator[dict[str, Any]]:
-        """What came of each day, in the order in which they end; so many at the same time."""
+    def live(self, seeds: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """Yield what came of each day as it ends; each processor lives one at a time."""
         running: set[int] = set()
         for seed in seeds:
             running.add(self._begin(seed))
-            if len(running) == at_once:
+            if len(running) == len(os.sched_getaffinity(0)):
                 yield _end_of_one(running)
         while running:
             yield _end_of_one(running)
@@ -101,41 +100,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="this one day")
     parser.add_argument("--seeds", type=int, default=20, help="so many days (%(default)s)")
-    parser.add_argument("--first", type=int, default=1, help="the first of them (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin none after so long")
-    parser.add_argument(
-        "--at-once",
-        type=int,
-        default=len(os.sched_getaffinity(0)),
-        help="so many days at the same time (%(default)s, one for each processor)",
-    )
     parser.add_argument("--plant", choices=PLANTS, help="with a fault planted into the bot")
     options = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
         # The order of sets of strings is part of a day.
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation.days", *sys.argv[1:]])
-    seeds = (
-        [options.seed]
-        if options.seed is not None
-        else list(range(options.first, options.first + options.seeds))
-    )
-    return report(seeds, options.plant, options.seconds, options.at_once)
+    seeds = [*range(1, options.seeds + 1)] if options.seed is None else [options.seed]
+    return report(seeds, options.plant)
 
 
-def report(seeds: list[int], plant: str | None, most_seconds: float, at_once: int) -> int:
+def report(seeds: list[int], plant: str | None) -> int:
     """Live the days and print what came of them."""
     started, faults, states = time.monotonic(), Counter[str](), Counter[str]()
     lived, wrong, traces = 0, list[int](), dict[int, str]()
     # The first of several days is lived twice: a seed gives the same trace each time.
     again = seeds[:1] if len(seeds) > 1 and not plant else []
 
-    def goes_on(_: int) -> bool:
-        return not (wrong and plant) and time.monotonic() - started <= most_seconds
-
     with tempfile.TemporaryDirectory(prefix="gatehouse-days-", dir=_memory()) as name:
         days = Days(make_template(Path(name)), Path(name), plant)
-        for told in days.live(takewhile(goes_on, [*seeds, *again]), at_once):
+        for told in days.live(takewhile(lambda _: not (wrong and plant), [*seeds, *again])):
             lived += 1
             faults.update(told.get("faults", {}))
             states.update(told.get("states", {}))
