@@ -113,10 +113,29 @@ class Gatehouse:
         runners: dict[str, Runner] = {}
         self.jobs = JobLoop(database, clock, self.new_id(), runners, CROWDS)
         self._quotas()
-        flow, missing = flow_client(settings, self.http), settings.missing_for("flow")
-        self.flows = Flows(settings.flow_aliases, flow, missing)
+        flow, email = flow_client(settings, self.http), email_client(settings, self.http)
+        self.flows = Flows(settings.flow_aliases, flow, settings.missing_for("flow"))
+        self.emailkey = EmailKey(email, settings.missing_for("email"))
         self.clicks = StoredInteractions(self)
-        self._show()
+        self.home = Home(
+            database,
+            clock,
+            self.people,
+            self.directory,
+            self.ratelimits,
+            self.slack,
+            settings.approvals_channel,
+            self.jobs.wake,
+        )
+        counts: dict[str, Count] = {
+            "open_incidents": incidents.count_open,
+            "pending_requests": store.count_pending,
+            "undelivered_messages": outbox.count_undelivered,
+        }
+        if self.gateway is not None:
+            counts["gateway_calls_in_the_last_minute"] = accounts.count_of_clients
+            counts["gateway_calls_waiting"] = self.gateway.count_waiting
+        self.health = Health(self, counts)
         self._run(runners)
 
     def _quotas(self) -> None:
@@ -148,30 +167,6 @@ class Gatehouse:
     def new_id() -> str:
         """Return an ID for a request or a job."""
         return secrets.token_hex(8)
-
-    def _show(self) -> None:
-        settings, database, clock = self.settings, self.database, self.clock
-        email, missing = email_client(settings, self.http), settings.missing_for("email")
-        self.emailkey = EmailKey(email, missing)
-        self.home = Home(
-            database,
-            clock,
-            self.people,
-            self.directory,
-            self.ratelimits,
-            self.slack,
-            settings.approvals_channel,
-            self.jobs.wake,
-        )
-        counts: dict[str, Count] = {
-            "open_incidents": incidents.count_open,
-            "pending_requests": store.count_pending,
-            "undelivered_messages": outbox.count_undelivered,
-        }
-        if self.gateway is not None:
-            counts["gateway_calls_in_the_last_minute"] = accounts.count_of_clients
-            counts["gateway_calls_waiting"] = self.gateway.count_waiting
-        self.health = Health(self, counts)
 
     def _run(self, runners: dict[str, Runner]) -> None:
         settings, database = self.settings, self.database

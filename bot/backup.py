@@ -23,7 +23,7 @@ from bot.store import audit, migrations, tables
 from bot.store.audit_entry import Verdict
 from bot.store.causes import cause_of
 from bot.store.engine import Database, Transaction
-from bot.store.sqlite import ProcessLock
+from bot.store.sqlite import process_lock, sqlite_file
 
 FORM = 1
 PORTION = 500
@@ -37,13 +37,10 @@ OWNER = text(
     " AND schemaname = current_schema()), (SELECT pg_get_userbyid(datdba) FROM pg_database"
     " WHERE datname = current_database()))"
 )
-
 OWN_TABLES = text(
     "SELECT tablename FROM pg_tables"
     " WHERE schemaname = current_schema() AND tableowner = current_user"
 )
-
-
 NOT_THIS_VERSION = (
     "This database wasn't written by this version of Gatehouse. Back it up with the version that"
     " wrote it."
@@ -54,25 +51,17 @@ class BackupError(Exception):
     """A backup or restore failed. The message says why."""
 
 
+FAILURES = (BackupError, DatabaseUnavailable, OSError)
+
+
 async def back_up(url: str, path: Path) -> int:
     """Write every row, from a single point in time, to a new file; return the exit status."""
-    database = Database(url, SystemClock())
+    database, part = Database(url, SystemClock()), path.with_name(f"{path.name}.part")
     try:
-        return await _back_up(database, path)
-    except (BackupError, DatabaseUnavailable, OSError) as error:
-        print(_reason(error))
-        return UNUSABLE
-    finally:
-        await database.close()
-
-
-async def _back_up(database: Database, path: Path) -> int:
-    if database.is_absent:
-        raise BackupError(f"There is no database file {database.file}. Check DATABASE_URL.")
-    if path.exists():
-        raise BackupError(f"{path} already exists. Choose a new file name.")
-    part = path.with_name(f"{path.name}.part")
-    try:
+        if database.is_absent:
+            raise BackupError(f"There is no database file {database.file}. Check DATABASE_URL.")
+        if path.exists():
+            raise BackupError(f"{path} already exists. Choose a new file name.")
         async with database.read_only() as tx:
             revision = await tx.connection.run_sync(migrations.revision_of)
             if revision != migrations.known_revisions()[-1]:
@@ -83,8 +72,12 @@ async def _back_up(database: Database, path: Path) -> int:
             end = {"head": verdict.head, "is_intact": verdict.is_intact}
             rows = await tx.connection.run_sync(_write, part, head, end)
         part.rename(path)
+    except FAILURES as error:
+        print(_reason(error))
+        return UNUSABLE
     finally:
         part.unlink(missing_ok=True)
+        await database.close()
     print(f"Backed up {rows} rows to {path}. {verdict}")
     return 0 if verdict.is_intact else BROKEN
 
@@ -107,19 +100,14 @@ def _write(connection: Connection, path: Path, head: dict[str, Any], end: dict[s
 
 async def restore(url: str, path: Path) -> int:
     """Replace the database's contents with the file's contents; return the exit status."""
-    lock = ProcessLock(url)
     try:
         head, end = _examine(path)
-        lock.acquire()
-        try:
-            file = Database(url, SystemClock()).file
-            if file is None:
-                verdict = await _restore_server(url, path, end)
-            else:
+        with process_lock(url):
+            if file := sqlite_file(url):
                 verdict = await _restore_file(file, path, end)
-        finally:
-            lock.release()
-    except (BackupError, DatabaseInUse, DatabaseUnavailable, OSError) as error:
+            else:
+                verdict = await _restore_server(url, path, end)
+    except FAILURES as error:
         print(_reason(error))
         return UNUSABLE
     print(f"Restored {end['rows']} rows backed up at {head['at']} from {path}. {verdict}")
@@ -244,8 +232,11 @@ def _lines(path: Path) -> Iterator[Any]:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, DatabaseInUse | BackupError):
-        return str(getattr(error, "sentence", error))
-    if isinstance(error, DatabaseUnavailable):
-        return f"{error.sentence} {cause_of(error).sentence}"
+    match error:
+        case BackupError():
+            return str(error)
+        case DatabaseInUse():
+            return error.sentence
+        case DatabaseUnavailable():
+            return f"{error.sentence} {cause_of(error).sentence}"
     return f"{getattr(error, 'filename', None) or 'The file'}: {getattr(error, 'strerror', error)}"

@@ -12,7 +12,7 @@ from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import Credential, OAuthCredential, Signed, authorization
 from bot.services.http import TOTAL_SECONDS, ServiceHttp
-from bot.settings.model import DataCenterSettings, Settings
+from bot.settings.model import Settings, revealed
 from bot.testusers.client import FlowClient
 
 
@@ -31,14 +31,19 @@ def inventory_access(
     settings: Settings, http: ServiceHttp, clock: Clock
 ) -> dict[str, DataCenterAccess]:
     """Return the access to each configured data center, in the order of the setting."""
-    return {
-        name: DataCenterAccess(
-            URL(center.base_url or root_of(settings.inventory_base_url or "", name)),
-            _credential(settings, name, center, http, clock),
-            settings.inventory_scope,
-        )
-        for name, center in settings.inventory_data_centers.items()
-    }
+    template = settings.inventory_auth_header
+    access: dict[str, DataCenterAccess] = {}
+    for name, center in settings.inventory_data_centers.items():
+        token = revealed(center.authtoken) or ""
+        if center.oauth is not None:
+            credential: Credential = OAuthCredential(http, clock, name, center.oauth, template)
+        elif settings.inventory_auth == "query":
+            credential = Credential(Signed(params={"authtoken": token}))
+        else:
+            credential = Credential(Signed(headers=authorization(template, token)))
+        root = URL(center.base_url or root_of(settings.inventory_base_url or "", name))
+        access[name] = DataCenterAccess(root, credential, settings.inventory_scope)
+    return access
 
 
 def quota_terms(settings: Settings) -> Terms:
@@ -54,19 +59,6 @@ def quota_terms(settings: Settings) -> Terms:
         return (0, 0) if told is None else (told.minute, told.day)
 
     return Terms(plan_of, TOTAL_SECONDS, reserve_of)
-
-
-def _credential(
-    settings: Settings, name: str, center: DataCenterSettings, http: ServiceHttp, clock: Clock
-) -> Credential:
-    template = settings.inventory_auth_header
-    if center.oauth is not None:
-        return OAuthCredential(http, clock, name, center.oauth, template)
-    assert center.authtoken is not None  # noqa: S101 - the settings hold exactly one of the two
-    token = center.authtoken.get_secret_value()
-    if settings.inventory_auth == "query":
-        return Credential(Signed(params={"authtoken": token}))
-    return Credential(Signed(headers=authorization(template, token)))
 
 
 def gateway_clients(settings: Settings) -> list[GatewayClient]:
@@ -87,11 +79,8 @@ def gateway_clients(settings: Settings) -> list[GatewayClient]:
 
 def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:
     """Return the flow service's client; None while settings are missing (see `missing_for`)."""
-    url, account, token = (
-        settings.flow_base_url,
-        settings.flow_account_sid,
-        settings.flow_auth_token,
-    )
+    url, account = settings.flow_base_url, settings.flow_account_sid
+    token = settings.flow_auth_token
     if url is None or account is None or token is None:
         return None
     return FlowClient(http, URL(url), account, token, settings.flow_form_field)

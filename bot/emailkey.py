@@ -1,7 +1,7 @@
 """`/emailkey`: checks the email service's API key, and lists the templates that it can read."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
@@ -143,23 +143,9 @@ class EmailClient:
 
     async def get(self, resource: str) -> object:
         """Return the body of `/v3/<resource>` as JSON; None if there is no body."""
-        call = ServiceCall(
-            service="email",
-            label="the email service",
-            method="GET",
-            url=self._base_url.joinpath("v3", *resource.split("/")),
-            params=GENERATIONS if resource == "templates" else {},
-            headers={**self._headers, "Content-Type": "application/json"},
-            advice=self._advice(resource),
-        )
-        return await self._http.request(
-            call, lambda answer: json_of(call, answer) if answer.body.strip() else None
-        )
-
-    def _advice(self, resource: str) -> Mapping[int, str]:
-        limits = ""
+        or_basic = ""
         if self.auth == "basic":
-            limits = (
+            or_basic = (
                 " Or the account doesn't accept Basic auth (e.g. because of two-factor"
                 " authentication): if so, set EMAIL_AUTH=bearer."
             )
@@ -169,11 +155,22 @@ class EmailClient:
             " EMAIL_API_KEY."
         )
         lacking = f"Give the key read access to “{resource}”, or use another key."
-        return {
-            HTTPStatus.UNAUTHORIZED: refused + limits,
-            HTTPStatus.FORBIDDEN: lacking + limits,
-            HTTPStatus.NOT_FOUND: f"The resource “{resource}” probably doesn't exist.",
-        }
+        call = ServiceCall(
+            service="email",
+            label="the email service",
+            method="GET",
+            url=self._base_url.joinpath("v3", *resource.split("/")),
+            params=GENERATIONS if resource == "templates" else {},
+            headers={**self._headers, "Content-Type": "application/json"},
+            advice={
+                HTTPStatus.UNAUTHORIZED: refused + or_basic,
+                HTTPStatus.FORBIDDEN: lacking + or_basic,
+                HTTPStatus.NOT_FOUND: f"The resource “{resource}” probably doesn't exist.",
+            },
+        )
+        return await self._http.request(
+            call, lambda answer: json_of(call, answer) if answer.body.strip() else None
+        )
 
 
 @dataclass

@@ -15,7 +15,14 @@ from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
 from bot.checks.slack import channels, slack_token
-from bot.errors import DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable, SlackError, SlackRefused
+from bot.errors import (
+    DatabaseInUse,
+    DatabaseTooNew,
+    DatabaseTooOld,
+    DatabaseUnavailable,
+    SlackError,
+    SlackRefused,
+)
 from bot.metrics import JOB_STATES
 from bot.ops.redaction import Redactor
 from bot.quotas.rules.limits import LimitKind
@@ -26,7 +33,7 @@ from bot.settings.model import SERVICES, revealed
 from bot.store import audit, jobs
 from bot.store.causes import cause_of, technical_cause
 from bot.store.migrations import migrate, notice_newer
-from bot.store.sqlite import ProcessLock
+from bot.store.sqlite import process_lock
 from bot.tasks import SingleFlight
 from handlers.endpoint import GatehouseApp, SlackEndpoint
 
@@ -268,20 +275,19 @@ async def until_it_works(
 
 async def serve(settings: Settings, redactor: Redactor) -> None:
     """Serve until SIGTERM or SIGINT; raise CannotStartError if that's impossible."""
-    lock = ProcessLock(settings.database_url.get_secret_value())
-    try:
-        lock.acquire()
-    except DatabaseUnavailable as error:
-        raise CannotStartError(error.sentence) from error
-    except OSError as error:
-        raise CannotStartError(
-            f"The database file can't be opened: {error.strerror} ({error.filename})."
-        ) from error
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(process_lock(settings.database_url.get_secret_value()))
+        except DatabaseInUse as error:
+            raise CannotStartError(error.sentence) from error
+        except OSError as error:
+            raise CannotStartError(
+                f"The database file can't be opened: {error.strerror} ({error.filename})."
+            ) from error
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopping.set)
         async with gatehouse(settings, redactor) as bot:
             log.info(
                 "starting",
@@ -292,5 +298,3 @@ async def serve(settings: Settings, redactor: Redactor) -> None:
             )
             await Service(bot).run(stopping)
         log.info("stopped")
-    finally:
-        lock.release()

@@ -6,7 +6,6 @@ aren't HTTP.
 """
 
 import asyncio
-import contextlib
 import hmac
 import resource
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +14,6 @@ from typing import Any
 import structlog
 from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
-from aiohttp.web_protocol import _ErrInfo
 from yarl import URL
 
 from bot.ops.secrets import is_loopback
@@ -37,7 +35,6 @@ DRAIN_SECONDS = 1.0
 MOST_CONNECTIONS = 500
 # Files reserved for the database, the services and Slack.
 RESERVED_FILES = 100
-MOST_FILES = 65_536
 TOO_LONG = 431
 FAULT = 500
 
@@ -128,9 +125,7 @@ class Connections:
         """Add a connection, closing an old one if there are too many."""
         if len(self._open) >= self.most:
             # Prefer a connection without any request, then an idle connection, then the oldest.
-            silent = (connection for connection in self._open if not connection.has_asked)
-            idle = (connection for connection in self._open if not connection.is_busy)
-            victim = next(silent, None) or next(idle, None) or next(iter(self._open))
+            victim = min(self._open, key=lambda known: (known.is_busy, known.has_asked))
             self.closed(victim)
             victim.force_close()
         self._open[connection] = None
@@ -178,30 +173,8 @@ class Connection(web.RequestHandler):
         self._first_deadline.cancel()
         self._connections.closed(self)
         super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Parse received data, which may complete a request."""
-        super().data_received(data)
-        self._forget_tracebacks()
-
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        """Send the response, and parse the data that followed an upgrade request."""
-        try:
-            return await super().finish_response(request, resp, start_time)
-        finally:
-            self._forget_tracebacks()
-
-    def _forget_tracebacks(self) -> None:
-        """Free malformed data when its connection closes, not at the next garbage collection.
-
-        aiohttp queues the parser's error. Its traceback refers to the frame with the received
-        bytes and the queue: a cycle of up to 256 KiB per connection.
-        """
-        for message, _ in self._messages:
-            if isinstance(message, _ErrInfo):
-                message.exc.__traceback__ = message.exc.__context__ = None
+        # A parser's error refers to the received bytes and, through its traceback, to this queue.
+        self._messages.clear()
 
     def handle_error(
         self,
@@ -214,6 +187,8 @@ class Connection(web.RequestHandler):
         if status >= FAULT:
             return super().handle_error(request, status, exc, message)
         self._malformed(exc)
+        if exc is not None:
+            exc.__traceback__ = exc.__context__ = None
         if request.writer.output_size > 0:
             raise ConnectionError("a response has already been started")
         is_long = isinstance(exc, LineTooLong)
@@ -265,12 +240,8 @@ class Site(web.BaseSite):
 
 
 def most_connections() -> int:
-    """Raise the open-file limit; return the number of connections that a listener may have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            soft = most
-    files = MOST_FILES if soft == resource.RLIM_INFINITY else soft
-    return max(16, min(MOST_CONNECTIONS, files - RESERVED_FILES))
+    """Return the number of connections that each of the two listeners may have."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(16, min(MOST_CONNECTIONS, (files - RESERVED_FILES) // 2))

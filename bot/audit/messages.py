@@ -85,39 +85,29 @@ def _sentence(entry: RecordedEntry, names: Names) -> str:
     with suppress(
         *(ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError)
     ):
-        if known := _known(entry, json.loads(entry.detail), names):
+        describe = TOPICS[entry.action.partition(".")[0]]
+        if known := describe(entry, json.loads(entry.detail), names):
             return known
     event = f"{text.escape(entry.action, 64)} {text.escape(entry.subject, 80)}"
     return f"{names.person(entry.actor)}: {event} {text.code(entry.detail, DETAIL_CHARACTERS)}"
 
 
-def _known(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
-    actor, topic = names.person(entry.actor), entry.action.partition(".")[0]
-    if topic == "request":
-        return _request(entry, detail, actor, names)
-    if topic in {"flow", "grant"}:
-        return _list(entry, detail, names)
-    if topic == "preset":
-        name = text.code(f"@{entry.subject}", 60)
-        if entry.action == "preset.deleted":
-            return f"{actor} deleted the preset {name} ({_identities(detail['before'])})"
-        before = f" (before: {_identities(detail['before'])})" if detail["before"] else ""
-        return f"{actor} saved the preset {name}: {_identities(detail['after'])}{before}"
-    return _other(entry, detail, actor)
+def _preset(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str:
+    actor, name = names.person(entry.actor), text.code(f"@{entry.subject}", 60)
+    if entry.action == "preset.deleted":
+        return f"{actor} deleted the preset {name} ({_identities(detail['before'])})"
+    before = f" (before: {_identities(detail['before'])})" if detail["before"] else ""
+    return f"{actor} saved the preset {name}: {_identities(detail['after'])}{before}"
 
 
-def _request(
-    entry: RecordedEntry, detail: Mapping[str, Any], actor: str, names: Names
-) -> str | None:
+def _request(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
+    actor = names.person(entry.actor)
     reference = f"(request {text.code(entry.subject[:8])})"
     reason = f": {text.escape(detail['reason'], 160)}" if detail.get("reason") else ""
     verb = entry.action.partition(".")[2]
     if verb == "expired":
-        why = (
-            "because its access would already have ended"
-            if detail.get("is_over")
-            else "without a decision"
-        )
+        over = "because its access would already have ended"
+        why = over if detail.get("is_over") else "without a decision"
         return f"A request expired {why} {reference}"
     if verb == "refused":
         return f"{actor} couldn't {text.escape(detail['act'], 20)} a request {reference}{reason}"
@@ -181,14 +171,13 @@ def _list(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str 
     return None
 
 
-def _other(entry: RecordedEntry, detail: Mapping[str, Any], actor: str) -> str | None:
-    subject = text.escape(entry.subject, 80)
+def _other(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
+    actor, subject = names.person(entry.actor), text.escape(entry.subject, 80)
     if entry.action == "permission.refused":
         permission = _PERMISSIONS.get(entry.subject)
         wanted = f"permission to {permission}" if permission else "access"
-        return (
-            f"{actor} was refused {wanted} ({text.escape(detail['reason'], 60).replace('_', ' ')})"
-        )
+        reason = text.escape(detail["reason"], 60).replace("_", " ")
+        return f"{actor} was refused {wanted} ({reason})"
     if entry.action == "plan.set":
         before, plan = text.escape(detail["before"], 30), text.escape(detail["plan"], 30)
         return f"{actor} changed the plan of {subject} from {before} to {plan}"
@@ -197,3 +186,7 @@ def _other(entry: RecordedEntry, detail: Mapping[str, Any], actor: str) -> str |
     if entry.action == "alert.unmuted":
         return f"{actor} unmuted alerts about {subject}"
     return None
+
+
+TOPICS = {"request": _request, "flow": _list, "grant": _list, "preset": _preset}
+TOPICS |= dict.fromkeys(("permission", "plan", "alert"), _other)

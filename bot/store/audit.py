@@ -7,7 +7,6 @@ digest that verifies all earlier entries.
 
 import hashlib
 import json
-import math
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from sqlalchemy import BigInteger, Row, Select, select, type_coerce, update
 from sqlalchemy.exc import OperationalError
 
 from bot.ops.current_delivery import delivery_id
-from bot.store.audit_entry import BOT, REFUSALS, AuditEntry, RecordedEntry, Verdict
+from bot.store.audit_entry import BOT, AuditEntry, RecordedEntry, Verdict
 from bot.store.engine import Transaction
 from bot.store.tables import audit_entries, audit_head
 from bot.store.types import to_microseconds
@@ -71,18 +70,9 @@ async def begin_chain(tx: Transaction) -> None:
 
 
 async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:
-    """Return the newest entries, newest first.
-
-    At most a quarter are refusals if there are other entries: repeated refusals can't push
-    other entries out of view.
-    """
+    """Return the newest entries, newest first."""
     newest = select(audit_entries).order_by(audit_entries.c.position.desc()).limit(count)
-    is_refusal = audit_entries.c.action.in_(REFUSALS)
-    done = (await tx.connection.execute(newest.where(~is_refusal))).all()
-    refused = (await tx.connection.execute(newest.where(is_refusal))).all()
-    room = max(math.ceil(count / 4), count - len(done))
-    shown = sorted([*done, *refused[:room]], key=lambda row: row.position, reverse=True)
-    return [RecordedEntry(*row) for row in shown[:count]]
+    return [RecordedEntry(*row) for row in await tx.connection.execute(newest)]
 
 
 async def after(tx: Transaction, position: int) -> list[RecordedEntry]:

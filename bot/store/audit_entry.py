@@ -8,7 +8,6 @@ from typing import Any
 BOT = "gatehouse"
 # A refused attempt, with the missing permission as its subject.
 REFUSED = "permission.refused"
-REFUSALS = frozenset({REFUSED, "request.refused"})
 
 
 @dataclass(frozen=True)

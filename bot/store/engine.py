@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -21,7 +20,7 @@ from bot.errors import CommitUnknown, DatabaseUnavailable, Superseded
 from bot.ops.clock import Clock
 from bot.store.causes import TOO_MANY, UNREACHABLE, cause_of, technical_cause
 from bot.store.postgres import CONNECT_SECONDS, STATEMENT_SECONDS, PostgresEngine
-from bot.store.sqlite import is_sqlite, sqlite_engine, sqlite_url
+from bot.store.sqlite import is_sqlite, sqlite_engine, sqlite_file, sqlite_url
 from bot.store.types import EpochSeconds, from_microseconds
 
 log = structlog.get_logger(__name__)
@@ -110,6 +109,8 @@ class Database:
         self._postgres = None if self.is_sqlite else PostgresEngine(url, pool_size)
         self.engine = self._postgres.engine if self._postgres else sqlite_engine(sqlite_url(url))
         self.url = url
+        self.file = sqlite_file(url)
+        """The SQLite file; None for a server."""
         self.is_superseded = False
         """True once a newer program has migrated the database; nothing is written then."""
         self._writer = asyncio.Lock()
@@ -130,12 +131,6 @@ class Database:
     def is_absent(self) -> bool:
         """True for a SQLite file that doesn't exist and that connecting would create."""
         return self.file is not None and not self.file.exists()
-
-    @property
-    def file(self) -> Path | None:
-        """The SQLite file; None for a server."""
-        path = sqlite_url(self.url).database if self.is_sqlite else None
-        return None if path in {None, "", ":memory:"} else Path(str(path))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:

@@ -17,7 +17,7 @@ OPEN_FOR = timedelta(hours=24)
 BETWEEN = timedelta(seconds=3)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HomeView:
     """A person's Home tab, and Slack's hash and a fingerprint ("" if unknown) of its content.
 
@@ -40,13 +40,9 @@ async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> date
     now = await tx.now()
     insert = insert_into(home_views)
     statement = insert.values(slack_user_id=slack_user_id, opened_at=now, fingerprint="")
-    kept = {"hash": home_views.c.hash, "fingerprint": home_views.c.fingerprint}
-    await tx.connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[home_views.c.slack_user_id],
-            set_={"opened_at": now, **({"hash": null(), "fingerprint": ""} if is_empty else kept)},
-        )
-    )
+    cleared = {"hash": null(), "fingerprint": ""} if is_empty else {}
+    key, changed = [home_views.c.slack_user_id], {"opened_at": now, **cleared}
+    await tx.connection.execute(statement.on_conflict_do_update(index_elements=key, set_=changed))
     view = await load(tx, slack_user_id)
     return await _put_job(tx, slack_user_id, view.published_at if view else None)
 
@@ -60,16 +56,9 @@ async def load(tx: Transaction, slack_user_id: str) -> HomeView | None:
 
 async def published(tx: Transaction, view: HomeView) -> None:
     """Store the result of publishing. The stored `opened_at` doesn't change."""
-    await tx.connection.execute(
-        update(home_views)
-        .where(home_views.c.slack_user_id == view.slack_user_id)
-        .values(
-            published_at=view.published_at,
-            hash=view.hash,
-            fingerprint=view.fingerprint,
-            unsure_until=view.unsure_until,
-        )
-    )
+    changed = {name: value for name, value in vars(view).items() if name != "opened_at"}
+    own = update(home_views).where(home_views.c.slack_user_id == view.slack_user_id)
+    await tx.connection.execute(own.values(changed))
 
 
 async def mark_changed(tx: Transaction, subject: str) -> None:

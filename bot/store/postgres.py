@@ -12,10 +12,7 @@ import psycopg
 from psycopg import ProgrammingError, pq, waiting
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.types.json import set_json_dumps
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-
-from bot.store.types import json_text
 
 SCHEMES = ("postgresql", "postgres")
 HIGHEST_PORT = 65535
@@ -170,8 +167,6 @@ class PostgresEngine:
         connection = await Connection.connect(
             autocommit=True, prepare_threshold=None, **self._parameters
         )
-        # SQLAlchemy sets its serializer only on connections that it opens itself.
-        set_json_dumps(json_text, connection)
         connection.statement_seconds = self._statement_seconds
         # A pooler assigns its own backend number; a server sends its process ID.
         cursor = await connection.execute("SELECT pg_backend_pid()")

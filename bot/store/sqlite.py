@@ -4,7 +4,8 @@ import asyncio
 import fcntl
 import os
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.errors import DatabaseInUse
 from bot.store.postgres import CONNECT_SECONDS
-from bot.store.types import json_text
 
 # Another program (a backup, a shell) may hold SQLite's lock; all of this process's writers queue
 # behind the first writer that waits for it.
@@ -36,11 +36,15 @@ def sqlite_url(url: str) -> URL:
     return make_url(url).set(drivername="sqlite+aiosqlite")
 
 
+def sqlite_file(url: str) -> Path | None:
+    """Return the path of a SQLite file; None for a server."""
+    return Path(str(make_url(url).database)) if is_sqlite(url) else None
+
+
 def sqlite_engine(url: URL) -> AsyncEngine:
     """Return an engine for a SQLite file, which allows one writer at a time."""
     engine = create_async_engine(
         url,
-        json_serializer=json_text,
         hide_parameters=True,
         # No overflow: opening a short-lived connection takes longer than waiting.
         pool_size=CONNECTIONS,
@@ -104,38 +108,29 @@ def prepare_sqlite(engine: Engine) -> None:
     event.listen(engine, "begin", on_begin)
 
 
-class ProcessLock:
-    """Reserves a SQLite file for one process. The OS releases the lock when the process ends.
+@contextmanager
+def process_lock(url: str) -> Iterator[None]:
+    """Reserve a SQLite file for this process or raise DatabaseInUse; a server needs no lock.
 
-    The lock file is next to the database file itself, even if the path is a symbolic link.
+    The OS releases the lock when the process ends. The lock file is next to the database file
+    itself, even if the path is a symbolic link.
     """
-
-    def __init__(self, url: str) -> None:
-        path = sqlite_url(url).database if is_sqlite(url) else None
-        self._database = Path(path or "")
-        beside = self._database.resolve()
-        is_file = path not in {None, ":memory:"}
-        self._path = beside.with_name(f"{beside.name}.lock") if is_file else None
-        self._file: int | None = None
-
-    def acquire(self) -> None:
-        """Take the lock or raise `DatabaseInUse`. A database server doesn't need a lock."""
-        if self._path is None:
-            return
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    database = sqlite_file(url)
+    if database is None:
+        yield
+        return
+    beside = database.resolve()
+    path = beside.with_name(f"{beside.name}.lock")
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
         # Earlier versions left the file readable by everyone, and the log file inherits its mode.
-        for path in (self._database, Path(f"{self._database}-wal"), Path(f"{self._database}-shm")):
+        for present in (database, Path(f"{database}-wal"), Path(f"{database}-shm")):
             with suppress(OSError):
-                path.chmod(0o600)
+                present.chmod(0o600)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            self.release()
-            raise DatabaseInUse(str(self._path)) from error
-
-    def release(self) -> None:
-        """Release the lock, which lets another process use the file."""
-        if self._file is not None:
-            with suppress(OSError):
-                os.close(self._file)
-            self._file = None
+            raise DatabaseInUse(str(path)) from error
+        yield
+    finally:
+        os.close(file)

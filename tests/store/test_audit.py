@@ -137,18 +137,6 @@ async def test_an_entry_that_no_longer_is_of_its_type_is_found(sqlite_url, clock
         await database.close()
 
 
-async def test_many_refusals_hide_nothing_that_was_done(database):
-    await fill(database, 8)
-    async with database.transaction() as tx:
-        for number in range(120):
-            await audit.append(tx, AuditEntry("U9", "permission.refused", f"p{number}"))
-    async with database.read_only() as tx:
-        newest = await audit.latest(tx, 10)
-        assert [entry.action for entry in newest].count("request.approved") == 7
-        assert [entry.position for entry in newest[:3]] == [128, 127, 126]
-        assert len(await audit.latest(tx, 100)) == 100
-
-
 async def fill_with_key(database):
     """Write a chain as earlier versions did with `AUDIT_KEY`."""
     await fill(database, 2)

@@ -18,7 +18,7 @@ from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database
 from bot.store.migrations import migrate
 from bot.store.outbox import OutboxMessage
-from bot.store.sqlite import ProcessLock
+from bot.store.sqlite import process_lock
 from bot.store.tables import audit_entries, outbox_messages
 from tests.support import revision_0015
 from tests.support.needs import ROOT_USER, lacks
@@ -122,13 +122,12 @@ async def test_audit_that_was_broken_is_told_and_restored_as_it_was(database, tm
 async def test_restore_is_refused_while_a_process_uses_the_database(database_url, tmp_path, capsys):
     await work(database_url, 1)
     await back_up(database_url, tmp_path / "saved")
-    lock, database = ProcessLock(database_url), Database(database_url, SystemClock())
-    lock.acquire()
-    await database.now()
-    assert await restore(database_url, tmp_path / "saved") == 2
-    assert "Stop" in capsys.readouterr().out
-    await database.close()
-    lock.release()
+    database = Database(database_url, SystemClock())
+    with process_lock(database_url):
+        await database.now()
+        assert await restore(database_url, tmp_path / "saved") == 2
+        assert "Stop" in capsys.readouterr().out
+        await database.close()
     # PostgreSQL ends a closed connection a moment later.
     codes = [await restore(database_url, tmp_path / "saved")]
     while codes[-1] == 2 and len(codes) < 100:

@@ -17,7 +17,7 @@ from bot.ops.clock import SystemClock
 from bot.store import engine, sqlite
 from bot.store.causes import cause_of
 from bot.store.engine import Database
-from bot.store.sqlite import CONNECTIONS, ProcessLock
+from bot.store.sqlite import CONNECTIONS, process_lock
 from bot.store.tables import jobs
 from bot.store.types import from_microseconds, to_microseconds
 from tests.support.proxy import running_proxy
@@ -151,18 +151,19 @@ async def test_writing_is_impossible_while_somebody_holds_the_audit(postgres_url
 
 def test_link_to_the_file_leads_to_the_same_lock(tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "gatehouse.db")
-    first = ProcessLock(f"sqlite:///{tmp_path}/gatehouse.db")
-    second = ProcessLock(f"sqlite:///{tmp_path}/link.db")
-    first.acquire()
-    with pytest.raises(DatabaseInUse):
-        second.acquire()
-    first.release()
+    with (
+        process_lock(f"sqlite:///{tmp_path}/gatehouse.db"),
+        pytest.raises(DatabaseInUse),
+        process_lock(f"sqlite:///{tmp_path}/link.db"),
+    ):
+        pass
 
 
 def test_any_number_of_processes_share_a_server(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        ProcessLock("postgresql://postgres@127.0.0.1:5432/gatehouse").acquire()
+    url = "postgresql://postgres@127.0.0.1:5432/gatehouse"
+    with process_lock(url), process_lock(url):
+        pass
     assert list(tmp_path.iterdir()) == []
 
 

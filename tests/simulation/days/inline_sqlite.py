@@ -16,7 +16,6 @@ from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine
 
 import bot.store.engine
 from bot.store.sqlite import prepare_sqlite
-from bot.store.types import json_text
 from tests.simulation.days.loop import PROCESS
 
 # By process: its open connections, which the system closes when it dies.
@@ -39,7 +38,6 @@ def _engine(url: URL) -> Engine:
     """One for all simulated processes: what is compiled for one is compiled for all."""
     engine = create_engine(
         url.set(drivername="sqlite"),
-        json_serializer=json_text,
         max_overflow=-1,
     )
     prepare_sqlite(engine)
