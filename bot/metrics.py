@@ -47,62 +47,35 @@ class Metrics:
         gauge = partial(Gauge, registry=self.registry)
         histogram = partial(Histogram, registry=self.registry)
         self.commands = counter(
-            "gatehouse_commands",
-            "Commands, buttons and modals by name and outcome",
-            ["name", "outcome"],
+            "gatehouse_commands", "Commands, buttons and modals", ["name", "outcome"]
         )
         self.ack_seconds = histogram(
             "gatehouse_ack_seconds", "Time until Slack has our acknowledgement", buckets=ACK_BUCKETS
         )
-        self.service_calls = counter(
-            "gatehouse_service_calls",
-            "Calls to the services by service and status (a number, or the error)",
-            ["service", "status"],
-        )
-        self.http_rejected = counter(
-            "gatehouse_http_rejected",
-            "Malformed HTTP requests, or requests of a form that Slack never sends",
-            ["reason"],
-        )
-        self.refused = counter(
-            "gatehouse_slack_refused",
-            "Requests to /slack/events without valid proof that Slack sent them, by cause",
-            ["cause"],
-        )
-        self.slack_calls = counter(
-            "gatehouse_slack_calls",
-            "Slack Web API calls by method and outcome: ok, or the error",
-            ["method", "outcome"],
-        )
-        self.working = gauge(
-            "gatehouse_working",
-            "1 while a part works: the token, the channels, the socket, signatures, the database",
-            ["part"],
-        )
+        # The status is a number or the error; the outcome of a Slack call is ok or the error.
+        calls = "Calls to the services"
+        self.service_calls = counter("gatehouse_service_calls", calls, ["service", "status"])
+        calls = "Slack Web API calls"
+        self.slack_calls = counter("gatehouse_slack_calls", calls, ["method", "outcome"])
+        malformed = "Malformed HTTP requests, or requests of a form that Slack never sends"
+        self.http_rejected = counter("gatehouse_http_rejected", malformed, ["reason"])
+        refused = "Requests to /slack/events without valid proof that Slack sent them"
+        self.refused = counter("gatehouse_slack_refused", refused, ["cause"])
+        self.working = gauge("gatehouse_working", "1 while a part works", ["part"])
         self.socket_connected = gauge(
             "gatehouse_socket_connected", "1 while Socket Mode is connected, or not used"
         )
         self.build = gauge("gatehouse_build_info", "Always 1", ["version"])
-        self.jobs = gauge(
-            "gatehouse_jobs",
-            "Jobs: all waiting, due, and due or failing for more than a minute",
-            ["state"],
-        )
+        self.jobs = gauge("gatehouse_jobs", "Jobs: all, due, and late for a minute", ["state"])
         self.waiting = gauge(
-            "gatehouse_waiting",
-            "Work that waits for people or services: pending requests, open incidents",
-            ["what"],
+            "gatehouse_waiting", "Work that waits for people or services", ["what"]
         )
         self.database_up = gauge("gatehouse_database_up", "1 while the database answers")
-        limit_labels = ["data_center", "organization", "limit"]
-        self.quota_used = gauge(
-            "gatehouse_quota_used", "Calls that currently count against a limit", limit_labels
-        )
+        limit_labels, used = ["data_center", "organization", "limit"], "Calls that currently count"
+        self.quota_used = gauge("gatehouse_quota_used", used, limit_labels)
         self.quota_limit = gauge("gatehouse_quota_limit", "The current limit", limit_labels)
         self.gateway_requests = counter(
-            "gatehouse_gateway_requests",
-            "Gateway requests by client, data center and outcome",
-            ["client", "data_center", "outcome"],
+            "gatehouse_gateway_requests", "Gateway requests", ["client", "data_center", "outcome"]
         )
         self.gateway_wait_seconds = histogram(
             "gatehouse_gateway_wait_seconds",
