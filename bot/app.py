@@ -47,7 +47,7 @@ from bot.store.job_loop import JobLoop, Runner
 from bot.store.retention import RETAIN_KIND, Retention
 from bot.tasks import Tasks
 from bot.testusers import store, transitions
-from bot.testusers.applying import Applying
+from bot.testusers.applying import run_changes
 from bot.testusers.client import Flows
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
 from bot.testusers.rendering import RequestMessages
@@ -189,7 +189,7 @@ class Gatehouse:
         daily = [witness.post] if settings.audit_witness else []
         retention = Retention(database, settings.retain_days, PRUNES, daily)
         runners |= {
-            APPLY: Applying(self).run,
+            APPLY: partial(run_changes, self),
             TIMER: partial(transitions.run_timers, self),
             INTERACTION: self.clicks.run,
             UNDO: self.clicks.run,

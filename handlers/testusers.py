@@ -12,6 +12,7 @@ from bot.errors import GatehouseError, NotConfigured, NotFound, UsageError
 from bot.permissions import Permission, Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
+from bot.slack.parse import escaped
 from bot.spelling import tidy_identity
 from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction
@@ -24,7 +25,7 @@ from bot.testusers.parse.command import (
     reason_problem,
 )
 from bot.testusers.parse.form import NOTHING, Prefilled, moment, odd_line, parse_form
-from bot.testusers.rendering import answer_to
+from bot.testusers.rendering import answer_to, card_link
 from handlers.listeners import Context, Place, command, listens
 
 Show = Callable[[Gatehouse, Person, pages.FlowPage], Awaitable[Message]]
@@ -117,15 +118,28 @@ async def fill_in(context: Context) -> Message | None:
     return await _request(context, ChangeRequest("add", known.flow, known.identities, until=until))
 
 
-async def _request(context: Context, typed: ChangeRequest) -> Message:
+@listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
+async def ask_anyway(context: Context) -> Message:
+    """Answer `Ask anyway` by making the request, even though the same one is already open."""
+    typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
+    if not isinstance(typed, ChangeRequest) or typed.now:
+        raise NotFound("This button no longer works. Please send the command again.")
+    return await _request(context, typed, anyway=True)
+
+
+async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = False) -> Message:
     bot, person = context.bot, context.person
-    asked = await asking.ask(bot, person, typed)
+    asked = await asking.ask(bot, person, typed, anyway=anyway or not notes.value_of(typed))
+    if asked.earlier is not None:
+        link, now = await card_link(bot, asked.earlier.id), await bot.database.now()
+        reader, channel = person.slack_user_id, bot.settings.approvals_channel
+        return notes.asked_before(asked.earlier, typed, reader, now, channel, link)
     return await answer_to(bot, asked, person.time_zone if typed.start or typed.until else "")
 
 
 for _act, _permission in ACTS.items():
 
-    @listens("action", ids.testusers_act(_act), _permission, place=Place.LATER)
+    @listens("action", f"{ids.TESTUSERS_ACT}{_act}", _permission, place=Place.LATER)
     async def store(context: Context, act: Act = _act) -> None:
         """Store the click on a card's button, to be carried out by a job."""
         interaction = context.interaction
@@ -151,7 +165,11 @@ async def _store(
 
 
 @listens(
-    "action", ids.testusers_act(Act.DENY), Permission.DECIDE, place=Place.FORM, requires_itself=True
+    "action",
+    f"{ids.TESTUSERS_ACT}{Act.DENY}",
+    Permission.DECIDE,
+    place=Place.FORM,
+    requires_itself=True,
 )
 async def ask_why(context: Context) -> None:
     """Answer `Deny` by asking for the reason, if the person can still deny the request."""

@@ -26,8 +26,7 @@ from bot.services.errors import (
 )
 from bot.settings.model import SERVICES, ClientSettings, Service, Settings
 from bot.slack.messages.text import count
-from bot.testusers.client import FlowClient
-from bot.testusers.form_field import NO_SUCH_FLOW, taken_form_field
+from bot.testusers.client import NO_SUCH_FLOW, FlowClient, taken_form_field
 
 CAUSE = CallCause("check")
 NO_FLOW_SERVICE = (

@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 from cachetools import TTLCache
 
+from bot.approvals.rules import State
 from bot.errors import SlackRateLimited, SlackRefused, SlackUnreachable, UnknownPerson
 from bot.home import messages as ui
 from bot.home.messages import HomeContent
@@ -212,7 +213,7 @@ class Home:
         names = await self.directory.known()
         async with self.database.read_only() as tx:
             now = await tx.now()
-            pending = await store.pending_requests(tx, limit=PENDING_READ)
+            pending = await store.requests_in(tx, State.PENDING, limit=PENDING_READ)
             blocked = await incidents.all_open(tx)
             own = await store.requests_of(
                 tx, user, decided_since=now - DECIDED_FOR, limit=OWN_SHOWN

@@ -24,20 +24,19 @@ from bot.testusers.messages.phrases import change_in_plain, state_sentence
 from bot.testusers.parse.command import ChangeRequest, misuse, term_of
 from bot.testusers.parse.form import Prefilled
 from bot.testusers.parts import Parts
-from bot.testusers.presets import saved_presets, unknown_preset
+from bot.testusers.presets import identities_of
 from bot.testusers.rules.applying import inverse_of
 from bot.testusers.rules.changes import (
     NO_CHANGE,
     Change,
     Effect,
     Flow,
-    Spellings,
     effect_of,
     identities_problem,
+    meant_on,
 )
 from bot.testusers.rules.requests import TAKES_AWAY, Grant, Request, RequestedChange, Who
 from bot.testusers.transitions import (
-    UNPOSTED_AFTER,
     apply_transition,
     is_in_doubt,
     next_ring,
@@ -48,15 +47,23 @@ from bot.testusers.transitions import (
 )
 
 MOST_PENDING = 20
+STILL_CHECKING = (
+    "I'm still checking whether the rest of this change went through. Please try again in a minute."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The result of asking for a change: the new request, or None if the list is as requested."""
+    """The result of asking for a change: the new request, or None if none was made.
+
+    No request is made if the list is already as requested, or if `earlier`, which is still open,
+    asks for the same change.
+    """
 
     flow: Flow
     effect: Effect
     request: Request | None
+    earlier: Request | None = None
 
 
 async def require_asking(
@@ -67,14 +74,19 @@ async def require_asking(
     bot.flows.service()
 
 
-async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
-    """Make a request from a command or a form, already approved if it says `now`."""
+async def ask(
+    bot: Parts, person: Person, requested: ChangeRequest, *, anyway: bool = True
+) -> Asked:
+    """Make a request from a command or a form, already approved if it says `now`.
+
+    Unless `anyway` is set, no request is made if an open request asks for the same change.
+    """
     await require_asking(bot, person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
     flow, now = bot.flows.named(requested.flow), await bot.database.now()
     term = term_of(person.time_zone, requested, now)
-    typed = await _identities(bot, requested)
+    typed = await identities_of(bot, requested) if requested.presets else requested.identities
     unchanged, ends = await _read(bot, flow)
-    meant = Spellings(unchanged.seen).meant(typed)
+    meant = meant_on(unchanged.seen, typed)
     if meant != typed and (problem := identities_problem(meant)):
         raise misuse(requested.kind, problem, has_right_form=True)
     is_addition = requested.kind == "add"
@@ -88,8 +100,8 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     change = effect.change
     if change.is_empty:
         return Asked(flow, effect, None)
-    too_long = _too_long(bot, flow, term.seconds(requested, now)) if is_addition else None
-    if too_long:
+    policy, seconds = bot.people.policy.of_flow(flow.sid), term.seconds(requested, now)
+    if is_addition and (too_long := duration_problem(policy, seconds)):
         raise misuse("add", too_long)
     stored = replace(
         _changed(unchanged, effect, ends),
@@ -99,6 +111,12 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
         starts_at=term.starts_at,
         ends=dict.fromkeys(change.additions, term.ends_at) if term.ends_at else {},
     )
+    if not (anyway or requested.now):
+        async with bot.database.read_only() as tx:
+            waiting = await store.requests_in(tx, *store.OPEN, flow_key=flow.key)
+        for earlier in waiting:
+            if earlier.requested.effect == stored.effect:
+                return Asked(flow, effect, None, earlier)
     return Asked(flow, effect, await _open(bot, person, flow, stored))
 
 
@@ -109,7 +127,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
         now, undone = await tx.now(), await store.load_request(tx, request_id)
         if undone is None:
             raise NotFound("That request no longer exists.")
-        waiting = await store.waiting_requests(tx, undone.flow.key)
+        waiting = await store.requests_in(tx, *store.OPEN, flow_key=undone.flow.key)
     done, flow = undone.took_effect, undone.flow
     if done is None or undone.state not in {State.APPLIED, State.FAILED}:
         raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
@@ -131,9 +149,10 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
                 f"{other.requester.name} has already asked to {asked}. That request is still open."
             )
     restored = {identity: ends[identity] for identity in change.additions if identity in ends}
+    policy = bot.people.policy.of_flow(flow.sid)
     for identity in change.additions:
         end = restored.get(identity)
-        if problem := _too_long(bot, flow, (end - now).total_seconds() if end else None):
+        if problem := duration_problem(policy, (end - now).total_seconds() if end else None):
             raise Conflict(f"This can't be undone with a button. {problem}")
     stored = replace(
         _changed(unchanged, effect, grant_ends),
@@ -146,37 +165,16 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
 
 def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
     """Return the reason why the flow's policy doesn't allow the form's request, or None."""
-    flow = bot.flows.named(requested.flow)
+    policy = bot.people.policy.of_flow(bot.flows.named(requested.flow).sid)
     if requested.kind == "remove":
         return None
-    return _too_long(bot, flow, term_of("UTC", requested, now).seconds(requested, now))
+    return duration_problem(policy, term_of("UTC", requested, now).seconds(requested, now))
 
 
 def longest(bot: Parts, flow: Flow) -> str:
     """Return the longest access that the flow's policy allows, such as `7d`; "" for no limit."""
     seconds = bot.people.policy.of_flow(flow.sid).longest_seconds
     return spell_duration(seconds) if seconds else ""
-
-
-def _too_long(bot: Parts, flow: Flow, duration_seconds: float | None) -> str | None:
-    return duration_problem(bot.people.policy.of_flow(flow.sid), duration_seconds)
-
-
-async def _identities(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
-    """Return all requested identities, including those that the presets currently contain."""
-    if not requested.presets:
-        return requested.identities
-    async with bot.database.read_only() as tx:
-        saved = await saved_presets(tx, requested.presets)
-        missing = [name for name in requested.presets if name not in saved]
-        if missing:
-            quoted = f" If “@{missing[0]}” is a test user, put it in quotes."
-            raise unknown_preset(missing[0], list(await saved_presets(tx)), quoted)
-    named = [identity for name in requested.presets for identity in saved[name].identities]
-    identities = tuple(dict.fromkeys((*requested.identities, *named)))
-    if problem := identities_problem(identities):
-        raise misuse(requested.kind, problem, has_right_form=True)
-    return identities
 
 
 async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, datetime]]:
@@ -186,7 +184,7 @@ async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, d
     """
     async with bot.database.read_only() as tx:
         change_id = await store.latest_change_id(tx, flow.key)
-        ends = store.timed(await store.grants_of_flow(tx, flow.key))
+        ends = await store.ends_of_flow(tx, flow.key)
     listed = await bot.flows.read(flow)
     return RequestedChange(NO_CHANGE, tuple(listed), change_id), ends
 
@@ -217,7 +215,11 @@ async def _open(
             request = request.moved(State.APPLYING, Who.of(person), at, progress)
         await store.add_request(tx, request)
         if undone is not None:
-            await _mark_undone(tx, undone, request.id)
+            if undone.state is State.FAILED and await is_in_doubt(tx, undone):
+                raise Conflict(STILL_CHECKING)
+            progress = replace(undone.progress, undone_by=request.id)
+            if not await store.save_request(tx, replace(undone, progress=progress)):
+                raise Conflict("Someone else just changed this request. Check its card.")
         await audit.append(tx, _entry(request))
         if undone is not None:
             await write_card(tx, undone.id)
@@ -234,27 +236,9 @@ async def _open(
             )
         await write_card(tx, request.id)
         await write_related_cards(tx, request)
-        ring = next_ring(bot, request, is_posted=True)
-        unposted = at + UNPOSTED_AFTER
-        await put_timer(tx, request.id, min(ring[0], unposted) if ring else unposted)
+        rings = [next_ring(bot, request, is_posted=is_posted) for is_posted in (False, True)]
+        await put_timer(tx, request.id, min(ring[0] for ring in rings if ring))
     return request
-
-
-async def _mark_undone(tx: Transaction, undone: Request, request_id: str) -> None:
-    stored = await store.load_request(tx, undone.id, lock=True)
-    is_same = stored is not None and (stored.state, stored.took_effect) == (
-        undone.state,
-        undone.took_effect,
-    )
-    if stored is None or not is_same or stored.progress.undone_by:
-        raise Conflict("Someone else just changed this request. Check its card.")
-    if stored.state is State.FAILED and await is_in_doubt(tx, stored):
-        raise Conflict(
-            "I'm still checking whether the rest of this change went through."
-            " Please try again in a minute."
-        )
-    progress = replace(stored.progress, undone_by=request_id)
-    await store.save_request(tx, replace(stored, progress=progress))
 
 
 async def _approved_by_rule(

@@ -2,18 +2,26 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Literal
 
+from cachetools import LRUCache
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
 from bot.errors import Meant, NotConfigured, NotFound
 from bot.services.calls import Answer, ServiceCall
 from bot.services.credentials import basic
-from bot.services.errors import ServiceRefused, json_of, model_of, wrong_form
+from bot.services.errors import (
+    PermissionMissing,
+    ServiceError,
+    ServiceRefused,
+    json_of,
+    model_of,
+    wrong_form,
+)
 from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
 from bot.spelling import closest
 from bot.testusers.rules.changes import Flow, find_flow
@@ -24,6 +32,7 @@ ADVICE: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "Check the flow's SID, and FLOW_BASE_URL.",
 }
 MISSING = "There's no flow with this SID."
+URLS_KEPT, URL_CHARACTERS = 1_000, 300
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
 
@@ -57,10 +66,15 @@ class FlowClient:
         self._base_url = base_url
         self._headers = basic(account_sid, auth_token)
         self._form_field = form_field
+        self._urls: LRUCache[str, str] = LRUCache(URLS_KEPT)
 
     async def read(self, flow_sid: str) -> list[str]:
         """Return the flow's test users in the service's order; raise a ServiceError on failure."""
         return await self._identities(flow_sid, self._call("GET", flow_sid))
+
+    def url_of(self, flow_sid: str) -> str:
+        """Return the list's URL from the service's last response; "" if it had none."""
+        return self._urls.get(flow_sid.upper(), "")
 
     async def replace(
         self,
@@ -100,6 +114,7 @@ class FlowClient:
         self, flow_sid: str, call: ServiceCall, permits: OpenPermit = unlimited
     ) -> list[str]:
         sent = await self._http.request(call, partial(_list_in, call, flow_sid), permits)
+        self._urls[flow_sid.upper()] = _on_host_of(self._base_url, sent.url or "")
         return [identity for identity in sent.test_users or () if identity]
 
 
@@ -112,6 +127,16 @@ def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
     if {sid.upper() for sid in sids if sid} - {flow_sid.upper()}:
         raise wrong_form(call, "for another flow")
     return sent
+
+
+def _on_host_of(base_url: URL, sent: str) -> str:
+    """Return the URL in a response, or "" if it leads away from the service, for safe links."""
+    try:
+        url = URL(sent)
+    except ValueError:
+        return ""
+    is_there = url.is_absolute() and url.origin() == base_url.origin()
+    return str(url) if is_there and len(str(url)) <= URL_CHARACTERS else ""
 
 
 FLOWS_NAMED = 20
@@ -169,3 +194,62 @@ class Flows:
             step = "Choose another flow, or ask whoever runs Gatehouse to check FLOW_ALIASES."
             named = f"“{flow.name}” ({flow.sid})" if flow.alias else flow.sid
             raise NotFound(f"The flow service has no flow {named}. {step}") from error
+
+
+FIELDS = ("testUsers", "TestUsers")
+NO_SUCH_FIELD = "GatehouseCheck"
+NO_SUCH_FLOW = "FW" + "0" * 32
+TOO_LONG = "x" * 301
+
+Through = Callable[[str], FlowClient]
+
+
+async def taken_form_field(through: Through, configured: str, flow_sid: str | None) -> str | None:
+    """Return the form field that the service accepts, or None if it can't be determined.
+
+    Deployments use different fields, and nobody would notice a wrong field before the first
+    approved change fails. So this sends updates that the service must refuse: the current list plus
+    an identity over the documented 300 bytes, first in a field that no service uses, then in each
+    known field. The service refuses unknown fields because the right one is missing, and the right
+    one because of the identity. A nonexistent flow is tried first, and is enough if the service
+    checks the form before it looks up the flow. If a service accepts such an update anyway, the
+    previous list is restored.
+
+    `through` creates a client for a form field. The `configured` field is tried first. `flow_sid`
+    is an existing flow, if one is known.
+    """
+    found = None
+    with suppress(PermissionMissing):  # for a nonexistent flow, a 403 says nothing about the field
+        found = await _taken_by(through, configured, NO_SUCH_FLOW, [])
+    if found is None and flow_sid is not None:
+        identities = await through(configured).read(flow_sid)
+        found = await _taken_by(through, configured, flow_sid, identities)
+    return found
+
+
+async def _taken_by(
+    through: Through, configured: str, flow_sid: str, identities: list[str]
+) -> str | None:
+    without_field = await _reply(through, NO_SUCH_FIELD, flow_sid, identities)
+    for field in dict.fromkeys((configured, *FIELDS)):
+        reply = await _reply(through, field, flow_sid, identities)
+        if reply != without_field:
+            return field
+        if reply[0] == HTTPStatus.NOT_FOUND:
+            return None  # the service looked up the flow before it checked the form
+    return None
+
+
+async def _reply(
+    through: Through, field: str, flow_sid: str, identities: list[str]
+) -> tuple[int, object]:
+    """Return the status, and either the service's error or whether it stored the long identity."""
+    try:
+        stored = await through(field).replace(flow_sid, [*identities, TOO_LONG])
+    except ServiceRefused as error:
+        return error.status, (error.code, error.message.replace(field, "…"))
+    for name in dict.fromkeys((field, *FIELDS)):
+        with suppress(ServiceError):
+            if await through(name).replace(flow_sid, identities) == identities:
+                break
+    return HTTPStatus.OK, TOO_LONG in stored

@@ -4,7 +4,7 @@ New states, audit log entries and messages are collected first. They are then wr
 order as in `transitions.apply_transition`: requests, the audit log, then jobs and messages.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,13 +14,14 @@ from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
-from bot.testusers.rules.applying import Ending, ListChangePlan, Step, is_true
+from bot.testusers.rules.applying import Ending, ListChangePlan, Step
 from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, apply_change, difference
 from bot.testusers.rules.requests import Ended, Grant, Request
 from bot.testusers.rules.review import Review
 from bot.testusers.transitions import (
     ask_again,
     put_timer,
+    put_timers_of,
     tell_requester,
     tell_thread,
     write_card,
@@ -46,6 +47,7 @@ class ChangeSet:
         self._asking: list[tuple[Request, Review, float]] = []
         self._decided: dict[str, None] = {}
         self._over: dict[str, list[str]] = {}
+        self._touched: set[str] = set()
 
     @classmethod
     async def begin(cls, tx: Transaction, flow: Flow) -> "ChangeSet":
@@ -84,44 +86,40 @@ class ChangeSet:
             await tell_requester(tx, self._requests[request_id], "ended", identities=identities)
         for request_id in self._decided:
             await put_timer(tx, request_id, self._at)
+        await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
         """Record the part of a plan that a list confirms; `at` is when it took effect."""
         spellings = plan.spellings_on(listed)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)
-        shown = _shown(plan.change, as_sent)
+        on_list = {*as_sent}
+        shown = plan.change.shown_in(on_list)
         if not shown.is_empty:
-            self._note_change(plan, shown.spelled(spellings))
+            change, ended = shown.spelled(spellings), [ending.identity for ending in plan.endings]
+            self._changes.append((change, plan.request_ids, ended))
+            detail = {
+                "before": plan.before,
+                "after": apply_change(plan.before, change),
+                "requests": plan.request_ids,
+                "ended": ended,
+            }
+            self._entries.append(AuditEntry(BOT, "flow.changed", self._flow.sid, detail))
         edits = difference(plan.after, as_sent).without(plan.change.identities)
-        is_whole = is_true(plan.change, as_sent)
         for step in plan.steps:
-            if is_whole or is_true(step.wanted, as_sent):
+            if shown == plan.change or step.wanted.shown_in(on_list) == step.wanted:
                 seen = replace(step, outside=step.outside.then(edits))
                 await self._take_effect(seen, at, spellings, is_all=True)
-            else:
-                part = _shown(step.change, as_sent)
-                if not part.is_empty:
-                    size = step.size_before + len(part.additions) - len(part.removals)
-                    shown_step = Step(
-                        step.request_id, part, NO_CHANGE, NO_CHANGE, step.size_before, size, part
-                    )
-                    await self._take_effect(shown_step, at, spellings, is_all=False)
-                await self._put(step.request_id, is_unsure=False)
+                continue
+            part, size = step.change.shown_in(on_list), step.size_before
+            if not part.is_empty:
+                after = size + len(part.additions) - len(part.removals)
+                seen = Step(step.request_id, part, NO_CHANGE, NO_CHANGE, size, after, part)
+                await self._take_effect(seen, at, spellings, is_all=False)
+            await self._put(step.request_id, is_unsure=False)
         for ending in plan.endings:
-            if ending.identity not in as_sent:
+            if ending.identity not in on_list:
                 await self.end(ending)
-
-    def _note_change(self, plan: ListChangePlan, change: Change) -> None:
-        ended = [ending.identity for ending in plan.endings]
-        self._changes.append((change, plan.request_ids, ended))
-        detail = {
-            "before": plan.before,
-            "after": apply_change(plan.before, change),
-            "requests": plan.request_ids,
-            "ended": ended,
-        }
-        self._entries.append(AuditEntry(BOT, "flow.changed", self._flow.sid, detail))
 
     async def ask_again(self, request_id: str, review: Review, request_hours: float) -> None:
         """Ask for a new decision, because the change would no longer do what its card shows."""
@@ -137,14 +135,14 @@ class ChangeSet:
             return
         request = self._requests[request_id] = tried(stored)
         if request.state is State.FAILED:
-            self._note("request.failed", request, reason=request.progress.failure)
+            self._note("request.failed", request_id, reason=request.progress.failure)
             self._decided[request_id] = None
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
         """Show on the card that expired access couldn't be removed, and log this once."""
         request = await self._request(request_id)
         if request is not None and not request.progress.overdue:
-            self._note("grant.end_failed", request, reason=reason)
+            self._note("grant.end_failed", request_id, reason=reason)
         await self._put(request_id, overdue=reason)
 
     async def _take_effect(
@@ -169,7 +167,7 @@ class ChangeSet:
         respelled = {**progress.respelled, **respelled}
         self._note(
             "request.applied" if is_all else "request.applied_in_part",
-            request,
+            request.id,
             additions=done.change.additions,
             removals=done.change.removals,
             already_there=done.already.additions,
@@ -201,13 +199,14 @@ class ChangeSet:
         if is_all or request.state is State.FAILED:
             self._decided[request.id] = None
 
-    def _note(self, event: str, request: Request, **detail: object) -> None:
+    def _note(self, event: str, request_id: str, **detail: object) -> None:
         detail = {"flow": self._flow.sid, **detail}
-        self._entries.append(AuditEntry(BOT, event, request.id, detail))
+        self._entries.append(AuditEntry(BOT, event, request_id, detail))
 
     async def _put_grant(self, grant: Grant) -> None:
         await store.put_grant(self._tx, self._flow, grant)
         self.granted[grant.identity] = grant
+        self._touched.add(grant.identity)
 
     async def respell(self, grant: Grant, stored_as: str) -> None:
         """Change a grant's identity to the spelling that the service now uses."""
@@ -230,19 +229,14 @@ class ChangeSet:
 
     async def end(self, ending: Ending) -> None:
         """End a grant that has expired, or whose person is no longer on the list."""
-        await self._drop_grant(ending.identity)
-        detail = {
-            "flow": self._flow.sid,
-            "identity": ending.identity,
-            "was_gone": ending.was_gone,
-        }
-        self._entries.append(AuditEntry(BOT, "grant.ended", ending.request_id, detail))
+        identity, was_gone = ending.identity, ending.was_gone
+        await self._drop_grant(identity)
+        self._note("grant.ended", ending.request_id, identity=identity, was_gone=was_gone)
         request = await self._request(ending.request_id)
         if request is not None:
-            ended = Ended(ending.identity, self._at, ending.was_gone)
-            overdue = self._overdue(request)
-            await self._put(request.id, ended=(*request.progress.ended, ended), overdue=overdue)
-            self._over.setdefault(request.id, []).append(ending.identity)
+            ended = (*request.progress.ended, Ended(identity, self._at, was_gone))
+            await self._put(request.id, ended=ended, overdue="")
+            self._over.setdefault(request.id, []).append(identity)
 
     async def _end_grant(self, identity: str, request_id: str) -> None:
         """Drop a grant, and mark it as replaced on the card of an earlier request."""
@@ -253,16 +247,12 @@ class ChangeSet:
         earlier = await self._request(grant.request_id)
         if earlier is not None and earlier.id != request_id:
             superseded = (*earlier.progress.superseded, identity)
-            await self._put(earlier.id, superseded=superseded, overdue=self._overdue(earlier))
+            await self._put(earlier.id, superseded=superseded, overdue="")
 
     async def _drop_grant(self, identity: str) -> None:
         self.granted.pop(identity, None)
+        self._touched.add(identity)
         await store.drop_grant(self._tx, self._flow.key, identity)
-
-    def _overdue(self, request: Request) -> str:
-        ends = [grant.ends_at for grant in self.granted.values() if grant.request_id == request.id]
-        is_overdue = any(end is not None and end <= self._at for end in ends)
-        return request.progress.overdue if is_overdue else ""
 
     async def _request(self, request_id: str) -> Request | None:
         known = self._requests.get(request_id)
@@ -274,11 +264,3 @@ class ChangeSet:
             changed = replace(request.progress, **progress)
             if changed != request.progress:
                 self._requests[request_id] = replace(request, progress=changed)
-
-
-def _shown(change: Change, listed: Collection[str]) -> Change:
-    """Return the part of a change that is visible in a list."""
-    return Change(
-        tuple(identity for identity in change.additions if identity in listed),
-        tuple(identity for identity in change.removals if identity not in listed),
-    )

@@ -104,13 +104,20 @@ class StoredInteractions:
             return await self._follow(interaction, job)
 
     async def _follow(self, interaction: StoredInteraction, job: Job) -> Outcome:
-        name, to = f"testusers.{interaction.act}", interaction.slack_user_id
+        bot, act, user = self._bot, interaction.act, interaction.slack_user_id
+        name, request_id, url = f"testusers.{act}", interaction.request_id, interaction.reply_to
         try:
-            message, outcome = await self._process(interaction), "ok"
+            person, outcome = await bot.people.find(user, interaction.team_ids), "ok"
+            if act is Act.UNDO:
+                message = await answer_to(bot, await undo(bot, person, request_id))
+            else:
+                reason, at = interaction.denial_reason, interaction.clicked_at
+                decided = await decide(bot, person, act, request_id, reason, at)
+                message = notes.decided(act, decided.reason, decided.request, decided.needed)
         except DatabaseUnavailable:
             if job.key not in self._said_later:
                 self._said_later[job.key] = True
-                await self._bot.replies.say(interaction.reply_to, replies.NOTED, to=to)
+                await bot.replies.say(url, replies.NOTED, to=user)
             raise
         except GatehouseError as error:
             message, outcome = replies.sorry(error), error.outcome
@@ -119,23 +126,21 @@ class StoredInteractions:
             log.exception("click.broken", name=name, reference=reference)
             message, outcome = replies.broken(reference), "broken"
         await self._show_copy(interaction)
-        self._bot.metrics.count_command(name, outcome)
+        bot.metrics.count_command(name, outcome)
         log.info("answered", name=name, outcome=outcome)
-        if not interaction.reply_to and outcome == "ok":
+        if not url and outcome == "ok":
             # The click came from the Home tab, which shows the result.
             return None
-        renewed = None
-        if interaction.page and outcome in {"ok", "conflict"}:
-            renewed = await self._renewed(interaction, message)
-        url, is_renewed = interaction.reply_to, renewed is not None
-        if await self._bot.replies.say(url, renewed or message, to=to, replace=is_renewed):
+        renewed = await self._renewed(interaction, message, outcome)
+        is_renewed = renewed is not None
+        if await bot.replies.say(url, renewed or message, to=user, replace=is_renewed):
             return None
         if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
             # Slack is unavailable, so nothing was done and the person got no answer.
             return Again(await self._soon(WHO_SECONDS), job.tries + 1)
         # A retry would decide and record the click again, so an undelivered answer isn't retried.
         # The card shows the result, and an error is sent as a direct message.
-        is_told = outcome != "ok" and url and await self._bot.replies.say("", message, to=to)
+        is_told = outcome != "ok" and url and await bot.replies.say("", message, to=user)
         if not is_told:
             log.warning("click.unanswered", name=name)
         return None
@@ -155,8 +160,12 @@ class StoredInteractions:
             if copy_key is not None:
                 await outbox.put(tx, OutboxMessage(copy_key, CARD, request_id))
 
-    async def _renewed(self, interaction: StoredInteraction, message: Message) -> Message | None:
+    async def _renewed(
+        self, interaction: StoredInteraction, message: Message, outcome: str
+    ) -> Message | None:
         """Return the request list that had the button, brought up to date; None if it fails."""
+        if not interaction.page or outcome not in {"ok", "conflict"}:
+            return None
         try:
             find = self._bot.people.find
             person = await find(interaction.slack_user_id, interaction.team_ids)
@@ -169,12 +178,3 @@ class StoredInteractions:
 
     async def _soon(self, seconds: float) -> datetime:
         return await self._bot.database.now() + timedelta(seconds=seconds)
-
-    async def _process(self, interaction: StoredInteraction) -> Message:
-        bot, request_id = self._bot, interaction.request_id
-        person = await bot.people.find(interaction.slack_user_id, interaction.team_ids)
-        if interaction.act is Act.UNDO:
-            return await answer_to(bot, await undo(bot, person, request_id))
-        act, reason, at = interaction.act, interaction.denial_reason, interaction.clicked_at
-        decided = await decide(bot, person, act, request_id, reason, at)
-        return notes.decided(decided.act, decided.reason, decided.request, decided.needed)

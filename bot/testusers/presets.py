@@ -12,7 +12,9 @@ from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction, upsert
 from bot.store.tables import presets
+from bot.testusers.parse.command import ChangeRequest, misuse
 from bot.testusers.parts import Parts
+from bot.testusers.rules.changes import identities_problem
 from bot.testusers.rules.requests import Preset, Who
 
 NAMED = 10
@@ -72,14 +74,34 @@ async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
         preset = (await saved_presets(tx, [name])).get(name)
         deleted = await tx.connection.execute(delete(presets).where(presets.c.name == name))
         if preset is None or not deleted.rowcount:
-            raise unknown_preset(name, list(await saved_presets(tx)))
+            raise _unknown_preset(name, list(await saved_presets(tx)))
         detail = {"before": preset.identities}
         entry = AuditEntry(person.slack_user_id, "preset.deleted", name, detail)
         await audit.append(tx, entry)
     return preset
 
 
-def unknown_preset(name: str, names: Sequence[str], hint: str = "") -> NotFound:
+async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
+    """Return all requested identities, including those that the presets currently contain.
+
+    Raises:
+        NotFound: A preset doesn't exist.
+        UsageError: A request can't contain all of these identities.
+    """
+    async with bot.database.read_only() as tx:
+        saved = await saved_presets(tx, requested.presets)
+        missing = [name for name in requested.presets if name not in saved]
+        if missing:
+            quoted = f" If “@{missing[0]}” is a test user, put it in quotes."
+            raise _unknown_preset(missing[0], list(await saved_presets(tx)), quoted)
+    named = [identity for name in requested.presets for identity in saved[name].identities]
+    identities = tuple(dict.fromkeys((*requested.identities, *named)))
+    if problem := identities_problem(identities):
+        raise misuse(requested.kind, problem, has_right_form=True)
+    return identities
+
+
+def _unknown_preset(name: str, names: Sequence[str], hint: str = "") -> NotFound:
     """Return the error for an unknown preset, which suggests the closest of the existing names."""
     close = closest(name, names)
     guess = f" Did you mean “@{close[0]}”?" if close else ""

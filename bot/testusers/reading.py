@@ -6,6 +6,7 @@ Each page shows only what the person is allowed to see. People without permissio
 from dataclasses import replace
 from datetime import timedelta
 
+from bot.approvals.rules import State
 from bot.permissions import Permission, Person
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message, SlackBlock, page_count
@@ -52,7 +53,7 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     ]
     async with bot.database.read_only() as tx:
         granted = await store.grants_of_flow(tx, flow.key)
-        scheduled = await store.scheduled_requests(tx, flow.key)
+        scheduled = await store.requests_in(tx, State.SCHEDULED, flow_key=flow.key)
     others = [identity for identity in found if identity not in granted]
     known = [identity for identity in found if identity in granted]
     return pages.listing(
@@ -62,6 +63,7 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         reads,
         outside=len(others),
         scheduled=[] if wanted.text or wanted.page else scheduled[:SCHEDULED_SHOWN],
+        url=bot.flows.service().url_of(flow.sid),
     )
 
 
@@ -85,8 +87,8 @@ async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message
     """Return a page of the open requests, with the buttons that the person can use."""
     reads = await reader(bot, person)
     async with bot.database.read_only() as tx:
-        found = await store.pending_requests(tx, limit=MOST)
-        scheduled = await store.scheduled_requests(tx)
+        found = await store.requests_in(tx, State.PENDING, limit=MOST)
+        scheduled = await store.requests_in(tx, State.SCHEDULED)
     rows = [open_row(bot.people, person, request) for request in found]
     page = Page.cut(rows, PENDING_PAGE, wanted)
     later = [] if page.wanted.page else scheduled[:SCHEDULED_SHOWN]

@@ -73,13 +73,10 @@ class RequestMessages:
 
     async def plan(self, tx: Transaction) -> None:
         """Redraw all open cards with the current settings, such as approvers and channel."""
-        for request_id in await store.request_ids_in(tx, OPEN_STATES):
-            request = await store.load_request(tx, request_id)
+        for request in await store.requests_in(tx, *OPEN_STATES):
             # A change without approval only gets a card once it is applied or has failed.
-            if request and not (
-                request.state is State.APPLYING and request.requested.without_approval
-            ):
-                await write_card(tx, request_id)
+            if request.state is not State.APPLYING or not request.requested.without_approval:
+                await write_card(tx, request.id)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the card of a request in its current state."""

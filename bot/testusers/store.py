@@ -1,6 +1,6 @@
 """Database queries for requests, grants, POSTs in doubt, and changes to lists."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ from bot.testusers.rules.requests import (
 )
 
 OwnGrant = tuple[Flow, Grant]
-UNDER_WAY = (State.PENDING, State.SCHEDULED, State.APPLYING)
+OPEN = (State.PENDING, State.SCHEDULED)
 DECIDED = (*OVER, State.FAILED)
 _REQUESTED_CHANGE = TypeAdapter(RequestedChange)
 _PROGRESS = TypeAdapter(Progress)
@@ -57,21 +57,12 @@ async def load_request(tx: Transaction, request_id: str, *, lock: bool = False) 
     return None if row is None else _request(row)
 
 
-async def applying_requests(tx: Transaction, flow_key: str) -> list[Request]:
-    """Return a flow's approved requests that aren't applied yet, oldest decision first."""
-    where = (requests.c.state == State.APPLYING, requests.c.flow_key == flow_key)
-    return await _requests(tx, *where, order=(requests.c.decided_at, *_OLDEST))
-
-
-async def pending_requests(tx: Transaction, *, limit: int, offset: int = 0) -> list[Request]:
-    """Return the requests that are waiting for a decision, oldest first."""
-    return await _requests(tx, requests.c.state == State.PENDING, limit=limit, offset=offset)
-
-
-async def waiting_requests(tx: Transaction, flow_key: str) -> list[Request]:
-    """Return a flow's requests that are waiting for a decision or their start, oldest first."""
-    is_waiting = requests.c.state.in_((State.PENDING, State.SCHEDULED))
-    return await _requests(tx, requests.c.flow_key == flow_key, is_waiting)
+async def requests_in(
+    tx: Transaction, *states: State, flow_key: str = "", limit: int | None = None
+) -> list[Request]:
+    """Return the requests in these states, for one flow or all flows, oldest first."""
+    of_flow = [requests.c.flow_key == flow_key] if flow_key else []
+    return await _requests(tx, requests.c.state.in_(states), *of_flow, limit=limit)
 
 
 async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
@@ -79,31 +70,18 @@ async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
     people = set(request.requested.change.identities)
     return [
         other
-        for other in await waiting_requests(tx, request.flow.key)
+        for other in await requests_in(tx, *OPEN, flow_key=request.flow.key)
         if other.id != request.id and not people.isdisjoint(other.requested.change.identities)
     ]
-
-
-async def scheduled_requests(tx: Transaction, flow_key: str = "") -> list[Request]:
-    """Return approved requests that start later, for one flow or all flows, next start first."""
-    of_flow = [requests.c.flow_key == flow_key] if flow_key else []
-    found = await _requests(tx, requests.c.state == State.SCHEDULED, *of_flow)
-    return sorted(found, key=lambda request: request.requested.starts_at or request.created_at)
 
 
 async def requests_of(
     tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
 ) -> list[Request]:
     """Return a person's requests that are open or were decided since then, newest first."""
-    is_recent = requests.c.state.in_(UNDER_WAY) | (requests.c.decided_at >= decided_since)
+    is_recent = requests.c.state.not_in(DECIDED) | (requests.c.decided_at >= decided_since)
     where = (requests.c.requester_id == slack_user_id, is_recent)
     return await _requests(tx, *where, order=_NEWEST, limit=limit)
-
-
-async def request_ids_in(tx: Transaction, states: Collection[State]) -> list[str]:
-    """Return the ids of the requests in these states, oldest first."""
-    query = select(requests.c.id).where(requests.c.state.in_(states)).order_by(*_OLDEST)
-    return list(await tx.connection.scalars(query))
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
@@ -267,11 +245,10 @@ async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
     return list(await tx.connection.scalars(query))
 
 
-def timed(granted: Mapping[str, Grant]) -> dict[str, datetime]:
-    """Return when each person's access ends, without people whose access has no end."""
-    return {
-        identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at is not None
-    }
+async def ends_of_flow(tx: Transaction, flow_key: str) -> dict[str, datetime]:
+    """Return when each person's access to a flow ends, without people whose access has no end."""
+    granted = await grants_of_flow(tx, flow_key)
+    return {identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at}
 
 
 _NEXT_END = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)

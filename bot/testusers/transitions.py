@@ -1,11 +1,12 @@
 """State changes of requests, the jobs and messages that follow from them, and the timers."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import itemgetter
 
-from bot.approvals.rules import State, can_move
+from bot.approvals.rules import FlowPolicy, State, can_move
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
@@ -93,6 +94,8 @@ async def review_of(
     request: Request,
     listed: Sequence[str] | None = None,
     at: datetime | None = None,
+    *,
+    reads_settings: bool = True,
 ) -> Review:
     """Return what the request would do, now or at an earlier time.
 
@@ -100,13 +103,15 @@ async def review_of(
     the request was last compared with, plus the bot's own changes since then.
     """
     key, requested = request.flow.key, request.requested
-    granted = await store.grants_of_flow(tx, key)
+    ends = await store.ends_of_flow(tx, key)
     if listed is None:
         own = await store.changes_after(tx, key, requested.seen_change_id)
         listed = apply_changes(requested.seen, own)
-    flow, policy = bot.flows.now(request.flow), bot.people.policy.of_flow(request.flow.sid)
+    flow, policy = request.flow, FlowPolicy()
+    if reads_settings:
+        flow, policy = bot.flows.now(flow), bot.people.policy.of_flow(flow.sid)
     at, change_id = at or await tx.now(), await store.latest_change_id(tx, key)
-    return review(request, flow, policy, at, listed, change_id, store.timed(granted))
+    return review(request, flow, policy, at, listed, change_id, ends)
 
 
 async def put_apply_job(tx: Transaction, flow_key: str) -> None:
@@ -119,6 +124,15 @@ async def put_apply_job(tx: Transaction, flow_key: str) -> None:
 async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
     """Schedule a check of a request's timers."""
     await jobs.put(tx, Job(f"timer:{request_id}", TIMER, request_id, at))
+
+
+async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[str]) -> None:
+    """Check the timers of open requests for these people now, because their access changed."""
+    for request in (
+        await store.requests_in(tx, *store.OPEN, flow_key=flow_key) if identities else ()
+    ):
+        if not identities.isdisjoint(request.requested.change.identities):
+            await put_timer(tx, request.id, await tx.now())
 
 
 async def apply_transition(
@@ -148,6 +162,24 @@ async def apply_transition(
         await _follow(tx, old, new)
 
 
+async def _follow(tx: Transaction, old: Request, new: Request) -> None:
+    states = {old.state, new.state}
+    if states & {State.PENDING, State.SCHEDULED}:
+        await write_related_cards(tx, new)
+    if State.PENDING in states:
+        in_thread = {f"{kind}:{new.id}": kind for kind in (REMINDER, ESCALATION)}
+        for key in await outbox.written(tx, list(in_thread)):
+            await write_in_thread(tx, in_thread[key], new.id)
+    if new.state in {State.PENDING, State.SCHEDULED}:
+        await put_timer(tx, new.id, await tx.now())
+    if new.state is State.APPLYING:
+        await put_apply_job(tx, new.flow.key)
+    if new.state is State.PENDING:
+        await tell_requester(tx, new, "asked_again")
+    elif new.state in OUTCOME_STATES:
+        await tell_requester(tx, new, new.state.value)
+
+
 async def ask_again(
     tx: Transaction,
     request: Request,
@@ -165,98 +197,42 @@ async def ask_again(
     return moved
 
 
-async def _follow(tx: Transaction, old: Request, new: Request) -> None:
-    if not {State.PENDING, State.SCHEDULED}.isdisjoint({old.state, new.state}):
-        await write_related_cards(tx, new)
-    if State.PENDING in {old.state, new.state}:
-        in_thread = {f"{kind}:{new.id}": kind for kind in (REMINDER, ESCALATION)}
-        for key in await outbox.written(tx, list(in_thread)):
-            await write_in_thread(tx, in_thread[key], new.id)
-    if new.state is State.SCHEDULED:
-        await put_timer(tx, new.id, new.requested.starts_at or await tx.now())
-    if new.state is State.PENDING:
-        await put_timer(tx, new.id, await tx.now())
-        await tell_requester(tx, new, "asked_again")
-    if new.state is State.APPLYING:
-        await put_apply_job(tx, new.flow.key)
-    if new.state in OUTCOME_STATES:
-        await tell_requester(tx, new, new.state.value)
-
-
 # How often a message for the card's thread checks whether the card has been posted.
 LOOK_FOR_CARD = timedelta(seconds=5)
-ANNOUNCED_BEFORE = timedelta(hours=1)
 UNPOSTED_AFTER = timedelta(minutes=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Timer:
-    """A timer that fires once while the request is in one of `states`.
-
-    `of_posted` is True if the timer needs the card to be in Slack, False if it needs the card to be
-    missing, and None if the card doesn't matter.
-    """
-
-    name: str
-    states: frozenset[State]
-    at: Callable[[Parts, Request], datetime | None]
-    of_posted: bool | None = None
-
-
-def _unposted_at(_: Parts, request: Request) -> datetime | None:
-    shown_at: datetime | None = request.created_at
-    if request.requested.without_approval:
-        shown_at = request.took_effect.at if request.took_effect else request.decided_at
-    return shown_at and shown_at + UNPOSTED_AFTER
-
-
-def _escalate_at(bot: Parts, request: Request) -> datetime | None:
-    seconds = bot.people.policy.of_flow(request.flow.sid).escalate_after_seconds
-    return request.created_at + timedelta(seconds=seconds) if seconds else None
-
-
-_PENDING, _SCHEDULED = frozenset({State.PENDING}), frozenset({State.SCHEDULED})
-_DONE = frozenset({State.APPLIED, State.FAILED})
-TIMERS = (
-    Timer("unposted", _PENDING | _SCHEDULED | _DONE, _unposted_at, of_posted=False),
-    # If two timers are due, the first one fires, so nobody is reminded of an expired request.
-    Timer("expire", _PENDING, lambda _, request: request.expires_at),
-    Timer(
-        "remind",
-        _PENDING,
-        lambda bot, request: request.created_at + timedelta(hours=bot.settings.remind_hours),
-        of_posted=True,
-    ),
-    Timer("escalate", _PENDING, _escalate_at, of_posted=True),
-    Timer("start", _SCHEDULED, lambda _, request: request.requested.starts_at),
-    Timer(
-        "announce_end",
-        _DONE,
-        lambda _, request: request.next_end and request.next_end - ANNOUNCED_BEFORE,
-    ),
-)
+ANNOUNCED_BEFORE = timedelta(hours=1)
 
 
 def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetime, str] | None:
     """Return the time and name of the request's next timer, or None.
 
-    `is_posted` is True if the request's card is in Slack.
+    Each timer fires once. Reminders and escalations wait until the request's card is in Slack
+    (`is_posted`), because they appear in its thread. `unposted` tells the requester that it isn't.
     """
-    rings = [
-        (at, timer.name)
-        for timer in TIMERS
-        if request.state in timer.states
-        and timer.name not in request.progress.rung
-        and timer.of_posted in (None, is_posted)
-        and (at := timer.at(bot, request)) is not None
-    ]
+    asked_at, policy = request.created_at, bot.people.policy.of_flow(request.flow.sid)
+    times: dict[str, datetime | None] = {}
+    if request.state is State.PENDING:
+        # If two timers are due, the earlier one fires, so nobody is reminded after the expiry.
+        times["expire"] = request.expires_at
+        if is_posted:
+            times["remind"] = asked_at + timedelta(hours=bot.settings.remind_hours)
+            if seconds := policy.escalate_after_seconds:
+                times["escalate"] = asked_at + timedelta(seconds=seconds)
+    elif request.state is State.SCHEDULED:
+        times["start"] = request.requested.starts_at
+    elif end := request.next_end:
+        times["announce_end"] = end - ANNOUNCED_BEFORE
+    has_card = request.state not in {*_GIVEN_UP, State.APPLYING}
+    if has_card and not is_posted and request.shown_since:
+        times["unposted"] = request.shown_since + UNPOSTED_AFTER
+    rings = [(at, name) for name, at in times.items() if at and name not in request.progress.rung]
     return min(rings, key=itemgetter(0), default=None)
 
 
 async def plan_timers(tx: Transaction) -> None:
     """Check the timers of all requests, because settings may have changed before the start."""
     now = await tx.now()
-    waiting = await store.request_ids_in(tx, {State.PENDING, State.SCHEDULED})
+    waiting = [request.id for request in await store.requests_in(tx, *store.OPEN)]
     for request_id in (*waiting, *await store.granting_requests(tx, now)):
         await put_timer(tx, request_id, now)
 
@@ -268,6 +244,12 @@ async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
         if request is None:
             return None
         now = await tx.now()
+        if request.state in store.OPEN:
+            # Changed settings only matter once someone clicks a button on the card.
+            review = await review_of(bot, tx, request, reads_settings=False)
+            if review.news or review.is_over:
+                await ask_again(tx, request, review, bot.settings.request_hours)
+                return now
         is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
         ring = next_ring(bot, request, is_posted=is_posted)
         if ring is not None and ring[0] <= now:
@@ -281,39 +263,34 @@ async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
 
 
 async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
+    flow, progress, end = request.flow, request.progress, request.next_end
     if name == "expire":
-        expired = request.moved(State.EXPIRED, THE_BOT, now, request.progress)
+        expired = request.moved(State.EXPIRED, THE_BOT, now, progress)
         await apply_transition(tx, request, expired, expired_entry(expired))
-    elif name == "start":
+        return
+    if name == "start":
         review = await review_of(bot, tx, request)
         if review.news:
             await ask_again(tx, request, review, bot.settings.request_hours)
             return
         started = replace(request, state=State.APPLYING)
-        entry = AuditEntry(BOT, "request.started", request.id, {"flow": request.flow.sid})
+        entry = AuditEntry(BOT, "request.started", request.id, {"flow": flow.sid})
         await apply_transition(tx, request, started, entry)
-    else:
-        await _tell(bot, tx, request, name, now)
-
-
-async def _tell(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
-    """Send a timer's message and record that it was sent."""
-    progress, end = request.progress, request.next_end
+        return
     if name == "announce_end":
         progress = replace(progress, announced_until=end or progress.announced_until)
     else:
         progress = replace(progress, rung=(*progress.rung, name))
     await store.save_request(tx, replace(request, progress=progress))
-    if name == "unposted":
-        await tell_requester(tx, request, name)
-    elif name == "remind":
-        await write_in_thread(tx, REMINDER, request.id)
-    elif name == "escalate":
-        to = bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
-        detail = {"flow": request.flow.sid, "to": to}
+    if name == "escalate":
+        to = bot.people.policy.of_flow(flow.sid).escalate_to or ()
+        detail = {"flow": flow.sid, "to": to}
         await audit.append(tx, AuditEntry(BOT, "request.escalated", request.id, detail))
         await write_in_thread(tx, ESCALATION, request.id)
+    elif name == "remind":
+        await write_in_thread(tx, REMINDER, request.id)
+    elif name == "unposted":
+        await tell_requester(tx, request, name)
     elif end is not None and now < end:
-        payload = {"ends_at": end.isoformat()}
-        key = f"requester:{request.id}"
+        payload, key = {"ends_at": end.isoformat()}, f"requester:{request.id}"
         await outbox.put(tx, OutboxMessage(key, ENDING, request.id, payload))

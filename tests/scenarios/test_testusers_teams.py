@@ -48,6 +48,19 @@ async def test_a_mistyped_preset_is_offered_as_a_button(world):
     assert "Saved the preset `@team`" in await say(world, OTTO, "presets save team +1")
 
 
+async def test_the_same_again_is_asked_anyway_with_a_button(world):
+    await world.ask(OTTO, "/testusers", "add welcome +1 because a demo")
+    await world.card()
+    answer = await world.ask(ADA, "/testusers", "add welcome +1")
+    assert "Otto Operator already asked for this just now" in answer.all_text
+    assert "View the card" in answer.all_text
+    own = await world.ask(OTTO, "/testusers", "add welcome +1 because a demo")
+    assert "You already asked for this just now" in own.all_text
+    assert len(world.cards()) == 1
+    await world.slack.click(ADA, answer, "Ask anyway")
+    assert "Ada Approver" in (await world.card(1)).all_text
+
+
 async def test_a_list_is_filtered_by_what_its_reader_sees(world):
     world.flow.identities[:] = ["+15550100", "+15559999", "Zoë"]
     assert "*1 test user* matching `0100`" in await say(world, OTTO, "list welcome 0100")

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.services.errors import PermissionMissing, ServiceFailed, ServiceRefused
-from bot.testusers.form_field import taken_form_field
+from bot.testusers.client import taken_form_field
 
 FLOW = "FW" + "1" * 32
 MOST_BYTES = 300

@@ -85,11 +85,16 @@ TESTUSERS: Rows = (
     _typed(
         "/testusers", "add survey ada@example.com now because urgent", Permission.OVERRIDE, "now"
     ),
-    _pressed(ids.testusers_act("approve"), Permission.DECIDE, "none"),
-    _pressed(ids.testusers_act("deny"), Permission.DECIDE, "none"),
-    _pressed(ids.testusers_act("retry"), Permission.DECIDE, "none"),
-    _pressed(ids.testusers_act("cancel"), Permission.REQUEST, "none"),
-    _pressed(ids.testusers_act("undo"), Permission.REQUEST, "none"),
+    _pressed(f"{ids.TESTUSERS_ACT}approve", Permission.DECIDE, "none"),
+    _pressed(f"{ids.TESTUSERS_ACT}deny", Permission.DECIDE, "none"),
+    _pressed(f"{ids.TESTUSERS_ACT}retry", Permission.DECIDE, "none"),
+    _pressed(f"{ids.TESTUSERS_ACT}cancel", Permission.REQUEST, "none"),
+    _pressed(f"{ids.TESTUSERS_ACT}undo", Permission.REQUEST, "none"),
+    _pressed(
+        ids.TESTUSERS_ASK_ANYWAY,
+        Permission.REQUEST,
+        "/testusers add welcome +15550100001 because a test",
+    ),
     _pressed(
         ids.TESTUSERS_EXTEND,
         Permission.REQUEST,

@@ -16,7 +16,7 @@ from bot.store import audit, jobs, outbox
 from bot.store.engine import Database
 from bot.store.job_loop import Again, Lease
 from bot.testusers import store, transitions
-from bot.testusers.applying import Applying
+from bot.testusers.applying import run_changes
 from bot.testusers.asking import ask
 from bot.testusers.client import Flows
 from bot.testusers.deciding import decide
@@ -120,6 +120,9 @@ class FakeFlowService:
         self._known(flow_sid)
         return list(self.lists[flow_sid])
 
+    def url_of(self, _flow_sid: str) -> str:
+        return ""
+
     async def replace(self, flow_sid: str, identities, may_send) -> list[str]:
         if self.on_call:
             await self.on_call("replace")
@@ -170,7 +173,7 @@ class World:
         self.replies: Any = None
         self.people = people
         self.runners = {
-            APPLY: Applying(self).run,
+            APPLY: partial(run_changes, self),
             TIMER: partial(transitions.run_timers, self),
         }
         self.messages: list[outbox.OutboxMessage] = []

@@ -16,6 +16,8 @@ HOME_RATELIMITS = "home.ratelimits"
 CHANGE_TEST_USERS = "change_test_users"
 ADD_AS_TEST_USERS = "add_as_test_users"
 
+# The prefix of the action IDs of `Approve`, `Deny`, `Cancel`, `Retry` and `Undo`.
+TESTUSERS_ACT = "testusers."
 TESTUSERS_PERSON = "testusers.person"
 TESTUSERS_FORM = "testusers.form"
 TESTUSERS_DENIAL = "testusers.denial"
@@ -30,6 +32,7 @@ TESTUSERS_UNTIL = "testusers.until"
 TESTUSERS_EXTEND = "testusers.extend"
 # One button per offered extension.
 TESTUSERS_MORE = "testusers.more"
+TESTUSERS_ASK_ANYWAY = "testusers.ask_anyway"
 TESTUSERS_REASON = "testusers.reason"
 
 RATELIMITS_PAGE = "ratelimits.page"
@@ -40,11 +43,6 @@ RATELIMITS_CHECK = "ratelimits.check"
 INCIDENT_CHECK = "incident.check"
 INCIDENT_MUTE = "incident.mute"
 INCIDENT_UNMUTE = "incident.unmute"
-
-
-def testusers_act(act: str) -> str:
-    """Return the action ID of `Approve`, `Deny`, `Cancel`, `Retry` or `Undo`."""
-    return f"testusers.{act}"
 
 
 def testusers_page(form: str) -> str:

@@ -287,7 +287,7 @@ def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
             title, sentence, proceed = DIALOGS[act]
             dialog = block_kit.confirm(title, f"{sentence}: {change_in_plain(request)}.", proceed)
         spoken = f"{label} {request.requester.name}'s request for {request.flow.name}"
-        action_id, style = ids.testusers_act(act), STYLES.get(act)
+        action_id, style = f"{ids.TESTUSERS_ACT}{act}", STYLES.get(act)
         button = block_kit.button(
             label, action_id, request.id, style=style, spoken=spoken, sure=dialog
         )

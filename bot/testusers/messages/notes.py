@@ -14,7 +14,7 @@ from bot.slack.parse import escaped
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import act_buttons, again_button, extend_buttons, form_button
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
-from bot.testusers.parse.command import quoted
+from bot.testusers.parse.command import ChangeRequest, as_command, quoted
 from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Effect, Flow
 from bot.testusers.rules.requests import Preset, Request
@@ -51,6 +51,29 @@ def asked(
     }
     lines += [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
     return Message.of(*lines)
+
+
+def asked_before(
+    earlier: Request,
+    command: ChangeRequest,
+    reader_id: str,
+    now: datetime,
+    channel_id: str,
+    card: str | None = None,
+) -> Message:
+    """Return the answer to a repeated request, with `Ask anyway` and a link to the open card."""
+    waits = "to start" if earlier.state is State.SCHEDULED else f"in <#{channel_id}>"
+    asker = "You" if earlier.requester.slack_user_id == reader_id else who(earlier.requester)
+    when = phrases.ago(now - earlier.created_at)
+    line = f"{asker} already asked for this {when}: {change_of(earlier)}."
+    button = block_kit.button("Ask anyway", ids.TESTUSERS_ASK_ANYWAY, value_of(command))
+    return _with_steps(Message.of(f"{line} It's waiting {waits}."), card, button)
+
+
+def value_of(command: ChangeRequest) -> str:
+    """Return the command as a button value, or "" if it doesn't fit or can't be typed."""
+    typed = as_command(command)
+    return typed if len(typed) <= block_kit.VALUE_CHARACTERS else ""
 
 
 def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:

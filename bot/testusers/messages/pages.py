@@ -116,6 +116,7 @@ def listing(
     *,
     outside: int = 0,
     scheduled: Sequence[Request] = (),
+    url: str = "",
 ) -> Message:
     """Return a page of a flow's test users, with who approved their access and when it ends.
 
@@ -126,6 +127,7 @@ def listing(
         reader: What the reader can see and do.
         outside: The total number of test users without a grant.
         scheduled: Approved requests that start later.
+        url: The list's URL in the flow service, or "".
     """
     text_ = page.wanted.text
     matching = f" matching {text.code(text_, 60)}" if text_ else ""
@@ -147,6 +149,8 @@ def listing(
         rows.append((f"• {reader.show(identity)}{about}", menu))
     rows += [(f"Starts later: {change_of(request, reader.show)}", None) for request in scheduled]
     below = block_kit.row(form_button("Change…", Prefilled(flow.sid)) if reader.asks else [])
+    if url:
+        below.append(block_kit.context(text.link(url, "View the list in the flow service")))
     return _message(rows, [*below, *page.turning("list")])
 
 

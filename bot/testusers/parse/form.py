@@ -1,7 +1,7 @@
 """The parser of the `/testusers` form, and the values that buttons fill in."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
@@ -148,23 +148,20 @@ def mentioned_identities(text: str) -> tuple[str, ...]:
     >>> mentioned_identities("Call +1 555 0100 or write to ada@example.com")
     ('+15550100', 'ada@example.com')
     """
-    plain = _DASHES.sub("-", UNSEEN.sub(" ", recover(text[:MOST_CHARACTERS])))
-    return tuple(dict.fromkeys(_mentioned(plain)))
-
-
-def _mentioned(text: str) -> Iterator[str]:
-    for match in _CANDIDATE.finditer(text):
+    plain, identities = _DASHES.sub("-", UNSEEN.sub(" ", recover(text[:MOST_CHARACTERS]))), []
+    for match in _CANDIDATE.finditer(plain):
         kind, found = match.lastgroup, match.group().rstrip(_ENDS)
         scheme, _, value = found.partition(":")
         if kind == "mail":
-            yield found.removeprefix("mailto:")
+            identities.append(found.removeprefix("mailto:"))
         elif kind == "phone" or (kind == "scheme" and scheme.casefold() == "tel"):
             found = found if kind == "phone" else value
             digits, number = re.sub(r"\D", "", found), phone_in(found)
             if number and len(number) > DIGITS.start:
-                yield number
+                identities.append(number)
             elif not number and len(digits) in DIGITS_WITHOUT_PLUS:
-                yield digits
+                identities.append(digits)
         # `whatsapp:+1555`, but not `Note:this`.
         elif kind == "scheme" and (scheme.islower() or re.search(r"[\d@]", value)):
-            yield from [found] if is_identity(found) else []
+            identities += [found] if is_identity(found) else []
+    return tuple(dict.fromkeys(identities))

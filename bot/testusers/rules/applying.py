@@ -107,16 +107,6 @@ class ListChangePlan:
         """The ids of the requests in the plan."""
         return [step.request_id for step in self.steps]
 
-    @property
-    def changes_nothing(self) -> bool:
-        """True if the list is already as planned, so nothing has to be sent."""
-        return self.before == self.after
-
-    @property
-    def is_shared(self) -> bool:
-        """True if the plan covers several requests or grants."""
-        return len(self.steps) + len(self.endings) > 1
-
     def spellings_on(self, listed: Collection[str]) -> Mapping[str, str]:
         """Return how the list spells added people, where that differs from what was sent."""
         missing = [identity for identity in self.change.additions if identity not in listed]
@@ -152,7 +142,8 @@ class Post:
     def is_settled_by(self, listed: Sequence[str], at: datetime) -> bool:
         """Return True if a list that was read after `at` shows the POST's final outcome."""
         spellings = self.plan.spellings_on(listed)
-        return not self.is_in_the_air(at) or is_true(self.plan.change.spelled(spellings), listed)
+        change = self.plan.change.spelled(spellings)
+        return not self.is_in_the_air(at) or change.shown_in(listed) == change
 
     def after(self, error: GatehouseError) -> "Post | None":
         """Return the POST if its outcome is unknown after this error, or None if it failed."""
@@ -216,15 +207,7 @@ def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence
     if latest is None:
         return False
     expected = latest.change.without(post.plan.change.identities if post else ())
-    seen = {*listed}
-    shown = [*(identity in seen for identity in expected.additions)]
-    shown += [identity not in seen for identity in expected.removals]
-    return bool(shown) and not any(shown)
-
-
-def is_true(change: Change, listed: Collection[str]) -> bool:
-    """Return True if the list has all of a change's additions and none of its removals."""
-    return set(change.additions) <= set(listed) and not set(change.removals) & set(listed)
+    return not expected.is_empty and expected.shown_in(listed).is_empty
 
 
 def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:

@@ -6,11 +6,10 @@ here turn a change into the next list without losing anybody.
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 
 from bot.spelling import exactly, tidy_identity
 
@@ -162,6 +161,13 @@ class Change:
             tuple(identity for identity in self.removals if identity not in identities),
         )
 
+    def shown_in(self, listed: Collection[str]) -> "Change":
+        """Return the part of the change that is visible in a list."""
+        return Change(
+            tuple(identity for identity in self.additions if identity in listed),
+            tuple(identity for identity in self.removals if identity not in listed),
+        )
+
     def spelled(self, spellings: Mapping[str, str]) -> "Change":
         """Return the change with these people's identities replaced by another spelling."""
         return Change(
@@ -243,44 +249,24 @@ def outside_edits(seen: Sequence[str], own: Iterable[Change], found: Sequence[st
     return difference(apply_changes(seen, own), found)
 
 
-def same_people(sent: Sequence[str], answered: Sequence[str]) -> bool:
-    """Return True if a response has exactly the people who were sent, in any order."""
-    return sorted(sent) == sorted(answered)
-
-
-class Spellings:
-    """Finds out how a list spells the identities that people type.
+def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...]:
+    """Return how a list spells identities, or an identity itself if it isn't on the list.
 
     Typed identities are cleaned up, but the list isn't. For example, `+15550100` may be on the list
-    with invisible characters that a phone added.
+    with invisible characters that a phone added. All such spellings matter, because a person who is
+    removed must not stay on the list under a spelling that looks the same. The service may also
+    have stored an identity with another case or Unicode form.
     """
-
-    def __init__(self, listed: Iterable[str]) -> None:
-        self._listed = dict.fromkeys(listed)
-        self._untidy: dict[str, list[str]] = {}
-        self._alike: dict[str, list[str]] = {}
-        for identity in self._listed:
-            tidy = tidy_identity(identity)
-            if tidy != identity:
-                self._untidy.setdefault(tidy, []).append(identity)
-            self._alike.setdefault(_plain(identity), []).append(identity)
-
-    def meant(self, identities: Iterable[str]) -> tuple[str, ...]:
-        """Return all spellings of these identities on the list, or the identity if it has none.
-
-        All of them matter, because a person who is removed must not stay on the list under a
-        spelling that looks the same.
-        """
-        return tuple(dict.fromkeys(chain.from_iterable(map(self._of, identities))))
-
-    def _of(self, identity: str) -> list[str]:
-        if identity in self._listed:
-            return [identity]
-        if identity in self._untidy:
-            return self._untidy[identity]
-        # The service may have stored the identity with another case or Unicode form.
-        alike = self._alike.get(_plain(identity), [])
-        return alike if len(alike) == 1 else [identity]
+    known, untidy, alike = dict.fromkeys(listed), defaultdict(list), defaultdict(list)
+    for other in known:
+        untidy[tidy_identity(other)].append(other)
+        alike[_plain(other)].append(other)
+    found = []
+    for identity in identities:
+        same = untidy.get(identity) or alike[_plain(identity)]
+        is_clear = identity in untidy or len(same) == 1
+        found += same if is_clear and identity not in known else [identity]
+    return tuple(dict.fromkeys(found))
 
 
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:

@@ -106,6 +106,12 @@ class RequestedChange:
                 found[identity] = Effect.EXTEND if new >= current else Effect.SHORTEN
         return found
 
+    @property
+    def effect(self) -> tuple[object, ...]:
+        """A value to compare requests by: the people, the start, and the end of their access."""
+        people = frozenset(self.change.additions), frozenset(self.change.removals)
+        return (*people, self.duration_seconds, self.starts_at, tuple(sorted(self.ends.items())))
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -241,6 +247,13 @@ class Request:
     def waits(self) -> bool:
         """True if people have to approve the request before it's applied."""
         return not self.requested.without_approval and self.progress.rule is None
+
+    @property
+    def shown_since(self) -> datetime | None:
+        """When the card should have appeared in the channel, or None if it isn't due yet."""
+        if not self.requested.without_approval:
+            return self.created_at
+        return self.took_effect.at if self.took_effect else self.decided_at
 
     @property
     def next_end(self) -> datetime | None:

@@ -19,7 +19,7 @@ MARKS = {
     State.CANCELLED: (":wastebasket:",),
     State.EXPIRED: (":alarm_clock:",),
 }
-BUTTONS = {ids.testusers_act("approve"): State.PENDING, ids.testusers_act("retry"): State.FAILED}
+BUTTONS = {f"{ids.TESTUSERS_ACT}approve": State.PENDING, f"{ids.TESTUSERS_ACT}retry": State.FAILED}
 NONE_MISSING = re.compile(r"(?<!\d)(?:0|-\d+) more needed|(?<!\d)0 approvals")
 OVERDUE = "*Expired but not removed yet:*"
 

@@ -31,7 +31,7 @@ from bot.store.types import to_microseconds
 from bot.tasks import Tasks
 from bot.testusers import client as testuser_flows
 from bot.testusers import store, transitions
-from bot.testusers.applying import Applying
+from bot.testusers.applying import run_changes
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import APPLY, TIMER
@@ -286,7 +286,7 @@ class Process:
         retention = Retention(database, outside.kept_days, prunes)
         found = {
             **quotas.runners,
-            APPLY: Applying(bot).run,
+            APPLY: partial(run_changes, bot),
             TIMER: partial(transitions.run_timers, bot),
         }
         found |= dict.fromkeys((INTERACTION, UNDO), clicks.run)

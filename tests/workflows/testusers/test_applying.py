@@ -19,7 +19,7 @@ from bot.services.errors import (
 from bot.store import audit, jobs
 from bot.store.job_loop import Lease, LeaseLost
 from bot.testusers import asking, store
-from bot.testusers.applying import Applying
+from bot.testusers.applying import run_changes
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import act_buttons, card
 from bot.testusers.rules.changes import Change
@@ -70,7 +70,7 @@ async def test_a_lost_lease_never_sends(world):
         ]
     world.clock.advance(jobs.LEASE_SECONDS + 1)
     with pytest.raises(LeaseLost):
-        await Applying(world).run(job, Lease(world.database, "slow", job))
+        await run_changes(world, job, Lease(world.database, "slow", job))
     assert world.service.posts == []
     await world.work()
     assert world.service.posts == [("+1",)]

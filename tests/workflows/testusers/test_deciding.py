@@ -239,7 +239,7 @@ async def test_a_click_that_waits_for_the_database_says_so_once(world, monkeypat
     async def unavailable(*_) -> None:
         raise DatabaseUnavailable
 
-    monkeypatch.setattr(clicks, "_process", unavailable)
+    monkeypatch.setattr(world.people, "find", unavailable)
     for _ in range(3):
         with pytest.raises(DatabaseUnavailable):
             await clicks.run(job, None)
