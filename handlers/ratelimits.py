@@ -18,11 +18,12 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
     if typed.form == "all":
         return await workflow.overview(person)
     try:
+        place = await workflow.find(person, typed.organization, in_part=typed.form == "one")
         if typed.form == "check":
-            return await workflow.check(person, typed.organization)
+            return await workflow.check(person, place.key)
         if typed.plan is not None:
-            return await workflow.set_plan(person, typed.organization, typed.plan)
-        return await workflow.one(person, typed.organization)
+            return await workflow.set_plan(person, place, typed.plan)
+        return await workflow.detail(place.key)
     except Ambiguous as several:
         if typed.form == "plan":
             raise
@@ -53,14 +54,14 @@ async def show(context: Context) -> Message:
 async def check(context: Context) -> Message:
     """Answer `Check now`."""
     key = OrganizationKey.of_path(context.value)
-    return await context.bot.ratelimits.check_at(context.person, key)
+    return await context.bot.ratelimits.check(context.person, key)
 
 
 @listens("action", ids.INCIDENT_CHECK, Permission.REFRESH)
 async def check_blocked(context: Context) -> Message:
     """Answer `Check now` with one call, or from stored data while the organization is blocked."""
     key = await context.bot.alerts.key_of(_incident_id(context))
-    return await context.bot.ratelimits.check_at(context.person, key)
+    return await context.bot.ratelimits.check(context.person, key)
 
 
 @listens("action", ids.INCIDENT_MUTE, Permission.REFRESH)

@@ -9,8 +9,8 @@ from aiohttp import web
 from bot.errors import DatabaseUnavailable, GatehouseError, OrganizationBlocked, QuotaExhausted
 from bot.gateway.rules import GatewayRefusal
 from bot.gateway.turns import Stopping
-from bot.quotas.rules.blocks import BlockCode
 from bot.quotas.rules.limits import LimitKind
+from bot.quotas.rules.quota import BlockCode
 from bot.services.errors import ServiceTimeout
 
 # Marks the gateway's own responses; the service's responses are passed on unchanged.

@@ -26,7 +26,7 @@ from bot.gateway.turns import ClientGone, Turns, Wait
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import BlockCode, pause_seconds
+from bot.quotas.rules.quota import BlockCode, pause_seconds
 from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall
 from bot.services.credentials import Credential, Signed
 from bot.services.errors import (

@@ -7,8 +7,8 @@ from typing import Any
 
 from bot.approvals.rules import Act
 from bot.quotas.messages import MARKS
-from bot.quotas.rules.blocks import Incident
 from bot.quotas.rules.limits import LimitKind
+from bot.quotas.rules.quota import Incident
 from bot.quotas.rules.use import OrganizationUse
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import SlackBlock

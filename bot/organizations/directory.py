@@ -60,7 +60,6 @@ class OrganizationDirectory:
         # For each data center, the last organization that the service refused in a listing.
         self._gone: dict[str, str] = {}
         self._calls: SingleFlight[str, Listing] = SingleFlight({})
-        self._looks: SingleFlight[str, datetime] = SingleFlight({})
         self._merged = Directory(())
 
     @property
@@ -190,9 +189,6 @@ class OrganizationDirectory:
 
     async def _look(self) -> datetime:
         """Load newer listings by other processes, and return the time of the database's clock."""
-        return await self._looks.get("", self._load_newer, fresh=True)
-
-    async def _load_newer(self, _: str) -> datetime:
         with suppress(DatabaseUnavailable):
             async with self.database.read_only() as tx:
                 dates = select(listings.c.data_center, listings.c.fetched_at)

@@ -47,16 +47,31 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
     found = directory.matching(wanted.words) if wanted.words else directory.places
     pages = page_count(len(found), PAGE)
     page = min(wanted.page, pages - 1)
-    shown = found[page * PAGE : (page + 1) * PAGE]
     summary = _summary(found, directory, wanted.words, may_refresh=may_refresh)
     failed = problems(directory.failures)
-    rows = [_row(place) for place in shown]
+    rows: list[tuple[str, ...]] = []
+    choices: list[tuple[str, str]] = []
+    for place in found[page * PAGE : (page + 1) * PAGE]:
+        organization, center = place.organization, place.data_center
+        name, state = text.shorten(organization.name, 60), STATES[organization.is_org_active]
+        name = f"{name} (default)" if organization.is_default_org else name
+        money, zone = organization.currency_code or "", organization.time_zone or ""
+        rows.append((name, organization.organization_id, state, center, money, zone))
+        choices.append((f"{text.shorten(organization.name, 50)} ({center})", place.key.path))
     lines = [" · ".join(text.escape(cell, 60) for cell in row if cell) for row in rows]
     turning = f"Page {page + 1} of {pages:,} · " if pages > 1 else ""
     times = [report.listing.fetched_at for report in directory.reports if report.listing]
     as_of = f"Updated {text.time(min(times))}" if times else "Not loaded yet"
     search, details = text.code("/orgs <text>"), text.code("/orgs show <id or name>")
-    controls = _controls(shown, OrgsPage(wanted.words, page), pages, may_refresh=may_refresh)
+    controls: list[SlackBlock] = []
+    if choices:
+        controls.append(block_kit.select("Open an organization…", ids.ORGS_SHOW, choices))
+    controls += block_kit.turns(
+        ids.ORGS_PAGE, page, pages, lambda to: OrgsPage(wanted.words, to).value()
+    )
+    if may_refresh:
+        value = OrgsPage(wanted.words, page).value()
+        controls.append(block_kit.button("Refresh", ids.ORGS_REFRESH, value))
     return Message(
         "\n".join([summary, *failed, *lines]),
         (
@@ -86,35 +101,6 @@ def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_re
         everyone = f"`/orgs` lists all {len(directory.places):,} {where}."
         return f"No organization matches {matched}. {everyone}\n{how}"
     return f"*{text.count(len(found), 'organization')}* matching {matched} {where}"
-
-
-def _row(place: Place) -> tuple[str, ...]:
-    organization = place.organization
-    name = text.shorten(organization.name, 60)
-    return (
-        f"{name} (default)" if organization.is_default_org else name,
-        organization.organization_id,
-        STATES[organization.is_org_active],
-        place.data_center,
-        organization.currency_code or "",
-        organization.time_zone or "",
-    )
-
-
-def _controls(
-    shown: Sequence[Place], wanted: OrgsPage, pages: int, *, may_refresh: bool
-) -> list[SlackBlock]:
-    elements: list[SlackBlock] = []
-    if shown:
-        names = [(text.shorten(place.organization.name, 50), place.key) for place in shown]
-        choices = [(f"{name} ({key.data_center})", key.path) for name, key in names]
-        elements.append(block_kit.select("Open an organization…", ids.ORGS_SHOW, choices))
-    elements += block_kit.turns(
-        ids.ORGS_PAGE, wanted.page, pages, lambda to: OrgsPage(wanted.words, to).value()
-    )
-    if may_refresh:
-        elements.append(block_kit.button("Refresh", ids.ORGS_REFRESH, wanted.value()))
-    return elements
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:

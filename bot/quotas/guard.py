@@ -18,9 +18,8 @@ from bot.errors import DatabaseUnavailable, OrganizationBlocked, QuotaError, Quo
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import incidents
-from bot.quotas.rules.blocks import BlockCode
 from bot.quotas.rules.limits import CallClass, LimitKind, reported_day
-from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
+from bot.quotas.rules.quota import GRACE_SECONDS, BlockCode, NotNow, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import CallCause, ReportedLimits

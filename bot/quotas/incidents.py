@@ -12,7 +12,6 @@ from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.permissions import Person
 from bot.quotas import messages as ui
-from bot.quotas.rules.blocks import BlockCode, Blocks, Incident, IncidentDetail
 from bot.quotas.rules.limits import (
     CallClass,
     LimitKind,
@@ -22,7 +21,7 @@ from bot.quotas.rules.limits import (
     lower_concurrency,
     lower_minute,
 )
-from bot.quotas.rules.quota import Terms
+from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, Terms
 from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
@@ -185,7 +184,7 @@ class Probes:
         key, database = OrganizationKey.of_path(job.subject), lease.database
         async with database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
-        if account is None or not account.blocks:
+        if not account.blocks:
             return None
         await lease.confirm()
         try:
@@ -240,10 +239,8 @@ class Alerts:
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
         """Return the incident's current message; None if it was muted before posting."""
-        incident = await self._load(int(outbox_message.subject))
-        if incident is None:
-            return None
-        if incident.muted_until is not None and not await self._is_posted(outbox_message.key):
+        incident, is_posted = await self._load(outbox_message)
+        if incident is None or (incident.muted_until is not None and not is_posted):
             return None
         seconds = EDIT_SECONDS if incident.closed_at is None else 0.0
         message = ui.incident_card(incident, await self._name(incident.key))
@@ -251,17 +248,17 @@ class Alerts:
 
     async def note(self, outbox_message: OutboxMessage) -> Note | None:
         """Return the reply that announces the incident's end in its thread."""
-        incident = await self._load(int(outbox_message.subject))
-        if incident is None or not await self._is_posted(outbox_message.key):
+        incident, is_posted = await self._load(outbox_message)
+        if incident is None or not is_posted:
             return None
         message = ui.cleared_note(incident, await self._name(incident.key))
         return Note(self.channel_id, message, in_thread=True)
 
     async def after_mute(self, job: Job, _lease: Lease) -> None:
         """Report incidents that began during a mute and are still open (the jobs `alert`)."""
-        incident = await self._load(int(job.subject))
-        if incident is not None and incident.closed_at is None:
-            async with self.database.transaction() as tx:
+        async with self.database.transaction() as tx:
+            incident = await incidents.load(tx, int(job.subject))
+            if incident is not None and incident.closed_at is None:
                 await outbox.put(tx, card_message(incident.id))
 
     async def mute(
@@ -291,15 +288,14 @@ class Alerts:
 
     async def key_of(self, incident_id: int) -> OrganizationKey:
         """Return the organization that an incident is about."""
-        return _existing(await self._load(incident_id)).key
-
-    async def _load(self, incident_id: int) -> Incident | None:
         async with self.database.read_only() as tx:
-            return await incidents.load(tx, incident_id)
+            return _existing(await incidents.load(tx, incident_id)).key
 
-    async def _is_posted(self, key: str) -> bool:
+    async def _load(self, card: OutboxMessage) -> tuple[Incident | None, bool]:
+        """Return the incident, and True if its card has been posted."""
         async with self.database.read_only() as tx:
-            return await outbox.sent_card(tx, key) is not None
+            incident = await incidents.load(tx, int(card.subject))
+            return incident, await outbox.sent_card(tx, card.key) is not None
 
     async def _name(self, key: OrganizationKey) -> str:
         return (await self.directory.known()).name_of(key)

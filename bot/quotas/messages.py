@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from bot.organizations.messages import problems
 from bot.organizations.rules import DataCenterReport
-from bot.quotas.rules.blocks import BlockCode, Incident, IncidentDetail
 from bot.quotas.rules.limits import DaySource, LimitKind, Plan, limits_of
+from bot.quotas.rules.quota import BlockCode, Incident
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     Detail,
@@ -63,27 +63,34 @@ def overview(
     failures = problems(failed)
     pages = block_kit.page_count(len(uses), ORGANIZATIONS_SHOWN)
     page = min(page, pages - 1)
-    shown = uses[page * ORGANIZATIONS_SHOWN :][:ORGANIZATIONS_SHOWN]
     rows: list[Sequence[str]] = []
     lines: list[str] = []
-    for use in shown:
-        standing = use.standing
-        state, center = _state(standing), standing.key.data_center
+    options: list[tuple[str, str]] = []
+    for use in uses[page * ORGANIZATIONS_SHOWN :][:ORGANIZATIONS_SHOWN]:
+        standing, key = use.standing, use.standing.key
+        state, center = _state(standing), key.data_center
         meters = {kind: str(standing.meter(kind)) for kind in LimitKind}
         sign = f"{MARKS[standing.state]} {state}"
         rows.append((text.shorten(use.name, 60), sign, *meters.values(), center))
         used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
         lines.append(f"{text.escape(use.name, 60)} ({center}): {used}, {state}")
+        options.append((f"{text.shorten(use.name, 50)} ({center})", key.path))
     turning = f"Page {page + 1} of {pages} · " if pages > 1 else ""
     details = f"{text.code('/ratelimits <org>')} for an organization's last 24 hours"
+    table, menu = [], []
+    if rows:
+        table = [block_kit.table([HEADINGS, *rows], right=NUMBERS)]
+        menu = [block_kit.select("Open an organization …", ids.RATELIMITS_SHOW, options)]
+    turns = block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
+    refresh = block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page))
     return Message(
         "\n".join([summary, *failures, *lines]),
         (
             block_kit.section(summary),
             *map(block_kit.section, failures),
-            *([block_kit.table([HEADINGS, *rows], right=NUMBERS)] if rows else []),
+            *table,
             block_kit.context(f"{turning}As of {_moment(at)} · {details}"),
-            _controls(shown, page, pages),
+            block_kit.actions(*menu, *turns, refresh),
         ),
     )
 
@@ -91,17 +98,6 @@ def overview(
 def _state(standing: Standing) -> str:
     block = standing.blocks.longest
     return f"{standing.state} ({int(block.code)})" if block else str(standing.state)
-
-
-def _controls(shown: Sequence[OrganizationUse], page: int, pages: int) -> SlackBlock:
-    elements: list[SlackBlock] = []
-    if shown:
-        keys = [(text.shorten(use.name, 50), use.standing.key) for use in shown]
-        options = [(f"{name} ({key.data_center})", key.path) for name, key in keys]
-        elements.append(block_kit.select("Open an organization …", ids.RATELIMITS_SHOW, options))
-    elements += block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
-    elements.append(block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))
-    return block_kit.actions(*elements)
 
 
 def detail(organization: Detail) -> Message:
@@ -275,14 +271,29 @@ def incident_card(incident: Incident, name: str) -> Message:
         headline,
         " ".join((cause, *_effects(incident))),
         *([f"> {reason}"] if reason else []),
-        *_clients(told),
     ]
+    # Each gateway client's use is part of Gatehouse's use.
+    clients = [
+        f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
+        for name, (minute, day) in list(told.clients.items())[:CLIENTS_SHOWN]
+    ]
+    if more := len(told.clients) - len(clients):
+        clients.append(text.count(more, "more client"))
+    lines += [f"Gateway clients had used: {'; '.join(clients)}."] if clients else []
     small_print = _small_print(incident)
-    buttons = [_buttons(incident, name)] if incident.closed_at is None else []
-    return Message(
-        "\n".join([*lines, small_print]),
-        (block_kit.section("\n".join(lines)), block_kit.context(small_print), *buttons),
-    )
+    blocks = [block_kit.section("\n".join(lines)), block_kit.context(small_print)]
+    if incident.closed_at is None:
+        value, short = str(incident.id), text.shorten(name, 40)
+        label, action, spoken = "Mute 1 h", ids.INCIDENT_MUTE, f"Mute {short} for 1 hour"
+        if incident.muted_until is not None:
+            label, action, spoken = "Unmute", ids.INCIDENT_UNMUTE, f"Unmute {short}"
+        check = f"Check {short} now"
+        buttons = (
+            block_kit.button("Check now", ids.INCIDENT_CHECK, value, spoken=check),
+            block_kit.button(label, action, value, spoken=spoken),
+        )
+        blocks.append(block_kit.actions(*buttons))
+    return Message("\n".join([*lines, small_print]), tuple(blocks))
 
 
 def cleared_note(incident: Incident, name: str) -> Message:
@@ -340,28 +351,6 @@ def _small_print(incident: Incident) -> str:
         by = f" by {text.escape(incident.muted_by, 80)}" if incident.muted_by else ""
         parts.append(f"muted until {text.time(incident.muted_until)}{by}")
     return " · ".join(parts)
-
-
-def _clients(told: IncidentDetail) -> list[str]:
-    """Return each gateway client's use, which is part of Gatehouse's use."""
-    shown = [
-        f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
-        for name, (minute, day) in list(told.clients.items())[:CLIENTS_SHOWN]
-    ]
-    if more := len(told.clients) - len(shown):
-        shown.append(text.count(more, "more client"))
-    return [f"Gateway clients had used: {'; '.join(shown)}."] if shown else []
-
-
-def _buttons(incident: Incident, name: str) -> SlackBlock:
-    value, short = str(incident.id), text.shorten(name, 40)
-    label, action, spoken = "Mute 1 h", ids.INCIDENT_MUTE, f"Mute {short} for 1 hour"
-    if incident.muted_until is not None:
-        label, action, spoken = "Unmute", ids.INCIDENT_UNMUTE, f"Unmute {short}"
-    return block_kit.actions(
-        block_kit.button("Check now", ids.INCIDENT_CHECK, value, spoken=f"Check {short} now"),
-        block_kit.button(label, action, value, spoken=spoken),
-    )
 
 
 def _lasted(incident: Incident) -> str:

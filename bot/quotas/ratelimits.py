@@ -71,12 +71,8 @@ class RateLimits:
         # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
         shown = (each for each in found if each.key in listed or each.state is not State.FINE)
         called = sorted(shown, key=lambda standing: standing.rank)
-        return [*called, *(self._idle(key) for key in directory.keys if key not in keys)], now
-
-    async def one(self, person: Person, typed: str) -> Message:
-        """Show the organization with the given ID or name."""
-        place = await self._find(person, typed)
-        return await self.detail(place.key)
+        idle = (key for key in directory.keys if key not in keys)
+        return [*called, *(Standing.idle(key, self.terms.plan_of(key)) for key in idle)], now
 
     async def detail(self, key: OrganizationKey) -> Message:
         """Show one organization: current use, the last 24 hours, and a forecast."""
@@ -84,14 +80,12 @@ class RateLimits:
         async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
             standing = await accounts.load(tx, key, self.terms)
-            if standing is None:
-                return ui.detail(Detail(name, self._idle(key), {}, (), {}, 0, None, None, now))
             free_at: dict[LimitKind, float] = {}
             for kind in LimitKind:
                 meter = standing.meter(kind)
                 if meter.used >= meter.limit:
                     at = await quotas.free_at(tx, standing, kind, meter.limit, self.terms)
-                    free_at[kind] = at or standing.now
+                    free_at[kind] = at or now
             kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
             reported, others_used = standing.reported, None
@@ -109,12 +103,7 @@ class RateLimits:
         found = (name, standing, free_at, hours, people, last_hour, ends_at, others_used, now)
         return ui.detail(Detail(*found))
 
-    async def check(self, person: Person, typed: str) -> Message:
-        """Make a real call for the organization with the given ID or full name; see `check_at`."""
-        place = await self._find(person, typed, in_part=False)
-        return await self.check_at(person, place.key)
-
-    async def check_at(self, person: Person, key: OrganizationKey) -> Message:
+    async def check(self, person: Person, key: OrganizationKey) -> Message:
         """Make a real call that counts against `key`, unless the organization is blocked."""
         name, standing = await self._known(key)
         if standing.blocks:
@@ -137,13 +126,12 @@ class RateLimits:
         directory = await self.directory.known()
         async with self.database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
-        if account is None and directory.listed_name(key) is None:
+        if not account.id and directory.listed_name(key) is None:
             raise NotFound(NO_LONGER_LISTED)
-        return directory.name_of(key), account or self._idle(key)
+        return directory.name_of(key), account
 
-    async def set_plan(self, person: Person, typed: str, plan: Plan) -> Message:
-        """Set the plan of the organization with the given ID or full name, and audit the change."""
-        place = await self._find(person, typed, in_part=False)
+    async def set_plan(self, person: Person, place: Place, plan: Plan) -> Message:
+        """Set an organization's plan, and audit the change."""
         async with self.database.transaction() as tx:
             before = await accounts.load_locked(tx, place.key, self.terms)
             await quotas.set_plan(tx, place.key, plan)
@@ -152,8 +140,11 @@ class RateLimits:
             await audit.append(tx, entry)
         return ui.plan_set(place.organization.name, before.plan, plan, is_lifted=before.is_lowered)
 
-    async def _find(self, person: Person, typed: str, *, in_part: bool = True) -> Place:
-        """Search the known organizations first, to make one call for a check instead of two."""
+    async def find(self, person: Person, typed: str, *, in_part: bool) -> Place:
+        """Return the organization with this ID or name; `in_part` accepts part of a name.
+
+        Search the known organizations first, to make one call for a check instead of two.
+        """
         try:
             return (await self.directory.known()).find(typed, in_part=in_part)
         except (NotFound, Ambiguous):
@@ -161,6 +152,3 @@ class RateLimits:
             # before.
             cause = CallCause(LIST, person.slack_user_id)
             return (await self.directory.directory(cause)).find(typed, in_part=in_part)
-
-    def _idle(self, key: OrganizationKey) -> Standing:
-        return Standing.idle(key, self.terms.plan_of(key))

@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from sqlalchemy import BigInteger, bindparam, case, delete, func, select, type_coerce, update
+from sqlalchemy import BigInteger, bindparam, case, select, type_coerce, update
 
 from bot.ops.clock import Clock, SystemClock, boot_id
 from bot.quotas.incidents import PROBE_JOB
 from bot.quotas.rules.use import HOUR_SECONDS
 from bot.store import jobs
-from bot.store.engine import Database, Transaction
+from bot.store.engine import Database, Transaction, remove_some
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.tables import jobs as job_rows
@@ -55,21 +55,18 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete old calls, but keep the newest number; return the time of the next run."""
-        async with self.database.read_only() as tx:
-            now = await tx.now()
-            oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
-            is_old = calls.c.reserved_at < oldest
-            found = select(calls.c.organization).where(is_old).distinct()
-            ids = (await tx.connection.scalars(found)).all()
-        for organization in ids:
-            its = is_old & (calls.c.organization == organization)
-            newest = select(func.max(calls.c.number)).where(its).scalar_subquery()
-            kept = update(organizations).where(organizations.c.id == organization)
+        """Delete each organization's old calls, except the newest; return the next run's time."""
+        now = await self.database.now()
+        oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
+        older = calls.alias()
+        its = select(older.c.number).where(older.c.organization == calls.c.organization)
+        newest = its.where(older.c.reserved_at < oldest).limit(1)
+        newest = newest.order_by(older.c.reserved_at.desc(), older.c.number.desc())
+        is_over = (calls.c.reserved_at < oldest) & (calls.c.number < newest.scalar_subquery())
+        removed = 1
+        while removed:
             async with self.database.transaction() as tx:
-                summed = func.coalesce(newest, organizations.c.summed)
-                await tx.connection.execute(kept.values(summed=summed))
-                await tx.connection.execute(delete(calls).where(its))
+                removed = await remove_some(tx, calls, is_over)
         return now + EVERY
 
 

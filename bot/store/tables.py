@@ -197,7 +197,7 @@ flow_changes = Table(
 )
 
 # An organization's limits, and the known state of its day and blocks. Its calls are numbered;
-# `summed` is the number of the newest deleted call.
+# `summed` is the number of the newest call that was deleted before the newest was kept.
 quota_organizations = Table(
     "quota_organizations",
     metadata,

@@ -7,7 +7,7 @@ from sqlalchemy import JSON, event
 
 from bot.app import PRUNES
 from bot.approvals.rules import Act, State
-from bot.quotas.rules.blocks import IncidentDetail
+from bot.quotas.rules.quota import IncidentDetail
 from bot.quotas.store import incidents
 from bot.store import audit, outbox, tables
 from bot.store.audit_entry import AuditEntry

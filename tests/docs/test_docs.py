@@ -15,7 +15,7 @@ from bot.checks.rules import Part
 from bot.commands import COMMANDS
 from bot.metrics import Metrics
 from bot.permissions import LEAST_ROLE, RANK, Role
-from bot.quotas.rules.blocks import BlockCode
+from bot.quotas.rules.quota import BlockCode
 from bot.services import errors as service_errors
 from bot.settings import EXAMPLES, Settings, read_settings
 from bot.slack.manifest import EVENTS, SCOPES

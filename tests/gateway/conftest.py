@@ -58,12 +58,13 @@ class Caller:
             await answer.read()
             return answer.status
 
-    async def used(self) -> Standing:
-        """How the organization stands in the ledger."""
+    async def used(self) -> Standing | None:
+        """How the organization stands in the ledger, once it was called."""
         database = self.world.bot.database
         async with database.read_only() as tx:
             terms = Terms(lambda _key: Plan.FREE, 10.0)
-            return await accounts.load(tx, OrganizationKey("eu", EU), terms)
+            found = await accounts.load(tx, OrganizationKey("eu", EU), terms)
+            return found if found.id else None
 
 
 def data_centers(url: str) -> str:

@@ -8,7 +8,7 @@ import time
 import pytest
 from aiohttp import web
 
-from bot.quotas.rules.blocks import BlockCode
+from bot.quotas.rules.quota import BlockCode
 from bot.quotas.store import incidents
 from tests.gateway.conftest import EU, ITEMS, hold_all, running_gateway
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import BlockCode, Blocks, pause_seconds
 from bot.quotas.rules.limits import CallClass, DaySource, DayUse, LimitKind, Limits, Plan, limits_of
-from bot.quotas.rules.quota import InUse, NotNow, Terms, decide
+from bot.quotas.rules.quota import BlockCode, Blocks, InUse, NotNow, Terms, decide, pause_seconds
 from bot.quotas.rules.use import Standing
 
 FREE = limits_of(Plan.FREE)

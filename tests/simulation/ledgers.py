@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bot.quotas.rules.blocks import Blocks
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
     CallClass,
@@ -13,7 +12,7 @@ from bot.quotas.rules.limits import (
     day_use,
     leaves_day_at,
 )
-from bot.quotas.rules.quota import GRACE_SECONDS, SLOT_SECONDS, InUse, NotNow, decide
+from bot.quotas.rules.quota import GRACE_SECONDS, SLOT_SECONDS, Blocks, InUse, NotNow, decide
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from itertools import count
 
 import pytest
 
-from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.limits import (
     CallClass,
     DaySource,
@@ -17,7 +16,7 @@ from bot.quotas.rules.limits import (
     Lowered,
     lower_minute,
 )
-from bot.quotas.rules.quota import InUse, decide
+from bot.quotas.rules.quota import BlockCode, Blocks, InUse, decide
 from tests.simulation.ledgers import HeldCall, Holdings
 from tests.simulation.world import SlidingLog
 

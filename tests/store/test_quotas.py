@@ -4,9 +4,8 @@ import pytest
 from sqlalchemy import event, func, select, update
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import IncidentDetail
 from bot.quotas.rules.limits import CallClass, LimitKind, Plan, reported_day
-from bot.quotas.rules.quota import NotNow, Terms
+from bot.quotas.rules.quota import IncidentDetail, NotNow, Terms
 from bot.quotas.rules.use import HourOfCalls
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
@@ -188,16 +187,16 @@ async def test_old_calls_are_deleted_and_the_day_is_as_before(database, clock):
     assert await count(database, quota_calls) == 6
     clock.advance(0.6 * HOUR)
     await tidy(database)
-    assert await count(database, quota_calls) == 1
+    assert await count(database, quota_calls) == 2
     assert (await the_account(database)).day.used == before.used == 1
     assert (await call(database)).number == 7
 
 
-async def test_numbers_go_on_when_no_single_call_is_left(database, clock):
+async def test_newest_call_is_kept_and_the_numbers_go_on(database, clock):
     await call(database)
     clock.advance(40 * HOUR)
     await tidy(database)
-    assert await count(database, quota_calls) == 0
+    assert await count(database, quota_calls) == 1
     assert (await the_account(database)).day.used == 0
     assert (await call(database)).number == 2
     assert (await the_account(database)).day.used == 1

@@ -7,9 +7,8 @@ import pytest
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import messages
 from bot.quotas import messages as ratelimits
-from bot.quotas.rules.blocks import BlockCode, Blocks, Incident, IncidentDetail
 from bot.quotas.rules.limits import DaySource, DayUse, Plan
-from bot.quotas.rules.quota import InUse
+from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse
 from bot.quotas.rules.use import (
     Detail,
     HourOfCalls,

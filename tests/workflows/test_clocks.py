@@ -12,9 +12,8 @@ from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock, since_boot
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.incidents import probe_job
-from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.limits import Plan
-from bot.quotas.rules.quota import NotNow, Terms
+from bot.quotas.rules.quota import BlockCode, Blocks, NotNow, Terms
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest

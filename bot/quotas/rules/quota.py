@@ -7,14 +7,18 @@ last was sent, another of them had been answered more than 60 s earlier, so it h
 than 60 s earlier, a contradiction. This doesn't depend on the network or on when the service's
 windows begin.
 
-Times are Unix timestamps from the database's clock.
+Blocks: code 44 means the minute limit, 45 the daily limit, and 1070 too many concurrent calls
+(specification, area B, "Errors"). The length of a block is not documented, so the pause doubles
+with each failed attempt. During a block, no calls are made; when the pause ends, the bot makes a
+single call as a probe. Times are Unix timestamps from the database's clock.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import IntEnum
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import BlockCode, Blocks
 from bot.quotas.rules.limits import CallClass, DayUse, LimitKind, Limits, Plan
 
 MINUTE_SECONDS = 60.0
@@ -23,6 +27,106 @@ SLOT_GUARD_SECONDS = 0.05
 SLOT_SECONDS = MINUTE_SECONDS + SLOT_GUARD_SECONDS
 # After its timeout, a call may still be in transit or being processed by the service.
 GRACE_SECONDS = 5.0
+
+
+class BlockCode(IntEnum):
+    """The documented codes of a 429."""
+
+    MINUTE = 44
+    DAY = 45
+    CONCURRENT = 1070
+
+    @classmethod
+    def known(cls, code: int | None) -> "BlockCode":
+        """Return the code to act on. An undocumented or missing code counts as 44."""
+        return cls(code) if code in {known.value for known in cls} else cls.MINUTE
+
+    @property
+    def kind(self) -> LimitKind:
+        """Return the limit that was exceeded."""
+        return LimitKind[self.name]
+
+
+# The first pause and the longest, in seconds.
+_PAUSES = {
+    BlockCode.MINUTE: (60.0, 15 * 60.0),
+    BlockCode.DAY: (15 * 60.0, 3600.0),
+    BlockCode.CONCURRENT: (2.0, 60.0),
+}
+# Longest accepted pause, even if the service requests a longer one.
+LONGEST_TOLD_SECONDS = 3600.0
+
+
+def pause_seconds(code: BlockCode, failed_tries: int) -> float:
+    """Return the seconds to pause after this many failed attempts."""
+    first, longest = _PAUSES[code]
+    # Limited, because large powers of two don't fit in a float.
+    return min(longest, first * 2.0 ** min(failed_tries, 16))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block with one code, from its first 429 to the next attempt."""
+
+    code: BlockCode
+    since: float
+    until: float
+    failed_tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """An organization's blocks. A probe is running while `probing_until` is in the future."""
+
+    blocks: tuple[Block, ...] = ()
+    probing_until: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.blocks)
+
+    @property
+    def longest(self) -> Block | None:
+        """Return the block that ends last, which determines when the organization can be called."""
+        return max(self.blocks, key=lambda block: block.until, default=None)
+
+    def in_the_way_of(self, call_class: CallClass, now: float) -> Block | None:
+        """Return the block that forbids a call. After the pause, only a probe is allowed."""
+        block = self.longest
+        if block is None:
+            return None
+        may_probe = call_class is CallClass.PROBE and now >= max(block.until, self.probing_until)
+        return None if may_probe else block
+
+    def refused(
+        self, code: BlockCode, now: float, *, probe: bool, told_seconds: float = 0.0
+    ) -> "Blocks":
+        """Return the blocks after another 429.
+
+        A failed probe lengthens the pause, but a call that was already sent when the block began
+        does not. `Retry-After` may lengthen it to an hour.
+        """
+        known = next((block for block in self.blocks if block.code is code), None)
+        block = known or Block(code, since=now, until=now)
+        tries = block.failed_tries + bool(probe and known)
+        pause = max(pause_seconds(code, tries), min(told_seconds, LONGEST_TOLD_SECONDS))
+        block = replace(block, until=max(block.until, now + pause), failed_tries=tries)
+        return Blocks((*self._others(code), block), 0.0 if probe else self.probing_until)
+
+    def unclear(self, now: float) -> "Blocks":
+        """Count an inconclusive probe as a refusal, to keep an outage from using up the day."""
+        longest = self.longest
+        return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
+
+    def postpone(self, until: float) -> "Blocks":
+        """Return the blocks with the probe postponed until the given time."""
+        longest = self.longest
+        if longest is None:
+            return self
+        later = replace(longest, until=max(longest.until, until))
+        return Blocks((*self._others(longest.code), later), self.probing_until)
+
+    def _others(self, code: BlockCode) -> tuple[Block, ...]:
+        return tuple(block for block in self.blocks if block.code is not code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +206,45 @@ def decide(
         kind, used = LimitKind.CONCURRENT, in_use.concurrent
         return NotNow(now, kind, used, most, is_stalled=in_use.is_stalled)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentDetail:
+    """Facts recorded when an incident opened, and facts learned later.
+
+    `own` is the bot's use and the limit, by kind of limit, and `clients` each gateway client's
+    calls in the minute and the day. `sent_code` is the code as the service sent it. `is_foreign` is
+    set if the bot's use was below the limit, `may_be_plan` if it was above a smaller plan's, and
+    `is_lowered` if the bot uses less since. `ended_because` says why the organization can no longer
+    be called.
+    """
+
+    own: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    words: str = ""
+    sent_code: int | None = None
+    is_foreign: bool = False
+    may_be_plan: bool = False
+    is_lowered: bool = False
+    clients: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    ended_because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A series of 429s with the same code, until a call succeeds.
+
+    `organization` is the organization's ID in other tables. `blocks` are the organization's current
+    blocks. `muted_until` is None unless the mute is still active; `muted_by` is a person's name.
+    """
+
+    id: int
+    organization: int
+    key: OrganizationKey
+    code: int
+    opened_at: datetime
+    closed_at: datetime | None
+    refusals: int
+    detail: IncidentDetail
+    blocks: Blocks
+    muted_until: datetime | None = None
+    muted_by: str = ""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import Blocks
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
     REPORTED_DAY_SECONDS,
@@ -20,7 +19,7 @@ from bot.quotas.rules.limits import (
     day_began_at,
     limits_of,
 )
-from bot.quotas.rules.quota import InUse
+from bot.quotas.rules.quota import Blocks, InUse
 
 _NEARLY_FULL = 0.8
 

@@ -19,7 +19,6 @@ from sqlalchemy import (
 )
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import Block, BlockCode, Blocks
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
     Lowered,
@@ -29,7 +28,7 @@ from bot.quotas.rules.limits import (
     day_use,
     limits_of,
 )
-from bot.quotas.rules.quota import InUse, Terms
+from bot.quotas.rules.quota import Block, BlockCode, Blocks, InUse, Terms
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
 from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction, insert_into
@@ -41,11 +40,11 @@ from bot.store.types import EpochSeconds
 UNSENT = 0.0
 
 
-async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing | None:
-    """Return the organization, or None if it was never called."""
+async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
+    """Return the organization; its ID is 0 if it was never called."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
     row = (await tx.connection.execute(_by_key(tx.clock), {**_now(tx, terms), **its})).first()
-    return None if row is None else _standing(row, terms)
+    return _standing(row, terms) if row else Standing.idle(key, terms.plan_of(key))
 
 
 async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:
@@ -64,9 +63,7 @@ async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> St
     A statement that waits for a lock sees other rows as they were before, so a second one reads.
     """
     await lock(tx, key)
-    account = await load(tx, key, terms)
-    assert account is not None  # noqa: S101 - the locked row
-    return account
+    return await load(tx, key, terms)
 
 
 async def lock(tx: Transaction, key: OrganizationKey) -> int:
@@ -143,28 +140,34 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
 def _standing(row: Row[Any], terms: Terms) -> Standing:
     key = OrganizationKey(row.data_center, row.organization_id)
     plan = Plan(row.plan) if row.plan else terms.plan_of(key)
-    limits, reported = limits_of(plan), _reported(row)
-    lowered_concurrent, lowered_minute = (
-        _lowered(limit, until, usual, row.now)
-        for limit, until, usual in (
-            (row.lowered_concurrent, row.lowered_until, limits.concurrent),
-            (row.lowered_minute, row.lowered_minute_until, limits.minute),
-        )
-    )
+    limits, lowered = limits_of(plan), dict[str, Lowered]()
+    for name, limit, until, usual in (
+        ("concurrent", row.lowered_concurrent, row.lowered_until, limits.concurrent),
+        ("minute", row.lowered_minute, row.lowered_minute_until, limits.minute),
+    ):
+        if limit is not None and until is not None and until > row.now and limit < usual:
+            lowered[name] = Lowered(limit, until)
     # Old calls are deleted, but their numbers are still needed for counting.
     made = row.summed if row.newest is None else row.newest
     made_before = row.summed if row.newest_before is None else row.newest_before
-    sent, since_report = made - made_before - row.unsent, 0
-    if reported is not None:
-        since_report = made - reported.number - row.unsent_since_report
+    sent, since_report, reported = made - made_before - row.unsent, 0, None
+    if row.reported_number is not None:
+        since_report = made - row.reported_number - row.unsent_since_report
+        reported = ReportedDay(
+            row.reported_limit,
+            row.reported_remaining,
+            row.reported_resets_at,
+            row.reported_number,
+            row.reported_unsure,
+        )
     return Standing(
         key=key,
         plan=plan,
         in_use=InUse(row.minute, row.concurrent, bool(row.is_stalled)),
         day=day_use(limits.day, row.now, sent, reported, since_report, row.lowered_day),
         blocks=blocks_of(row),
-        lowered_concurrent=lowered_concurrent,
-        lowered_minute=lowered_minute,
+        lowered_concurrent=lowered.get("concurrent"),
+        lowered_minute=lowered.get("minute"),
         lowered_day=row.lowered_day,
         reported=reported,
         reserve=terms.reserve_of(key),
@@ -181,24 +184,6 @@ def blocks_of(row: Row[Any]) -> Blocks:
     """Return the blocks in a row of `quota_organizations`."""
     blocks = (Block(**{**stored, "code": BlockCode(stored["code"])}) for stored in row.blocks)
     return Blocks(tuple(blocks), row.probing_until)
-
-
-def _lowered(limit: int | None, until: float | None, usual: int, now: float) -> Lowered | None:
-    if limit is None or until is None or until <= now or limit >= usual:
-        return None
-    return Lowered(limit, until)
-
-
-def _reported(row: Row[Any]) -> ReportedDay | None:
-    if row.reported_number is None:
-        return None
-    return ReportedDay(
-        row.reported_limit,
-        row.reported_remaining,
-        row.reported_resets_at,
-        row.reported_number,
-        row.reported_unsure,
-    )
 
 
 def named(key: OrganizationKey) -> ColumnElement[bool]:

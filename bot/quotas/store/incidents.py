@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row, func, select, update
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import Incident, IncidentDetail
+from bot.quotas.rules.quota import Incident, IncidentDetail
 from bot.quotas.store.accounts import blocks_of
 from bot.store.engine import Transaction, remove_some
 from bot.store.tables import incidents

@@ -12,7 +12,6 @@ from sqlalchemy import ColumnElement, Update, bindparam, select, update
 
 from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.blocks import Blocks
 from bot.quotas.rules.limits import (
     CallClass,
     LimitKind,
@@ -21,7 +20,7 @@ from bot.quotas.rules.limits import (
     leaves_day_at,
     limits_of,
 )
-from bot.quotas.rules.quota import SLOT_SECONDS, InUse, NotNow, Terms, decide
+from bot.quotas.rules.quota import SLOT_SECONDS, Blocks, InUse, NotNow, Terms, decide
 from bot.quotas.rules.use import Standing
 from bot.quotas.store.accounts import UNSENT, load, load_locked, lock
 from bot.services.calls import PROBE, CallCause
@@ -78,7 +77,9 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
         # Allow only one probe: a second one waits for the lock and then finds the first.
         await lock(tx, key)
     for _ in range(MOST_TRIES):
-        account = await load(tx, key, terms) or await load_locked(tx, key, terms)
+        account = await load(tx, key, terms)
+        if not account.id:
+            account = await load_locked(tx, key, terms)
         if not_now := await _decline(tx, account, request):
             return not_now
         # Until its answer arrives, a call may reach the service at any time during its hold.

@@ -17,7 +17,7 @@ from bot.errors import SlackError
 from bot.home.publishing import Home
 from bot.permissions import Decision, Policy, Reason
 from bot.quotas.guard import _Call
-from bot.quotas.rules.blocks import Blocks
+from bot.quotas.rules.quota import Blocks
 from bot.quotas.store import incidents, ledger
 from bot.services.credentials import OAuthCredential
 from bot.slack.sender import Sender
