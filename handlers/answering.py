@@ -126,7 +126,7 @@ class Answering:
 
     async def _work_and_show(self, reference: str) -> str:
         work, place = asyncio.ensure_future(self._outcome(reference)), self.listener.place
-        # True if "Working on it" appears where the answer will go.
+        # "Working on it" appears where the answer will go.
         stands = False
         try:
             await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
@@ -145,36 +145,43 @@ class Answering:
         finally:
             # The work is cancelled along with the wait for it.
             work.cancel()
-        await self._show(message, outcome, stands=stands)
+        is_clicked, typed = place is Place.CLICKED, self.listener.typed
+        if message is None and stands and not is_clicked:
+            message = replies.DONE
+        if message is not None and is_clicked and stands and outcome != "ok":
+            # The clicked message has already been replaced, so offer a way back to it.
+            message = replies.with_retry(message, self.interaction.name, self.interaction.value)
+        if message is not None and typed is not None and outcome != "ok":
+            message = replies.with_command(message, typed(self._context()))
+        if message is not None and place is not Place.NOWHERE:
+            # An error leaves the clicked message in place.
+            await self._say(message, replace=stands or (is_clicked and outcome == "ok"))
         return outcome
 
     async def _say(self, message: Message, *, replace: bool, tries: int = TRIES) -> bool:
         url, asker = self.interaction.response_url, self.interaction.slack_user_id
         return await self.replies.say(url, message, to=asker, replace=replace, tries=tries)
 
-    async def _show(self, message: Message | None, outcome: str, *, stands: bool) -> None:
-        listener, is_clicked = self.listener, self.listener.place is Place.CLICKED
-        if message is None and stands and not is_clicked:
-            message = replies.DONE
-        if message is None or listener.place is Place.NOWHERE:
-            return
-        if is_clicked and stands and outcome != "ok":
-            # The clicked message has already been replaced, so offer a way back to it.
-            message = replies.with_retry(message, self.interaction.name, self.interaction.value)
-        if listener.typed is not None and outcome != "ok":
-            message = replies.with_command(message, listener.typed(self._context()))
-        # An error leaves the clicked message in place.
-        await self._say(message, replace=stands or (is_clicked and outcome == "ok"))
-
     async def _outcome(self, reference: str) -> tuple[Message | None, str]:
+        interaction, typed = self.interaction, self.listener.typed
         try:
             return await self._work(), "ok"
         except Replayed as error:
             return None, error.outcome
         except GatehouseError as error:
-            return self._sorry(error), error.outcome
+            first = next(iter(interaction.text.split()), "")
+            if first and not error.meant and isinstance(error, UsageError | NotFound):
+                meant = help_ui.meant_subcommand(interaction.name, first)
+                error.or_rather(*([Meant(first, meant)] if meant else []))
+            command = f"{interaction.name} {interaction.text}".strip()
+            if typed is not None:
+                command = typed(self._context())
+            message = replies.sorry(error)
+            if command.startswith("/"):
+                message = replies.with_next_steps(message, error, command)
+            return message, error.outcome
         except Exception:
-            log.exception("answer.broken", name=self.interaction.name, reference=reference)
+            log.exception("answer.broken", name=interaction.name, reference=reference)
             return replies.broken(reference), "broken"
 
     async def _work(self) -> Any:  # noqa: ANN401 - as the listener answers
@@ -197,18 +204,3 @@ class Answering:
     def _context(self) -> Context:
         user = self.interaction.slack_user_id
         return Context(self.bot, Person(user, user), self.interaction)
-
-    def _sorry(self, error: GatehouseError) -> Message:
-        message, interaction = replies.sorry(error), self.interaction
-        if self.listener.typed is not None:
-            command = self.listener.typed(self._context())
-        elif interaction.name.startswith("/"):
-            command = f"{interaction.name} {interaction.text}".strip()
-        else:
-            return message
-        first = next(iter(interaction.text.split()), "")
-        if first and not error.meant and isinstance(error, UsageError | NotFound):
-            meant = help_ui.meant_subcommand(interaction.name, first)
-            if meant:
-                error.or_rather(Meant(first, meant))
-        return replies.with_next_steps(message, error, command) if command else message

@@ -30,7 +30,7 @@ DIALOGS = {
 }
 ENDED_SHOWN = 5
 RELATED_SHOWN = 3
-LINE_OF_MENTIONS = 1000
+MOST_MENTIONED = 90
 GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
 
 
@@ -128,12 +128,12 @@ class _Card:
             asked = f"{who(request.requester)} asked to {change_of(request)}"
             yield phrases.outcome_line(request, asked)
         else:
-            yield f"{phrases.outcome_of(request, 3 if self.is_short else 20)}.{self.trying()}"
+            yield f"{phrases.outcome_of(request)}.{self.trying()}"
             yield f"*{who(request.requester)}* asked {wanted}"
 
     def count(self) -> Iterator[str]:
         given, needed = len(self.request.progress.approvals), self.needed
-        names = phrases.approvers(self.request, 3 if self.is_short else 20)
+        names = phrases.approvers(self.request)
         if given:
             more = "One more needed." if needed - given <= 1 else f"{needed - given} more needed."
             yield f"*{given} of {needed} approvals* ({names}). {more}"
@@ -253,21 +253,15 @@ class _Card:
         if self.request.state is not State.PENDING:
             return []
         able = [phrases.mention(user) for user in self.mentioned if user != EVERY_FULL_MEMBER]
-        most = 50 if self.is_short else 1000
-        named = able[:most] + ([f"and {len(able) - most} more"] if len(able) > most else [])
+        left = len(able) - MOST_MENTIONED
+        named = able[:MOST_MENTIONED] + ([f"and {left} more"] if left > 0 else [])
         if EVERY_FULL_MEMBER in self.mentioned:
             anybody = "and any full member" if able else "any full member"
             named.append(anybody if self.allows_self else f"{anybody} except the requester")
         if not named:
             return []
         only = f"Only {text.escape(self.approvers, 500)} can approve. Notified:"
-        lines = [only if self.approvers else "Approvers:"]
-        for name in named:
-            if len(lines[-1]) + len(name) < LINE_OF_MENTIONS:
-                lines[-1] += f" {name}"
-            else:
-                lines.append(name)
-        return block_kit.sections(lines)
+        return [block_kit.section(" ".join([only if self.approvers else "Approvers:", *named]))]
 
 
 def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:

@@ -19,6 +19,7 @@ LINE_CHARACTERS = 200
 
 IDENTITY_CHARACTERS = 300
 NAMED = 3
+APPROVERS_SHOWN = 5
 JUST_NOW = timedelta(minutes=1)
 MARKS = {
     State.PENDING: ":hourglass: *Waiting for approval*",
@@ -61,11 +62,13 @@ def mention(slack_id: str) -> str:
     return f"<!subteam^{slack_id}>" if slack_id.startswith("S") else f"<@{slack_id}>"
 
 
-def approvers(request: Request, most: int = 20) -> str:
+def approvers(request: Request) -> str:
     """Return the names of a request's approvers, or of whoever decided if it has none."""
     given = request.progress.approvals
-    more = f" and {len(given) - most} more" if len(given) > most else ""
-    return names([approval.who for approval in given[:most]]) + more or decider(request)
+    left = len(given) - APPROVERS_SHOWN
+    more = f" and {left} more" if left > 0 else ""
+    shown = names([approval.who for approval in given[:APPROVERS_SHOWN]])
+    return f"{shown}{more}" or decider(request)
 
 
 def names(people: Sequence[Who]) -> str:
@@ -272,7 +275,7 @@ def effect_of_change(request: Request) -> str:
     return f"{subject} can test {flow}{terms.pop() if len(terms) == 1 else ''}"
 
 
-def outcome_of(request: Request, most: int = 20) -> str:
+def outcome_of(request: Request) -> str:
     """Describe a request's state and who decided: `:no_entry: *Denied* by Ada`."""
     by, state, mark = decider(request), request.state, MARKS[request.state]
     if state is State.PENDING:
@@ -290,7 +293,7 @@ def outcome_of(request: Request, most: int = 20) -> str:
         mark = ":grey_question:" if request.progress.is_unsure else mark
         mark = f"{mark} *Failed: {what_failed(request)}*"
     if not request.requested.without_approval:
-        return f"{mark}, approved by {approvers(request, most)}"
+        return f"{mark}, approved by {approvers(request)}"
     if state is State.APPLIED:
         return f":warning: *Applied without approval* by {by}"
     return f"{mark}, without approval by {by}"
@@ -310,7 +313,7 @@ def summary(request: Request, show: Show, *, names_requester: bool = False) -> s
     change = change_of(request, show)
     by = f" by {who(request.requester)}" if names_requester else ""
     said = (
-        f"{outcome_of(request, NAMED)}{f': {text.escape(why, 200)}' if why else ''}",
+        f"{outcome_of(request)}{f': {text.escape(why, 200)}' if why else ''}",
         f"\n{change[0].upper()}{change[1:]} · requested{by} {text.time(request.created_at)}",
         f" · _{text.escape(because, 200)}_" if because else "",
     )
