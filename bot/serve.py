@@ -26,7 +26,7 @@ from bot.errors import (
 from bot.metrics import JOB_STATES
 from bot.ops.redaction import Redactor
 from bot.quotas.rules.limits import LimitKind
-from bot.server import Connections, Site, make_server, most_connections
+from bot.server import Site, make_server, most_connections
 from bot.services.http import proxy_for
 from bot.settings import AUDIT_KEY_UNUSED, Settings
 from bot.settings.model import SERVICES, revealed
@@ -129,13 +129,13 @@ class Service:
         most, count = most_connections(), bot.metrics.count_http
         address = f"{settings.host}:{settings.port}"
         try:
-            await Site(runner, settings.host, settings.port, Connections(most, count)).start()
+            await Site(runner, (settings.host, settings.port), most, count).start()
             self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
             log.info("listening", addresses=self.addresses)
             if bot.gateway is not None and settings.gateway_port is not None:
                 host, port = settings.gateway_host, settings.gateway_port
                 address = f"{host}:{port} for the gateway"
-                await bot.gateway.listen(host, port, Connections(most, count))
+                await bot.gateway.listen((host, port), most, count)
         except OSError as error:
             await runner.cleanup()
             raise CannotStartError(f"Cannot listen on {address}: {error.strerror}.") from error

@@ -106,24 +106,52 @@ def is_local(request: web.Request) -> bool:
     return all(is_loopback(address.removeprefix("::ffff:")) for address in addresses)
 
 
-class Connections:
-    """The open connections of one listener, oldest first.
+def malformed(status: int) -> web.Response:
+    """Return the response to a request that isn't valid HTTP."""
+    return web.Response(status=status, text="malformed request")
 
-    Beyond `most`, the oldest idle connection is closed. `count` counts requests that aren't HTTP.
+
+class Site(web.BaseSite):
+    """An address to listen on, with at most `most` connections.
+
+    `count` counts requests that aren't HTTP, and `unreadable` returns the response to them.
     """
 
-    def __init__(self, most: int, count: Count) -> None:
-        self.most = most
+    def __init__(
+        self,
+        runner: web.BaseRunner,
+        address: tuple[str, int],
+        most: int,
+        count: Count,
+        unreadable: Callable[[int], web.Response] = malformed,
+    ) -> None:
+        super().__init__(runner)
         self.count = count
+        self.unreadable = unreadable
+        self._address = address
+        self._most = most
+        # The oldest first.
         self._open: dict[Connection, None] = {}
-        self.unreadable: Callable[[int], web.Response] = lambda status: web.Response(
-            status=status, text="malformed request"
+
+    @property
+    def name(self) -> str:
+        """The address that aiohttp shows in its messages."""
+        host, port = self._address
+        return f"http://{host}:{port}"
+
+    async def start(self) -> None:
+        """Start listening; raises OSError if the address can't be used."""
+        await super().start()
+        server = self._runner.server
+        if server is None:
+            raise RuntimeError("the runner has not been set up")
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(server, self), *self._address, backlog=self._backlog
         )
-        """Creates the response, with the given status, to a request that isn't valid HTTP."""
 
     def opened(self, connection: "Connection") -> None:
         """Add a connection, closing an old one if there are too many."""
-        if len(self._open) >= self.most:
+        if len(self._open) >= self._most:
             # Prefer a connection without any request, then an idle connection, then the oldest.
             victim = min(self._open, key=lambda known: (known.is_busy, known.has_asked))
             self.closed(victim)
@@ -138,7 +166,7 @@ class Connections:
 class Connection(web.RequestHandler):
     """One connection. A client error gets a short 400, and is logged at DEBUG only."""
 
-    def __init__(self, server: web.Server, connections: Connections) -> None:
+    def __init__(self, server: web.Server, site: Site) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -147,7 +175,7 @@ class Connection(web.RequestHandler):
             lingering_time=DRAIN_SECONDS,
             auto_decompress=False,
         )
-        self._connections = connections
+        self._site = site
 
     @property
     def has_asked(self) -> bool:
@@ -162,7 +190,7 @@ class Connection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the time limit for the first request."""
         super().connection_made(transport)
-        self._connections.opened(self)
+        self._site.opened(self)
         loop = asyncio.get_running_loop()
         self._first_deadline = loop.call_later(
             FIRST_REQUEST_SECONDS, lambda: None if self.has_asked else self.force_close()
@@ -171,7 +199,7 @@ class Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Release the connection and the data received on it."""
         self._first_deadline.cancel()
-        self._connections.closed(self)
+        self._site.closed(self)
         super().connection_lost(exc)
         # A parser's error refers to the received bytes and, through its traceback, to this queue.
         self._messages.clear()
@@ -192,7 +220,7 @@ class Connection(web.RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("a response has already been started")
         is_long = isinstance(exc, LineTooLong)
-        answer = self._connections.unreadable(TOO_LONG if is_long else status)
+        answer = self._site.unreadable(TOO_LONG if is_long else status)
         answer.headers["Server"] = "Gatehouse"
         answer.force_close()
         return answer
@@ -206,37 +234,8 @@ class Connection(web.RequestHandler):
             super().log_exception(*args, **kw)
 
     def _malformed(self, error: BaseException | None) -> None:
-        self._connections.count("malformed")
+        self._site.count("malformed")
         log.debug("http.malformed", error=type(error).__name__)
-
-
-class Site(web.BaseSite):
-    """An address to listen on, with a limited number of connections."""
-
-    def __init__(
-        self, runner: web.BaseRunner, host: str, port: int, connections: Connections
-    ) -> None:
-        super().__init__(runner)
-        self._host, self._port = host, port
-        self._connections = connections
-
-    @property
-    def name(self) -> str:
-        """The address that aiohttp shows in its messages."""
-        return f"http://{self._host}:{self._port}"
-
-    async def start(self) -> None:
-        """Start listening; raises OSError if the address can't be used."""
-        await super().start()
-        server = self._runner.server
-        if server is None:
-            raise RuntimeError("the runner has not been set up")
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(server, self._connections),
-            self._host,
-            self._port,
-            backlog=self._backlog,
-        )
 
 
 def most_connections() -> int:

@@ -55,8 +55,7 @@ class SingleFlight(Generic[K, V]):
 
     def start(self, key: K, load: Callable[[K], Awaitable[V]]) -> asyncio.Task[V]:
         """Return the lookup in progress, or start a new lookup."""
-        task = self._flying.get(key)
-        if task is None:
+        if key not in self._flying:
 
             async def fly() -> V:
                 value = await load(key)
@@ -64,15 +63,13 @@ class SingleFlight(Generic[K, V]):
                 return value
 
             def landed(task: asyncio.Task[V]) -> None:
-                if self._flying.get(key) is task:
-                    del self._flying[key]
+                del self._flying[key]
                 if not task.cancelled():
                     task.exception()  # avoids asyncio's warning about an unread error
 
-            task = asyncio.create_task(fly())
-            self._flying[key] = task
-            task.add_done_callback(landed)
-        return task
+            self._flying[key] = asyncio.create_task(fly())
+            self._flying[key].add_done_callback(landed)
+        return self._flying[key]
 
     def cached(self, key: K) -> V | None:
         """Return the cached value or None, without starting a lookup."""

@@ -31,7 +31,7 @@ from bot.gateway.rules import (
 from bot.gateway.turns import Stopping
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
-from bot.server import Connections, Site
+from bot.server import Site
 from bot.services.errors import ServiceUnreachable
 from bot.store.engine import Transaction
 
@@ -81,15 +81,16 @@ class Gateway:
         self.most_at_once = MOST_AT_ONCE
         self.addresses: list[str] = []
 
-    async def listen(self, host: str, port: int, connections: Connections) -> None:
-        """Start listening; raises OSError if the address can't be used."""
-        connections.unreadable = answers.unreadable
-        self.most_at_once = int(connections.most * BUSY_SHARE)
+    async def listen(
+        self, address: tuple[str, int], most: int, count: Callable[[str], None]
+    ) -> None:
+        """Start listening with at most `most` connections; raises OSError if that's impossible."""
+        self.most_at_once = int(most * BUSY_SHARE)
         server = web.Server(self.handle, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
         try:
-            await Site(runner, host, port, connections).start()
+            await Site(runner, address, most, count, answers.unreadable).start()
         except OSError:
             await runner.cleanup()
             raise

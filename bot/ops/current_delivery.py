@@ -9,8 +9,6 @@ from contextvars import ContextVar
 import structlog
 
 ID_CHARACTERS = 12
-
-
 _digest: ContextVar[str] = ContextVar("digest", default="")
 
 

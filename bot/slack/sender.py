@@ -192,10 +192,10 @@ class _Showing:
     async def _post_first(self) -> None:
         """Post the card. If an earlier attempt arrived, Slack keeps showing its text."""
         async with self.database.transaction() as tx:
-            begun = await outbox.begin_post(tx, self.outbox_message)
-        name = f"{self.outbox_message.key}:{begun.first_at}"
+            first_at, is_repeated = await outbox.begin_post(tx, self.outbox_message)
+        name = f"{self.outbox_message.key}:{first_at}"
         try:
-            await self._post(name, is_repeated=begun.is_repeated)
+            await self._post(name, is_repeated=is_repeated)
         except (SlackRateLimited, SlackRefused) as error:
             is_lost = isinstance(error, SlackRefused) and error.error in PLACE_GONE
             async with self.database.transaction() as tx:

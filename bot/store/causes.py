@@ -33,15 +33,13 @@ class DatabaseCause:
 
 TIMEOUT = DatabaseCause(
     "database_timeout",
-    "The database didn't respond in time. Check for a firewall, a full pooler, or an overloaded"
-    " server.",
+    "The database didn't respond in time. Check for a firewall, a full pooler, or too much load.",
     "57014 55P03",
     r"timeout expired|no answer in time|timed out",
 )
 TOO_MANY = DatabaseCause(
     "database_too_many_connections",
-    "The server has no free connections. Lower DATABASE_POOL, stop other clients, or raise the"
-    " server's limit.",
+    "The server has no free connections. Lower DATABASE_POOL, or raise the server's limit.",
     "53300",
     r"no more connections|too many (clients|connect)|connection slots",
 )
@@ -63,15 +61,13 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_pooler",
-        "A pooler between the bot and the server doesn't keep session state. Use the server's"
-        " direct address, or the pooler's session mode.",
+        "A pooler doesn't keep session state. Use its session mode, or the server's own address.",
         "26000 42P05",
         r"statement pooling",
     ),
     DatabaseCause(
         "database_parameter",
-        "The server or a pooler rejects a connection parameter. Remove the parameters after ? from"
-        " DATABASE_URL.",
+        "A connection parameter is rejected. Remove the parameters after ? from DATABASE_URL.",
         words=r"startup parameter|configuration parameter|weak sslmode",
     ),
     TOO_MANY,
@@ -90,15 +86,13 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_transaction_idle",
-        "The server ended a transaction that was idle for 10 s. Find out what suspended this"
-        " process: the container, the machine, or a lack of CPU time.",
+        "The server ended a transaction that was idle for 10 s. Find out what suspended the bot.",
         "25P03",
         r"idle-in-transaction",
     ),
     DatabaseCause(
         "database_tls",
-        "The TLS connection failed, or the server's certificate is not trusted."
-        " Check sslmode and sslrootcert in DATABASE_URL.",
+        "TLS failed, or the certificate isn't trusted. Check sslmode and sslrootcert.",
         words=r"no encryption|not support SSL|SSL error(?!: unexpected)|certificate|channel bind",
     ),
     DatabaseCause(
@@ -109,8 +103,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_not_writable",
-        "The database is read-only. Check whether it is a standby, its disk is nearly full, or the"
-        " user lacks write permission for the database, the file, or the folder.",
+        "The database is read-only. Check for a standby, a full disk, or missing permissions.",
         "25006 42501",
         r"session is (not )?read-only|hot standby|read-?only|permission",
     ),
@@ -129,8 +122,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_not_listening",
-        "No server is listening on that host and port. Start the database, or correct"
-        " DATABASE_URL.",
+        "No server is listening there. Start the database, or correct DATABASE_URL.",
         words=r"connection refused|No such file or directory|connect call failed",
     ),
     DatabaseCause(
@@ -140,8 +132,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_damaged",
-        "The file is damaged or not a SQLite database. Remove the old -wal and -shm files, then"
-        " restore the backup.",
+        "The file is damaged. Remove the old -wal and -shm files, then restore the backup.",
         words=r"not a database|malformed|corrupt",
     ),
     DatabaseCause(

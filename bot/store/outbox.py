@@ -45,14 +45,6 @@ class SentCard:
     sent_at: datetime
 
 
-@dataclass(frozen=True)
-class BegunPost:
-    """A card's first post: the time of its first message, and whether Slack may have it."""
-
-    first_at: datetime
-    is_repeated: bool
-
-
 # Built once, because building a statement takes longer than executing it.
 _ITS_KEY = outbox_messages.c.key == bindparam("its_key")
 _WAITING = (
@@ -116,15 +108,16 @@ def _message(row: Any) -> OutboxMessage:  # noqa: ANN401 - a row of the table
     return OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
 
 
-async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> BegunPost:
+async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> tuple[datetime, bool]:
     """Record that the message's card is about to be posted.
 
-    The record survives a crash or a lost answer, after which Slack may show outdated contents.
+    Return the time of the card's first message, and True if Slack may already have the card. The
+    record survives a crash or a lost answer, after which Slack may show outdated contents.
     """
     posts = await tx.connection.execute(_POSTS, {"its_key": outbox_message.key})
     first_at, tries = posts.one()
     await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id, "more": 1})
-    return BegunPost(first_at, is_repeated=tries > 0)
+    return first_at, tries > 0
 
 
 async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:

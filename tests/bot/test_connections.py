@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from bot import server
-from bot.server import Connections, Site, make_server
+from bot.server import Site, make_server
 
 BOMB = gzip.compress(b"\0" * (300 << 20), 9)
 
@@ -28,7 +28,7 @@ async def listening(most: int = 500):
 
     runner = web.AppRunner(make_server(None, ready, scrape, None), access_log=None)
     await runner.setup()
-    await Site(runner, "127.0.0.1", 0, Connections(most, counted.append)).start()
+    await Site(runner, ("127.0.0.1", 0), most, counted.append).start()
     try:
         yield runner.addresses[0][1], counted
     finally:

@@ -15,7 +15,7 @@ from bot.commands import Command, Form
 from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.permissions import Permission, Person
-from bot.server import Connections, Site, make_server
+from bot.server import Site, make_server
 from bot.services.http import open_session
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
@@ -138,8 +138,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         endpoint = SlackEndpoint(app, slack.signing_secret, parts.metrics, clock).handle
         runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)
         await runner.setup()
-        connections = Connections(500, parts.metrics.count_http)
-        await Site(runner, "127.0.0.1", 0, connections).start()
+        await Site(runner, ("127.0.0.1", 0), 500, parts.metrics.count_http).start()
         slack.bot_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield SmallBot(parts, app, slack, waits, deliveries)
