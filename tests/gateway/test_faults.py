@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from inspect import isawaitable
 
 import pytest
 from aiohttp import web
@@ -36,9 +37,10 @@ async def connected(gateway):
             await writer.wait_closed()
 
 
-async def until(condition) -> None:
+async def until(condition, expected=True) -> None:
+    """Wait until the condition, of either kind, gives what is expected."""
     async with asyncio.timeout(20):
-        while not await condition():
+        while (await found if isawaitable(found := condition()) else found) != expected:
             await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0.02))])
 
 
@@ -116,11 +118,7 @@ async def test_call_that_waits_is_not_hung_up_on_for_more_connections(sqlite_url
             asyncio.create_task(gateway.status(ITEMS, next(names), headers=wait)) for _ in range(14)
         ]
         turns = gateway.world.bot.gateway.forwarder.turns
-
-        async def are_waiting() -> bool:
-            return turns.waiting.total() == 14
-
-        await until(are_waiting)
+        await until(lambda: turns.waiting, {"script": 7, "nightly": 7})
         for _ in range(10):
             more = asyncio.create_task(gateway.status(ITEMS, "quarter", headers=wait))
             await asyncio.wait({more}, timeout=1)
@@ -200,15 +198,12 @@ async def test_answer_that_breaks_off_is_not_taken_for_a_whole_one(gateway):
 
 
 async def test_client_that_sends_half_a_body_holds_nothing(gateway):
-    async def is_over() -> bool:
-        return await in_use(gateway) == (1, 0)
-
     async with connected(gateway) as (_, writer):
         whole = request_of(ITEMS, "POST", body=b"x" * 1000)
         writer.write(whole[:-500])
         await writer.drain()
         assert await gateway.status(ITEMS) == 200
-        await until(is_over)
+        await until(lambda: in_use(gateway), (1, 0))
     assert await gateway.status(ITEMS) == 200
     assert len(gateway.upstream.got) == 2
 
@@ -223,17 +218,10 @@ async def test_half_a_body_is_not_waited_for_without_end(gateway, monkeypatch):
 async def test_client_that_goes_while_it_waits_takes_no_slot(gateway):
     go_on, calls = await hold_all(gateway)
     turns = gateway.world.bot.gateway.forwarder.turns
-
-    async def is_waiting() -> bool:
-        return turns.waiting["script"] == 1
-
-    async def has_left() -> bool:
-        return turns.waiting["script"] == 0
-
     async with connected(gateway) as (_, writer):
         writer.write(request_of(ITEMS, headers=[("Prefer", "wait=30")]))
-        await until(is_waiting)
-    await until(has_left)
+        await until(lambda: turns.waiting["script"], 1)
+    await until(lambda: turns.waiting["script"], 0)
     go_on.set()
     await asyncio.gather(*calls)
     assert (await gateway.used()).made == 4
@@ -339,13 +327,10 @@ async def test_slow_reader_gets_all_of_its_answer(gateway):
 
     gateway.upstream.answer = answer
 
-    async def is_over() -> bool:
-        return await in_use(gateway) == (1, 0)
-
     async with connected(gateway) as (reader, writer):
         writer.write(request_of(ITEMS))
         await reader.readuntil(b"\r\n\r\n")
-        await until(is_over)
+        await until(lambda: in_use(gateway), (1, 0))
         assert len(await reader.readexactly(4 << 20)) == 4 << 20
 
 
@@ -368,12 +353,8 @@ async def test_token_that_is_revoked_again_within_a_minute_is_renewed_again(sqli
         async with running_gateway(
             sqlite_url, inventory_data_centers=json.dumps(centers)
         ) as caller:
-
-            async def is_good() -> bool:
-                return await caller.status(ITEMS) == 200
-
             for number in range(1, 4):
-                await until(is_good)
+                await until(lambda: caller.status(ITEMS), 200)
                 assert len(given) == number
                 revoked.add(given[-1])
                 assert await caller.status(ITEMS) == 401
@@ -383,8 +364,7 @@ async def test_stop_sends_away_who_waits_and_finishes_what_runs(gateway):
     go_on, calls = await hold_all(gateway)
     waiting = asyncio.create_task(gateway.status(ITEMS, headers={"Prefer": "wait=30"}))
     turns = gateway.world.bot.gateway.forwarder.turns
-    while not turns.waiting:
-        await asyncio.wait({waiting}, timeout=0.01)
+    await until(lambda: turns.waiting, {"script": 1})
     stopping = asyncio.create_task(gateway.world.bot.gateway.stop(5))
     assert await waiting == 503
     go_on.set()

@@ -13,8 +13,7 @@ from bot.permissions import ACTING, Permission
 from bot.slack.messages.block_kit import Message
 from handlers import answering
 from handlers.listeners import Place, listens, read
-from tests.support.entries import payload_of
-from tests.support.entry_points import EntryPoint
+from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import USER, seen, shown_button
 
 

@@ -15,8 +15,7 @@ from bot.permissions import LEAST_ROLE, RANK, Permission, Role
 from handlers.listeners import LISTENERS, find
 from sandbox.people import OTHER_TEAM_ID, Person
 from sandbox.slack.messages import View
-from tests.support.entries import deliver, write
-from tests.support.entry_points import ENTRY_POINTS, EntryPoint
+from tests.support.entry_points import ENTRY_POINTS, EntryPoint, deliver, write
 from tests.support.world import World, running_world
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -152,7 +151,7 @@ async def test_every_listener_requires_what_the_table_says() -> None:
         assert entry.kind == "command" or required is entry.permission, entry
 
 
-async def one_world(tmp_path, roles, **settings):
+def one_world(tmp_path, roles, **settings):
     return running_world(f"sqlite:///{tmp_path}/g.db", roles=json.dumps(roles), **settings)
 
 
@@ -166,7 +165,7 @@ async def one_world(tmp_path, roles, **settings):
     ],
 )
 async def test_the_star_is_every_full_member(tmp_path, user, flags, sees) -> None:
-    async with await one_world(tmp_path, {"viewer": ["*"]}) as world:
+    async with one_world(tmp_path, {"viewer": ["*"]}) as world:
         people = world.slack.workspace.people
         people.setdefault(user, Person(user, user.lower(), user, "someone", **flags))
         answer = await world.ask(user, "/orgs")
@@ -177,13 +176,13 @@ async def test_the_star_is_every_full_member(tmp_path, user, flags, sees) -> Non
 
 
 async def test_a_guest_who_is_named_has_the_role(tmp_path) -> None:
-    async with await one_world(tmp_path, {"viewer": ["U0GUEST"]}) as world:
+    async with one_world(tmp_path, {"viewer": ["U0GUEST"]}) as world:
         assert "Northwind" in (await world.ask("U0GUEST", "/orgs")).all_text
 
 
 @pytest.mark.parametrize("role", Role)
 async def test_a_person_of_another_workspace_is_refused_whatever_their_role(tmp_path, role) -> None:
-    async with await one_world(tmp_path, {role: ["U0STRANGER", "*"]}) as world:
+    async with one_world(tmp_path, {role: ["U0STRANGER", "*"]}) as world:
         answer = await world.ask("U0STRANGER", "/gatehouse", "help")
         assert "another workspace" in answer.all_text
         assert world.services.state.calls == []
@@ -191,7 +190,7 @@ async def test_a_person_of_another_workspace_is_refused_whatever_their_role(tmp_
 
 @pytest.mark.parametrize("told_by", ["payload", "users.info"])
 async def test_each_workspace_that_slack_tells_decides(tmp_path, told_by) -> None:
-    async with await one_world(tmp_path, {"admin": ["U0ADMIN"]}) as world:
+    async with one_world(tmp_path, {"admin": ["U0ADMIN"]}) as world:
         workspace = world.slack.workspace
         key = workspace.new_response_url("C0GENERAL", "U0ADMIN")
         fields = {
@@ -208,7 +207,7 @@ async def test_each_workspace_that_slack_tells_decides(tmp_path, told_by) -> Non
 
 
 async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path) -> None:
-    async with await one_world(tmp_path, {"admin": ["S0APPROVERS"]}) as world:
+    async with one_world(tmp_path, {"admin": ["S0APPROVERS"]}) as world:
         world.slack.workspace.faults.error("usergroups.users.list", "internal_error", times=1)
         answer = await world.ask("U0APPROVER2", "/orgs")
         assert "couldn't check your groups with Slack" in answer.all_text
@@ -220,7 +219,7 @@ async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path) -> None:
 
 
 async def test_person_slack_cannot_look_up_is_refused_on_record(tmp_path) -> None:
-    async with await one_world(tmp_path, {"viewer": ["U0VIEWER"]}) as world:
+    async with one_world(tmp_path, {"viewer": ["U0VIEWER"]}) as world:
         world.slack.workspace.faults.error("users.info", "internal_error", times=1)
         answer = await world.ask("U0VIEWER", "/orgs")
         assert "couldn't verify who you are" in answer.all_text
@@ -230,7 +229,7 @@ async def test_person_slack_cannot_look_up_is_refused_on_record(tmp_path) -> Non
 
 async def test_a_refusal_says_what_is_missing_and_who_has_it(tmp_path) -> None:
     roles = {"viewer": ["*"], "operator": ["U0OPERATOR"], "approver": ["S0APPROVERS"]}
-    async with await one_world(tmp_path, roles) as world:
+    async with one_world(tmp_path, roles) as world:
         answer = await world.ask("U0VIEWER", "/orgs", "refresh")
         assert "the operator role (or a higher one) to refresh, check or mute" in answer.all_text
         assert "People who can: Otto Operator, @approvers." in answer.all_text

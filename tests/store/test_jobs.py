@@ -1,10 +1,20 @@
-"""Jobs and their leases."""
+"""Jobs, cards and deliveries: claimed, noted and taken by one."""
 
+import asyncio
 from contextlib import suppress
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
-from bot.store import jobs
+import pytest
+from sqlalchemy import select, text
+
+from bot.ops.current_delivery import following
+from bot.slack import received_events
+from bot.store import jobs, outbox
+from bot.store.engine import Database
 from bot.store.jobs import Job
+from bot.store.outbox import SentCard
+from bot.store.tables import received_events as table
 
 
 async def put(database, key="apply:1", seconds=0.0, **payload):
@@ -45,3 +55,103 @@ async def test_leases_of_the_dead_are_ended_at_once(database):
     async with database.transaction() as tx:
         await jobs.release_all(tx)
     assert len(await claim(database, "b")) == 1
+
+
+async def taken(database, digest) -> bool:
+    with following(digest):
+        return await received_events.ReceivedEvents(database).take()
+
+
+async def kept(database) -> set[str]:
+    async with database.read_only() as tx:
+        return set(await tx.connection.scalars(select(table.c.event_id)))
+
+
+async def test_signature_is_taken_once_by_whoever_comes_first(database):
+    at_once = await asyncio.gather(*(taken(database, "a") for _ in range(5)))
+    assert sorted(at_once) == [False, False, False, False, True]
+    assert await taken(database, "b")
+    assert not await taken(database, "b")
+
+
+async def test_what_was_rolled_back_was_not_taken(database):
+    async def break_off() -> None:
+        async with database.transaction() as tx:
+            assert await received_events.take_in(tx)
+            raise KeyError
+
+    with pytest.raises(KeyError), following("a"):
+        await break_off()
+    assert await taken(database, "a")
+
+
+async def test_signatures_and_events_are_forgotten_in_time(database, clock):
+    await taken(database, "old")
+    assert await received_events.ReceivedEvents(database).claim("Ev1")
+    clock.advance(86_401)
+    await taken(database, "new")
+    for days, left in ((30, {"Ev1", "signature"}), (0.5, {"signature"})):
+        async with database.transaction() as tx:
+            await received_events.forget(tx, await tx.now() - timedelta(days=days))
+        assert {item.partition(":")[0] for item in await kept(database)} == left
+
+
+AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
+CARD = SentCard("request:1", "C0APPROVALS", "1.0", "as posted", AT)
+BLOCKED = text(
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
+
+
+async def note(database: Database, card: SentCard, read: SentCard | None) -> bool:
+    async with database.transaction() as tx:
+        return await outbox.replace_card(tx, card, read)
+
+
+async def noted(database: Database) -> SentCard | None:
+    async with database.read_only() as tx:
+        return await outbox.sent_card(tx, CARD.key)
+
+
+async def test_card_is_noted_unless_somebody_did_since_it_was_read(database):
+    edited = replace(CARD, fingerprint="edited")
+    assert await note(database, CARD, None)
+    assert not await note(database, edited, None)
+    assert await noted(database) == CARD
+    assert await note(database, edited, CARD)
+    assert not await note(database, replace(CARD, fingerprint="late"), CARD)
+    assert await noted(database) == edited
+
+
+async def test_card_that_was_forgotten_is_not_noted_again(database):
+    assert not await note(database, CARD, replace(CARD, fingerprint="read"))
+    assert await noted(database) is None
+
+
+async def somebody_waits(database: Database) -> None:
+    """Return when a transaction waits for another one."""
+    blocked = False
+    async with asyncio.timeout(30):
+        while not blocked:
+            # PostgreSQL shows one transaction the same activity each time.
+            async with database.read_only() as tx:
+                blocked = bool(await tx.connection.scalar(BLOCKED))
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("read", [None, CARD], ids=["post", "edit"])
+async def test_one_of_two_notes_at_once_counts(postgres_url, clock, read):
+    """What the second one reads before the first commits is out of date when it writes."""
+    one, two = Database(postgres_url, clock), Database(postgres_url, clock)
+    if read:
+        await note(one, read, None)
+    first, second = replace(CARD, fingerprint="first"), replace(CARD, fingerprint="second")
+    async with one.transaction() as tx:
+        assert await outbox.replace_card(tx, first, read)
+        late = asyncio.create_task(note(two, second, read))
+        await somebody_waits(two)
+    assert not await late
+    assert await noted(one) == first
+    await one.close()
+    await two.close()
