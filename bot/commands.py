@@ -81,19 +81,15 @@ class Command:
         return {form.kind: form for form in self.forms}[kind]
 
 
+READ, REQUEST = Permission.READ, Permission.REQUEST
+
 ORGS = Command(
     "/orgs",
     "List, search and show organizations",
     (
-        Form("list", "", "list all organizations", Permission.READ),
-        Form("search", "<text>", "search by name, ID, contact or currency", Permission.READ, "EUR"),
-        Form(
-            "show",
-            "show <id or name>",
-            "show one organization's details",
-            Permission.READ,
-            "show 10234695",
-        ),
+        Form("list", "", "list all organizations", READ),
+        Form("search", "<text>", "search by name, ID, contact or currency", READ, "EUR"),
+        Form("show", "show <id or name>", "show one organization's details", READ, "show 10234695"),
         Form("refresh", "refresh", "reload the list", Permission.REFRESH),
     ),
 )
@@ -102,19 +98,8 @@ RATELIMITS = Command(
     "/ratelimits",
     "See API usage and limits per organization",
     (
-        Form(
-            "all",
-            "",
-            "API usage of every organization, closest to the limit first",
-            Permission.READ,
-        ),
-        Form(
-            "one",
-            "<org>",
-            "one organization's usage over the last 24 h",
-            Permission.READ,
-            "10234695",
-        ),
+        Form("all", "", "API usage of every organization, closest to the limit first", READ),
+        Form("one", "<org>", "one organization's usage over the last 24 h", READ, "10234695"),
         Form("check", "check <org>", "make one test call", Permission.REFRESH, "check 10234695"),
         Form(
             "plan",
@@ -130,12 +115,12 @@ TESTUSERS = Command(
     "/testusers",
     "See, add or remove a flow's test users",
     (
-        Form(FORM, "", "open a form to add or remove test users", Permission.REQUEST),
+        Form(FORM, "", "open a form to add or remove test users", REQUEST),
         Form(
             "list",
             "list <flow> [<text>]",
             "who can test the flow, who approved it, and until when",
-            Permission.READ,
+            READ,
             "list welcome",
             hint="list <flow>",
         ),
@@ -144,7 +129,7 @@ TESTUSERS = Command(
             "add <flow> <identity or @preset>… [for <duration>] [until <time>]"
             " [from <time>] [because <reason>]",
             "ask to add people",
-            Permission.REQUEST,
+            REQUEST,
             "add welcome +15550100 for 2h because Friday's demo",
             hint="add <flow> <identity>…",
         ),
@@ -152,7 +137,7 @@ TESTUSERS = Command(
             "remove",
             "remove <flow> <identity or @preset>… [because <reason>]",
             "ask to remove people",
-            Permission.REQUEST,
+            REQUEST,
             "remove welcome +15550100 because the test is over",
             hint="remove …",
         ),
@@ -168,20 +153,18 @@ TESTUSERS = Command(
             "history",
             "history <flow>",
             "past requests and who decided them",
-            Permission.READ,
+            READ,
             "history welcome",
             hint="history …",
         ),
-        Form("requests", "requests", "requests waiting for approval", Permission.READ, "requests"),
-        Form(
-            "mine", "mine", "your requests, and the access you requested", Permission.READ, "mine"
-        ),
-        Form("presets", "presets", "saved names for groups of people", Permission.READ, "presets"),
+        Form("requests", "requests", "requests waiting for approval", READ, "requests"),
+        Form("mine", "mine", "your requests, and the access you requested", READ, "mine"),
+        Form("presets", "presets", "saved names for groups of people", READ, "presets"),
         Form(
             "save_preset",
             "preset save <name> <identity>…",
             "save people under a name, to use as `@name` in add and remove",
-            Permission.REQUEST,
+            REQUEST,
             "preset save demo-team +15550100 +15550101",
             hint="preset …",
         ),
@@ -189,7 +172,7 @@ TESTUSERS = Command(
             "delete_preset",
             "preset delete <name>",
             "delete a preset",
-            Permission.REQUEST,
+            REQUEST,
             "preset delete demo-team",
             hint="",
         ),
@@ -200,8 +183,8 @@ EMAILKEY = Command(
     "/emailkey",
     "Test the email API key and list templates",
     (
-        Form("check", "check [resource]…", "test the key", Permission.READ, "check templates"),
-        Form("templates", "templates", "list templates", Permission.READ, example="templates"),
+        Form("check", "check [resource]…", "test the key", READ, "check templates"),
+        Form("templates", "templates", "list templates", READ, example="templates"),
     ),
 )
 
@@ -210,7 +193,7 @@ GATEHOUSE = Command(
     "Help, your permissions, bot status, audit log",
     (
         Form("whoami", "whoami", "your role and what you can do", Permission.ASK_FOR_HELP),
-        Form("status", "status", "check that everything is working", Permission.READ, "status"),
+        Form("status", "status", "check that everything is working", READ, "status"),
         Form("audit", "audit [n]", "recent audit log entries", Permission.READ_AUDIT, "audit 20"),
     ),
 )
