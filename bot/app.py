@@ -17,7 +17,8 @@ from bot.configured import (
     quota_terms,
     redactor_of,
 )
-from bot.emailkey import EmailKey
+from bot.emailkey import EmailClient
+from bot.errors import NotConfigured
 from bot.gateway.forward import Forwarder
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
@@ -113,9 +114,9 @@ class Gatehouse:
         runners: dict[str, Runner] = {}
         self.jobs = JobLoop(database, clock, self.new_id(), runners, CROWDS)
         self._quotas()
-        flow, email = flow_client(settings, self.http), email_client(settings, self.http)
-        self.flows = Flows(settings.flow_aliases, flow, settings.missing_for("flow"))
-        self.emailkey = EmailKey(email, settings.missing_for("email"))
+        flow, missing = flow_client(settings, self.http), settings.missing_for("flow")
+        self.flows = Flows(settings.flow_aliases, flow, missing)
+        self._email = email_client(settings, self.http)
         self.clicks = StoredInteractions(self)
         self.home = Home(
             database,
@@ -162,6 +163,13 @@ class Gatehouse:
             self.gateway = Gateway(forwarder, clients, schemes, self.directory, count)
         self.ratelimits = RateLimits(database, inventory, self.directory, self.people, terms, clock)
         self.alerts = Alerts(database, self.directory, settings.alerts_channel)
+
+    @property
+    def emailkey(self) -> EmailClient:
+        """The email service's client; raises NotConfigured without its settings."""
+        if self._email is None:
+            raise NotConfigured("the email service", self.settings.missing_for("email"))
+        return self._email
 
     @staticmethod
     def new_id() -> str:

@@ -11,7 +11,6 @@ from pydantic import SecretStr
 from yarl import URL
 
 from bot.commands import EMAILKEY
-from bot.errors import NotConfigured
 from bot.services.calls import ServiceCall
 from bot.services.credentials import basic, bearer
 from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceError, json_of
@@ -172,38 +171,25 @@ class EmailClient:
             call, lambda answer: json_of(call, answer) if answer.body.strip() else None
         )
 
-
-@dataclass
-class EmailKey:
-    """Tests the key. Without a client, each test reports the `missing` settings."""
-
-    client: EmailClient | None
-    missing: tuple[str, ...]
-
     async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
         """Test the key on each resource; return failures instead of raising them."""
-        mode = MODES[self._configured().auth]
-        checks = []
+        mode, checks = MODES[self.auth], []
         for resource in resources:
             try:
-                await self._configured().get(resource)
+                await self.get(resource)
                 checks.append(KeyCheck(mode, resource, KeyVerdict.GOOD))
-            except ServiceError as failure:
-                verdict = {
-                    CredentialsRefused: KeyVerdict.REFUSED,
-                    PermissionMissing: KeyVerdict.LACKS_PERMISSION,
-                }.get(type(failure), KeyVerdict.UNKNOWN)
+            except CredentialsRefused as failure:
+                checks.append(KeyCheck(mode, resource, KeyVerdict.REFUSED, failure.sentence))
+            except PermissionMissing as failure:
+                verdict = KeyVerdict.LACKS_PERMISSION
                 checks.append(KeyCheck(mode, resource, verdict, failure.sentence))
+            except ServiceError as failure:
+                checks.append(KeyCheck(mode, resource, KeyVerdict.UNKNOWN, failure.sentence))
         return checks
 
     async def templates(self) -> EmailTemplates:
         """Return the templates."""
-        return templates_in(await self._configured().get("templates"))
-
-    def _configured(self) -> EmailClient:
-        if self.client is None:
-            raise NotConfigured("the email service", self.missing)
-        return self.client
+        return templates_in(await self.get("templates"))
 
 
 def verdicts(checks: Sequence[KeyCheck]) -> Message:
