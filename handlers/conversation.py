@@ -56,32 +56,27 @@ async def written(context: Context) -> None:
         bot.tasks.start(_respond(bot, interaction), "message")
 
 
-async def _respond(bot: Gatehouse, interaction: Interaction) -> None:
-    command, answer = _command(bot, interaction)
-    thread_ts, event_id = interaction.event.get("thread_ts"), interaction.event_id
-    port = DirectReplies(bot.slack, bot.clock, interaction.channel_id, thread_ts, event_id)
-    listener = Listener("command", command.name, None, answer, Place.NEW)
-    await Answering(bot, listener, command, port).run()
-    await bot.received.answered(event_id)
-
-
-def _command(bot: Gatehouse, interaction: Interaction) -> tuple[Interaction, Answer]:
-    typed = interaction.text.strip().strip(FORMATTING)
+async def _respond(bot: Gatehouse, message: Interaction) -> None:
+    typed = message.text.strip().strip(FORMATTING)
     first, text = (*typed.split(maxsplit=1), "", "")[:2]
-    name = f"/{first.lstrip('/').casefold()}"
-    if listener := LISTENERS.get(("command", name)):
-        return replace(interaction, name=name, text=text), listener.answer
-    plain = typed.casefold().strip(" .!?")
-    testusers = replace(interaction, name=TESTUSERS.name, text=plain)
-    if plain in WAITING:
-        return replace(testusers, text="requests"), answer_testusers
-    if first.casefold() in CHANGES:
-        return replace(testusers, text=as_typed(typed, bot.flows.aliases)), _offer_form
-    message = replace(interaction, name="message")
-    if plain in GREETINGS:
-        return message, partial(helped, show=ui.greeting)
-    title = help_ui.TITLE if plain in HELP else NOT_UNDERSTOOD
-    return message, partial(helped, show=partial(help_ui.of_all, title=title))
+    name, plain = f"/{first.lstrip('/').casefold()}", typed.casefold().strip(" .!?")
+    answer: Answer
+    if found := LISTENERS.get(("command", name)):
+        answer = found.answer
+    elif plain in WAITING:
+        name, text, answer = TESTUSERS.name, "requests", answer_testusers
+    elif first.casefold() in CHANGES:
+        text = as_typed(typed, bot.flows.aliases)
+        name, answer = TESTUSERS.name, _offer_form
+    else:
+        title = help_ui.TITLE if plain in HELP else NOT_UNDERSTOOD
+        shown = ui.greeting if plain in GREETINGS else partial(help_ui.of_all, title=title)
+        name, text, answer = "message", typed, partial(helped, show=shown)
+    event_id, thread_ts = message.event_id, message.event.get("thread_ts")
+    port = DirectReplies(bot.slack, bot.clock, message.channel_id, thread_ts, event_id)
+    listener = Listener("command", name, None, answer, Place.NEW)
+    await Answering(bot, listener, replace(message, name=name, text=text), port).run()
+    await bot.received.answered(event_id)
 
 
 async def _offer_form(context: Context) -> Message:

@@ -110,7 +110,6 @@ async def _form(
 async def fill_in(context: Context) -> Message | None:
     """Answer `Extend`, `Remove` and `Change…` by making a request or opening the form."""
     bot, known = context.bot, Prefilled.of(context.value)
-    await asking.require_asking(bot, context.person)
     if not known.more_seconds:
         return await _open_form(context, known)
     flow, more = bot.flows.named(known.flow), known.more_seconds

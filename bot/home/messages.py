@@ -10,11 +10,11 @@ from bot.quotas.messages import MARKS
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import Incident
 from bot.quotas.rules.use import OrganizationUse
-from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages import pages
-from bot.testusers.messages.card import act_buttons
+from bot.testusers.messages.card import act_buttons, main_buttons
 from bot.testusers.messages.pages import GrantGroup, OpenRow, Reader
 from bot.testusers.messages.phrases import summary
 from bot.testusers.rules.requests import Request
@@ -53,15 +53,10 @@ class HomeContent:
 
 def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
     """Return the Home tab for a person with a role."""
-    change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "home", style="primary")
     show, asks = content.reader.show, content.reader.asks
     return _view(
         [
-            block_kit.actions(
-                *([change] if asks else []),
-                block_kit.button("Organizations", ids.HOME_ORGS, "home"),
-                block_kit.button("Rate limits", ids.HOME_RATELIMITS, "home"),
-            ),
+            block_kit.actions(*main_buttons(asks=asks)),
             block_kit.header(WAITING),
             *_waiting(content, approvals_channel),
             block_kit.header(OWN),

@@ -6,8 +6,6 @@ names the view that it replaces, so a late call can't replace a newer view.
 """
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -28,6 +26,7 @@ from bot.quotas.ratelimits import RateLimits
 from bot.quotas.rules.use import OrganizationUse
 from bot.quotas.store import incidents
 from bot.slack.client import SlackClient
+from bot.slack.messages import block_kit
 from bot.slack.people import People
 from bot.store import home_views
 from bot.store.engine import Database, Transaction
@@ -115,8 +114,7 @@ class Home:
             self._wake_at([view.published_at + BETWEEN], now)
             return view.published_at + BETWEEN
         drawn, next_at = await self.draw(view.slack_user_id, now)
-        text = json.dumps(drawn, sort_keys=True, ensure_ascii=False)
-        fingerprint = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        fingerprint = block_kit.fingerprint(drawn)
         is_unsure = view.unsure_until is not None and view.unsure_until <= now
         if fingerprint == view.fingerprint and not is_unsure:
             return _first(next_at, view.unsure_until)

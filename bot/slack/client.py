@@ -12,12 +12,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from bot.errors import (
-    SlackError,
-    SlackRateLimited,
-    SlackRefused,
-    SlackUnreachable,
-)
+from bot.errors import SlackError, SlackRateLimited, SlackRefused, SlackUnreachable
 from bot.ops.clock import Clock
 from bot.slack.messages.block_kit import FILLED_CHARACTERS, Message, section
 from bot.slack.messages.text import cut

@@ -1,7 +1,5 @@
 """The outbox sender: delivers each card's messages to Slack in order, until Slack accepts them."""
 
-import hashlib
-import json
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ import structlog
 
 from bot.errors import SlackError, SlackRateLimited, SlackRefused
 from bot.slack.client import SlackClient
-from bot.slack.messages.block_kit import Message
+from bot.slack.messages.block_kit import Message, fingerprint
 from bot.store import outbox
 from bot.store.engine import Database
 from bot.store.job_loop import Lease
@@ -165,8 +163,7 @@ class _Showing:
 
     @property
     def fingerprint(self) -> str:
-        payload = json.dumps(self.card.message.payload(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()
+        return fingerprint(self.card.message.payload())
 
     async def bring_up_to_date(self, now: datetime) -> datetime | None:
         """Post or edit the card, or return the time when that is possible."""

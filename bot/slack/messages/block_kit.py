@@ -1,5 +1,7 @@
 """Messages and their Block Kit blocks, within Slack's limits (docs.slack.dev, Block Kit)."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -63,6 +65,12 @@ class Message:
         blocks = [dict(block) for block in self.slack_blocks[:BLOCKS_A_MESSAGE]]
         fields: dict[str, Any] = {"text": text.cut(self.text, TEXT_CHARACTERS) or "…"}
         return {**fields, "blocks": blocks} if blocks else fields
+
+
+def fingerprint(payload: Mapping[str, Any]) -> str:
+    """Return a digest of a message or a view, to notice when its content changes."""
+    content = json.dumps(payload, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ButtonValue:

@@ -289,6 +289,20 @@ def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
     return buttons
 
 
+def main_buttons(*, asks: bool) -> list[SlackBlock]:
+    """Return the buttons for the most common tasks; `asks` includes the form."""
+    return [
+        *([change_button()] if asks else []),
+        block_kit.button("Organizations", ids.HOME_ORGS, "list"),
+        block_kit.button("Rate limits", ids.HOME_RATELIMITS, "list"),
+    ]
+
+
+def change_button() -> SlackBlock:
+    """Return the button that opens the empty form."""
+    return block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
+
+
 def form_button(
     label: str, filled: Prefilled, action_id: str = ids.TESTUSERS_EXTEND, style: str | None = None
 ) -> list[SlackBlock]:

@@ -52,10 +52,14 @@ def change_form(
     }
     if flow:
         flows["initial_option"] = block_kit.option(flow.name, flow.name)
+    adding = [(f"Add @{name}", f"add@{name}") for name in presets[:PRESETS_SHOWN]]
+    options = [block_kit.option(*pair) for pair in (("Add", "add"), *adding, ("Remove", "remove"))]
+    chosen = next((option for option in options if option["value"] == filled.kind), options[0])
+    changes = {"type": "static_select", "options": options, "initial_option": chosen}
     blocks = [
         *([block_kit.section(ends)] if ends else []),
         _input(ids.TESTUSERS_FLOW, "Flow", flows, "Pick a flow, or paste its SID (FW…)."),
-        _input(ids.TESTUSERS_CHANGE, "Change", _changes(presets, filled.kind)),
+        _input(ids.TESTUSERS_CHANGE, "Change", changes),
         _input(
             ids.TESTUSERS_IDENTITIES,
             "Identities",
@@ -145,13 +149,6 @@ def _doubt(lines: Sequence[str]) -> list[SlackBlock]:
 def _picker(at: datetime | None) -> SlackBlock:
     picker = {"type": "datetimepicker"}
     return {**picker, "initial_date_time": int(at.timestamp())} if at else picker
-
-
-def _changes(presets: Sequence[str], kind: str) -> SlackBlock:
-    adding = [(f"Add @{name}", f"add@{name}") for name in presets[:PRESETS_SHOWN]]
-    options = [block_kit.option(*pair) for pair in (("Add", "add"), *adding, ("Remove", "remove"))]
-    chosen = next((option for option in options if option["value"] == kind), options[0])
-    return {"type": "static_select", "options": options, "initial_option": chosen}
 
 
 def _text_input(limit: int, value: str = "", *, is_multiline: bool = False) -> SlackBlock:

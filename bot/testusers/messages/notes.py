@@ -12,7 +12,14 @@ from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
 from bot.slack.messages.help import May
 from bot.slack.parse import escaped
 from bot.testusers.messages import phrases
-from bot.testusers.messages.card import act_buttons, again_button, extend_buttons, form_button
+from bot.testusers.messages.card import (
+    act_buttons,
+    again_button,
+    change_button,
+    extend_buttons,
+    form_button,
+    main_buttons,
+)
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
 from bot.testusers.parse.command import ChangeRequest, as_command, quoted
 from bot.testusers.parse.form import Prefilled
@@ -249,33 +256,24 @@ TOO_LONG = "That's too long for a button. Please send it as a command: `testuser
 
 def greeting(may: May) -> Message:
     """Return the answer to a greeting: two lines and the most important buttons."""
-    form = block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
-    buttons = [
-        *([form] if may(Permission.REQUEST) else []),
-        block_kit.button("Organizations", ids.HOME_ORGS, "dm"),
-        block_kit.button("Rate limits", ids.HOME_RATELIMITS, "dm"),
-        block_kit.button("Open requests", f"{ids.RUN_COMMAND}.0", "/testusers requests"),
-    ]
-    return Message(HELLO).plus(block_kit.actions(*buttons))
+    requests = block_kit.button("Open requests", f"{ids.RUN_COMMAND}.0", "/testusers requests")
+    buttons = main_buttons(asks=may(Permission.REQUEST))
+    return Message(HELLO).plus(block_kit.actions(*buttons, requests))
 
 
 def open_form() -> Message:
     """Return a button that opens the form, because Slack only opens forms after a click."""
-    button = block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
-    return Message(OPEN_FORM).plus(block_kit.actions(button))
+    return Message(OPEN_FORM).plus(block_kit.actions(change_button()))
 
 
 def filled_form(flow: Flow, filled: Prefilled) -> Message:
     """Return a button that opens the form with the values of a command in a direct message."""
-    is_adding = filled.kind != "remove"
     people = brief(filled.identities) if filled.identities else "everyone in the preset"
     start = f" from {text.time(filled.start)}" if filled.start else ""
     end = f" until {text.time(filled.until)}" if filled.until else ""
     term = f" for {text.escape(filled.duration)}" if filled.duration else end
-    verb, preposition = ("Add", "to") if is_adding else ("Remove", "from")
-    line = (
-        f"{verb} {people} {preposition} {flow_name(flow)}{start}{term}?"
-        " Check the form, then submit it."
-    )
+    verb, preposition = ("Remove", "from") if filled.kind == "remove" else ("Add", "to")
+    change = f"{verb} {people} {preposition} {flow_name(flow)}{start}{term}?"
+    line = f"{change} Check the form, then submit it."
     button = form_button("Open the form", filled, style="primary")
     return Message(line).plus(*block_kit.row(button)) if button else Message(TOO_LONG)

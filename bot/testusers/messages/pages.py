@@ -11,7 +11,13 @@ from bot.approvals.rules import Act, State
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, ButtonValue, Message, SlackBlock
 from bot.testusers.messages import phrases
-from bot.testusers.messages.card import act_buttons, extend_buttons, form_button, person_menu
+from bot.testusers.messages.card import (
+    act_buttons,
+    change_button,
+    extend_buttons,
+    form_button,
+    person_menu,
+)
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, who
 from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Flow
@@ -241,9 +247,8 @@ def own(
     message = _message(rows, [])
     for group in page.items:
         message = message.then(group_message(group, reader))
-    change = block_kit.button("Change test users", ids.HOME_TESTUSERS, "mine", style="primary")
     is_empty = reader.asks and not (requests or people)
-    below = block_kit.row([change] if is_empty else [])
+    below = block_kit.row([change_button()] if is_empty else [])
     return message.plus(*below, *page.turning("mine"))
 
 
