@@ -126,7 +126,6 @@ class Gatehouse:
             self.ratelimits,
             self.slack,
             settings.approvals_channel,
-            self.jobs.wake,
         )
         counts: dict[str, Count] = {
             "open_incidents": incidents.count_open,

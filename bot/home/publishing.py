@@ -5,8 +5,7 @@ last day. Only one `home` job per person runs at a time, across all processes. E
 names the view that it replaces, so a late call can't replace a newer view.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -44,7 +43,6 @@ log = structlog.get_logger(__name__)
 UNSURE_FOR = timedelta(seconds=30)
 SLACK_AWAY = timedelta(seconds=10)
 SOON = timedelta(seconds=0.5)
-A_LITTLE_SECONDS = 0.005
 HASH_CONFLICT = "hash_conflict"
 
 CLOSEST_SECONDS = 5.0
@@ -65,7 +63,7 @@ Drawn = tuple[Mapping[str, Any], datetime | None]
 
 @dataclass
 class Home:
-    """Draws and publishes Home tabs; `wake` makes this process check for jobs that are due."""
+    """Draws and publishes Home tabs."""
 
     database: Database
     clock: Clock
@@ -74,7 +72,6 @@ class Home:
     ratelimits: RateLimits
     slack: SlackClient
     approvals_channel: str
-    wake: Callable[[], None]
 
     def __post_init__(self) -> None:
         self._closest: SingleFlight[str, Sequence[OrganizationUse]] = SingleFlight(
@@ -88,9 +85,7 @@ class Home:
             DatabaseUnavailable: The tab won't be published.
         """
         async with self.database.transaction() as tx:
-            due_at = await home_views.opened(tx, slack_user_id, is_empty=is_empty)
-            now = await tx.now()
-        self._wake_at([due_at], now)
+            await home_views.opened(tx, slack_user_id, is_empty=is_empty)
 
     async def plan(self, tx: Transaction) -> None:
         """Refresh all tabs after startup, because changes may have been missed."""
@@ -99,8 +94,7 @@ class Home:
     async def spread(self, _job: Job, _lease: Lease) -> None:
         """Run a `homes` job, which schedules a refresh of every open tab."""
         async with self.database.transaction() as tx:
-            due, now = await home_views.mark_all(tx), await tx.now()
-        self._wake_at(due, now)
+            await home_views.mark_all(tx)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Run a `home` job, which publishes the person's view if it has changed."""
@@ -111,7 +105,6 @@ class Home:
         if not self.people.is_ready:
             return now + SOON
         if view.published_at is not None and view.published_at + BETWEEN > now:
-            self._wake_at([view.published_at + BETWEEN], now)
             return view.published_at + BETWEEN
         drawn, next_at = await self.draw(view.slack_user_id, now)
         fingerprint = block_kit.fingerprint(drawn)
@@ -119,13 +112,6 @@ class Home:
         if fingerprint == view.fingerprint and not is_unsure:
             return _first(next_at, view.unsure_until)
         return await self._publish(view, drawn, fingerprint, next_at, lease)
-
-    def _wake_at(self, times: Sequence[datetime], now: datetime) -> None:
-        """Check for jobs at these times, without waiting for the regular check every second."""
-        loop = asyncio.get_running_loop()
-        for at in {at for at in times if at > now}:
-            seconds = (at - now).total_seconds() + A_LITTLE_SECONDS
-            loop.call_later(seconds, self.wake)
 
     async def _publish(
         self,

@@ -44,6 +44,8 @@ POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::b
 insert_into = postgresql.insert
 # Small enough that other writers don't wait long.
 BATCH = 2_000
+# Jobs due within this time run on time. For later jobs, the check every second is enough.
+SOON_SECONDS, A_LITTLE_SECONDS = 5.0, 0.005
 # Constant during a PostgreSQL statement, which lets queries with it use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
@@ -56,7 +58,7 @@ class Transaction:
 
     def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
         self.connection = connection
-        self.has_due_jobs = False
+        self.due_in: float | None = None
         self._clock = clock
         self._now: datetime | None = None
 
@@ -75,9 +77,10 @@ class Transaction:
         return self._now
 
     def note_job(self, due_at: datetime) -> None:
-        """Note a stored job, which runs when this transaction commits if it is already due."""
+        """Note a stored job, to look for it as soon as it is due."""
         now = self._now if self._clock is None else self._clock.now()
-        self.has_due_jobs |= now is None or due_at <= now
+        seconds = max(0.0, (due_at - now).total_seconds()) if now else 0.0
+        self.due_in = seconds if self.due_in is None else min(self.due_in, seconds)
 
     @property
     def clock(self) -> ColumnElement[float]:
@@ -119,7 +122,7 @@ class Database:
         self._cause_told_at = -math.inf
 
     def on_due_jobs(self, wake: Callable[[], None]) -> None:
-        """Call `wake` after each commit that stores a due job."""
+        """Call `wake` when a job that this process has stored is due, now or within seconds."""
         self._wake = wake
 
     @property
@@ -151,8 +154,11 @@ class Database:
             if is_committing and not self.is_sqlite:
                 raise CommitUnknown from error
             raise
-        if tx.has_due_jobs:
-            self._wake()
+        if tx.due_in is not None and tx.due_in <= SOON_SECONDS:
+            if tx.due_in:
+                asyncio.get_running_loop().call_later(tx.due_in + A_LITTLE_SECONDS, self._wake)
+            else:
+                self._wake()
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:

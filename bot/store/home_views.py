@@ -32,8 +32,8 @@ class HomeView:
     unsure_until: datetime | None = None
 
 
-async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> datetime:
-    """Record that a person opened their Home tab; return when to publish it.
+async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> None:
+    """Record that a person opened their Home tab, and schedule a job that publishes it.
 
     With `is_empty`, the tab no longer shows previously published content.
     """
@@ -44,7 +44,7 @@ async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> date
     key, changed = [home_views.c.slack_user_id], {"opened_at": now, **cleared}
     await tx.connection.execute(statement.on_conflict_do_update(index_elements=key, set_=changed))
     view = await load(tx, slack_user_id)
-    return await _put_job(tx, slack_user_id, view.published_at if view else None)
+    await _put_job(tx, slack_user_id, view.published_at if view else None)
 
 
 async def load(tx: Transaction, slack_user_id: str) -> HomeView | None:
@@ -73,20 +73,19 @@ async def mark_changed(tx: Transaction, subject: str) -> None:
         await jobs.put(tx, Job(f"{SPREAD}:{subject}", SPREAD, subject, now))
 
 
-async def mark_all(tx: Transaction) -> list[datetime]:
-    """Schedule a job to update each open Home tab; return the due times."""
+async def mark_all(tx: Transaction) -> None:
+    """Schedule a job to update each open Home tab."""
     open_since = await tx.now() - OPEN_FOR
     query = select(home_views.c.slack_user_id, home_views.c.published_at)
     query = query.where(home_views.c.opened_at > open_since).order_by(home_views.c.slack_user_id)
-    rows = (await tx.connection.execute(query)).all()
-    return [await _put_job(tx, row.slack_user_id, row.published_at) for row in rows]
+    for row in (await tx.connection.execute(query)).all():
+        await _put_job(tx, row.slack_user_id, row.published_at)
 
 
-async def _put_job(tx: Transaction, slack_user_id: str, published_at: datetime | None) -> datetime:
+async def _put_job(tx: Transaction, slack_user_id: str, published_at: datetime | None) -> None:
     now = await tx.now()
     due_at = max(now, published_at + BETWEEN) if published_at else now
     await jobs.put(tx, Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, due_at))
-    return due_at
 
 
 async def forget(tx: Transaction, before: datetime) -> int:

@@ -183,6 +183,8 @@ async def finish(
     else:
         again = {"again_at": again_at, "again_tries": tries, "error": error}
         await tx.connection.execute(_RESCHEDULE, {**unchanged, **again})
+        await tx.now()
+        tx.note_job(again_at)
     await tx.connection.execute(_RELEASE, lease)
 
 

@@ -318,7 +318,6 @@ class Process:
             quotas.ratelimits,
             self._outside.homes,
             default_settings().approvals_channel,
-            self._jobs.wake,
         )
         return client, quotas, home
 
