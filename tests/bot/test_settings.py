@@ -121,7 +121,7 @@ MISTAKES = [
     ("APPROVALS_NEEDED", "0", "must be greater than or equal to 1"),
     ("ALLOW_SELF_APPROVAL", "maybe", "must be on or off"),
     ("REQUEST_HOURS", "0", "must be greater than 0"),
-    ("REQUEST_HOURS", "nan", "must be greater than 0"),
+    ("REQUEST_HOURS", "nan", "must be less than"),
     ("REMIND_HOURS", "soon", "must be a number"),
     ("EMAIL_BASE_URL", "http://email.example.com", "must start with https://"),
     ("EMAIL_AUTH", "password", "account passwords ended in Q4 2020"),
