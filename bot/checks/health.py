@@ -38,13 +38,8 @@ HARMLESS = frozenset({"channel_public", "database_encoding"})
 PATIENCE = timedelta(seconds=60)
 # A problem that no process has seen for this long has ended.
 OVER = timedelta(seconds=90)
-# Only these parts have alerts: an alert about any other part couldn't be sent without that part.
-REPORTED = frozenset(
-    {
-        *(Part.SLACK_SCOPES, Part.SOCKET, Part.CLOCK, Part.DATABASE_CLOCK),
-        *(Part.APPROVALS_CHANNEL, Part.ALERTS_CHANNEL),
-    }
-)
+# Without these parts, an alert about them couldn't be sent.
+UNREPORTED = frozenset({Part.DATABASE, Part.SLACK_TOKEN, Part.SLACK_API})
 
 
 class Health:
@@ -165,7 +160,7 @@ class Health:
         lasting = [
             trouble
             for trouble in self.troubles()
-            if trouble.part in REPORTED and now - trouble.since >= PATIENCE
+            if trouble.part not in UNREPORTED and now - trouble.since >= PATIENCE
         ]
         if not lasting:
             return

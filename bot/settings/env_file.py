@@ -18,9 +18,11 @@ from pathlib import Path
 from bot.settings import SettingsError
 
 ENV_FILE = "GATEHOUSE_ENV_FILE"
-ASSIGNMENT = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=(.*)")
-QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\["\\])*)\"""")
-COMMENT = re.compile(r"[ \t]#")
+LINE = re.compile(
+    r"""(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*="""
+    r"""(?:[ \t]*(?:'([^']*)'|"((?:[^"\\]|\\["\\])*)")(?:[ \t]+#.*)?"""
+    r"""|(?![ \t]*['"])(.*?)(?:[ \t]#.*)?)"""
+)
 UNREADABLE = "can't be read; write NAME='value' on one line"
 
 
@@ -43,40 +45,20 @@ def load_env_file(environment: MutableMapping[str, str]) -> None:
         raise SettingsError([f"{ENV_FILE} {path} cannot be read: {reason} {example}"]) from None
     if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
         raise SettingsError([f"{ENV_FILE} {path} can be written by every user: chmod 600 {path}"])
-    for name, value in _settings(path, lines).items():
-        environment.setdefault(name, value)
-
-
-def _settings(path: str, lines: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     problems = []
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
+    for number, text in enumerate(map(str.strip, lines), 1):
         if not text or text.startswith("#"):
             continue
-        assignment = ASSIGNMENT.fullmatch(text)
-        value = _value(assignment[2]) if assignment else None
-        if assignment is None or value is None or "\0" in value:
+        line = LINE.fullmatch(text)
+        if line is None or "\0" in text:
             problems.append(f"{ENV_FILE} {path}, line {number}: {UNREADABLE}")
-        elif assignment[1] in found:
-            problems.append(f"{ENV_FILE} {path}, line {number}: sets {assignment[1]} again")
+        elif line[1] in found:
+            problems.append(f"{ENV_FILE} {path}, line {number}: sets {line[1]} again")
         else:
-            found[assignment[1]] = value
+            name, literal, quoted, plain = line.groups(default="")
+            found[name] = literal or re.sub(r"\\(.)", r"\1", quoted) or plain.strip()
     if problems:
         raise SettingsError(problems)
-    return found
-
-
-def _value(text: str) -> str | None:
-    start = text.lstrip(" \t")
-    if not start.startswith(("'", '"')):
-        return COMMENT.split(text, maxsplit=1)[0].strip()
-    quoted = QUOTED.match(start)
-    if quoted is None:
-        return None
-    rest = start[quoted.end() :]
-    if rest and not COMMENT.match(f" {rest.lstrip()}" if rest[0] in " \t" else rest):
-        return None
-    if quoted[1] is not None:
-        return quoted[1]
-    return re.sub(r"\\(.)", r"\1", quoted[2])
+    for name, value in found.items():
+        environment.setdefault(name, value)
