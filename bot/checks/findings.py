@@ -9,12 +9,13 @@ from bot.errors import GatehouseError
 from bot.metrics import Metrics
 from bot.ops.clock import Clock
 from bot.ops.redaction import on_one_line
+from bot.organizations.client import InventoryClient
+from bot.organizations.directory import OrganizationDirectory
 from bot.services.calls import ServiceLog
 from bot.services.http import ServiceHttp
 from bot.settings import Settings
 from bot.slack.client import SlackClient
 from bot.store.engine import Database
-from bot.tasks import Tasks
 
 WELL = "ok"
 # Not checked: the part isn't configured, or another problem has to be fixed first.
@@ -35,7 +36,8 @@ class Parts(Protocol):
     database: Database
     slack: SlackClient
     http: ServiceHttp
-    tasks: Tasks
+    inventory: InventoryClient
+    directory: OrganizationDirectory
     metrics: Metrics
     services: ServiceLog
 

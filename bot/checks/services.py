@@ -8,12 +8,10 @@ from http import HTTPStatus
 from pydantic import SecretStr
 
 from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, Finding, Parts, failed, well
-from bot.configured import email_client, flow_client, inventory_access, quota_terms
+from bot.configured import email_client, flow_client
 from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.organizations.client import InventoryClient
-from bot.organizations.directory import OrganizationDirectory, load_listing
 from bot.organizations.rules import Listing, OrganizationKey
-from bot.quotas.guard import Guard
 from bot.services.calls import CallCause
 from bot.services.errors import (
     CredentialsRefused,
@@ -49,19 +47,14 @@ async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
         sentence = "Not checked: Gatehouse makes no calls without the database, which counts them."
         names = settings.inventory_data_centers
         return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in names]
-    terms = quota_terms(settings)
-    guard = Guard(parts.database, parts.clock, terms, parts.tasks)
-    access = inventory_access(settings, parts.http, parts.clock)
-    client = InventoryClient(parts.http, guard.call, access)
-    directory = OrganizationDirectory(client, parts.database, parts.clock, 0, {})
     # The organization that the bot's next listing names and counts against.
     known = {
         report.data_center: report.listing.representative()
-        for report in (await directory.known()).reports
+        for report in (await parts.directory.known()).reports
         if report.listing
     }
     looks = (
-        _data_center(client, name, center.organization_id, known.get(name))
+        _data_center(parts.inventory, name, center.organization_id, known.get(name))
         for name, center in settings.inventory_data_centers.items()
     )
     return list(await asyncio.gather(*looks))
@@ -200,12 +193,10 @@ def _missing(settings: Settings, service: Service) -> Finding:
 
 async def gateway(parts: Parts) -> list[Finding]:
     """Check the listener and each client against the last good listings, without any calls."""
-    stored: list[Listing | None] = []
+    known: dict[str, Listing] = {}
     with suppress(DatabaseUnavailable):
-        async with parts.database.read_only() as tx:
-            centers = parts.settings.inventory_data_centers
-            stored = [await load_listing(tx, center) for center in centers]
-    known = {listing.data_center: listing for listing in stored if listing is not None}
+        reports = (await parts.directory.known()).reports
+        known = {report.data_center: report.listing for report in reports if report.listing}
     return examine_gateway(parts.settings, known)
 
 
