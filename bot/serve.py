@@ -154,7 +154,7 @@ class Service:
     async def _count(self) -> None:
         metrics = self._bot.metrics
         status = await self._bot.health.status()
-        metrics.database_up.set(status.is_database_well)
+        metrics.database_up.set(status.jobs is not None)
         if status.jobs is not None:
             for state, number in zip(JOB_STATES, astuple(status.jobs), strict=True):
                 metrics.jobs.labels(state).set(number)

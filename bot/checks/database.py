@@ -64,18 +64,14 @@ async def database(parts: Parts) -> list[Finding]:
     return [well(SUBJECT, f"{kind}{way} is reachable, migrated and writable.")]
 
 
-def _seconds_ahead(asked_at: float, reported: float, answered_at: float) -> float:
+def _seconds_ahead(asked_at: float, reported: float) -> float:
     """Return the minimum number of seconds by which our clock is ahead; negative if it is behind.
 
-    The other clock was read between two readings of our clock; all are in seconds since 1970.
+    The other clock was read between `asked_at`, in seconds since boot, and now.
     """
-    at_most = answered_at - reported
-    return max(asked_at - reported - ROUNDING_SECONDS, min(0.0, at_most))
-
-
-def _clock_mistake(subject: str, code: str, seconds: float, other: str) -> Finding:
-    side = "ahead of" if seconds > 0 else "behind"
-    return Finding(subject, code, f"This machine's clock is {abs(round(seconds))} s {side} {other}")
+    offset = machine_offset()
+    at_most = offset + since_boot() - reported
+    return max(offset + asked_at - reported - ROUNDING_SECONDS, min(0.0, at_most))
 
 
 async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]:
@@ -86,17 +82,16 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
     if parsed is None or not isinstance(clock, SystemClock):
         return []
     reported = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
-    offset = machine_offset()
-    ahead = _seconds_ahead(offset + asked_at, reported, offset + since_boot())
+    offset, ahead = machine_offset(), _seconds_ahead(asked_at, reported)
     if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) <= AGREES_SECONDS:
         await _adopt(parts, clock, offset)
     if abs(ahead) <= WRONG_SECONDS:
         return [well("clock", "agrees with Slack's.")]
-    other = (
-        "Slack's; at 300 s, Gatehouse has to refuse every request from Slack. Turn on time"
-        " synchronization."
+    sentence = (
+        f"{_difference(ahead)} Slack's; at 300 s, Gatehouse has to refuse every request from Slack."
+        " Turn on time synchronization."
     )
-    return [_clock_mistake("clock", "clock_off", ahead, other)]
+    return [Finding("clock", "clock_off", sentence)]
 
 
 async def database_clock(parts: Parts) -> list[Finding]:
@@ -105,15 +100,21 @@ async def database_clock(parts: Parts) -> list[Finding]:
         return []
     asked_at = since_boot()
     try:
-        reported = (await parts.database.now()).timestamp()
+        ahead = _seconds_ahead(asked_at, (await parts.database.now()).timestamp())
     except DatabaseUnavailable:
         return []
-    offset = machine_offset()
-    ahead = _seconds_ahead(offset + asked_at, reported, offset + since_boot())
     if abs(ahead) <= DATABASE_WRONG_SECONDS:
         return [well("database clock", "agrees with this machine's.")]
-    other = "the database's, which requests and limits depend on. Synchronize both."
-    return [_clock_mistake("database clock", "database_clock_off", ahead, other)]
+    sentence = (
+        f"{_difference(ahead)} the database's, which requests and limits depend on. Synchronize"
+        " both."
+    )
+    return [Finding("database clock", "database_clock_off", sentence)]
+
+
+def _difference(ahead: float) -> str:
+    side = "ahead of" if ahead > 0 else "behind"
+    return f"This machine's clock is {abs(round(ahead))} s {side}"
 
 
 async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:

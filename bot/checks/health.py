@@ -7,7 +7,6 @@ from functools import partial
 
 import structlog
 
-from bot import __version__
 from bot.checks import messages
 from bot.checks.database import database, database_clock
 from bot.checks.findings import UNSURE, Finding, Parts, well
@@ -82,10 +81,8 @@ class Health:
         except DatabaseUnavailable:
             counts = {}
         return Status(
-            version=__version__,
             uptime_seconds=parts.clock.monotonic() - self._started,
             database="SQLite" if parts.database.is_sqlite else "PostgreSQL",
-            is_database_well=waiting is not None,
             services=parts.services.seen(),
             jobs=waiting,
             counts=counts,

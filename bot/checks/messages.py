@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from bot.checks.rules import Part, Status
+from bot import __version__
+from bot.checks.rules import NOUNS, Part, Status
 from bot.permissions import LEAST_ROLE, Permission, Person, Role
 from bot.services.calls import ServiceSeen
 from bot.slack.messages import block_kit, text
@@ -44,32 +45,27 @@ def status(report: Status) -> Message:
     counts = [
         f"{name.replace('_', ' ').capitalize()}: {count:,}" for name, count in report.counts.items()
     ]
-    jobs = []
-    if report.jobs is not None:
-        state = "*late*" if report.jobs.late else "on time"
-        due, late = report.jobs.due, report.jobs.late
-        jobs = [f"Background jobs: {state} ({due:,} due, {late:,} late)"]
     groups: dict[str, list[ServiceSeen]] = {}
     for seen in report.services:
         # `inventory (com)`, `inventory (eu)` … are one line.
         groups.setdefault(seen.name.partition(" (")[0], []).append(seen)
-    verdict, troubles = ":white_check_mark: *Everything is working.*", report.troubles
-    if troubles:
-        need = "needs" if len(troubles) == 1 else "need"
-        things = f"{text.count(len(troubles), 'thing')} {need} attention:"
-        verdict = f":warning: *{things}* {text.escape(', '.join(troubles))}."
-    database = "*unreachable*"
-    if report.is_database_well:
+    verdict = ":white_check_mark: *Everything is working.*"
+    if report.troubles:
+        verdict = f":warning: *Needs attention:* {text.escape(', '.join(report.troubles))}."
+    database, work = "*unreachable*", []
+    if report.jobs is not None:
         is_broken = any(trouble.part is Part.DATABASE for trouble in report.broken)
         database = "*not writable*" if is_broken else "OK"
+        state = "*late*" if report.jobs.late else "on time"
+        work = [f"Background jobs: {state} ({report.jobs.due:,} due, {report.jobs.late:,} late)"]
     lines = [
         verdict,
         *(f"• {text.escape(trouble.sentence, 500)}" for trouble in report.broken),
-        f"Gatehouse {report.version}, up {text.duration(report.uptime_seconds)}",
+        f"Gatehouse {__version__}, up {text.duration(report.uptime_seconds)}",
         f"{report.database} database: {database}",
         *(_service(name, group) for name, group in groups.items()),
         *([" · ".join(counts)] if counts else []),
-        *jobs,
+        *work,
     ]
     return Message.of(*lines)
 
@@ -98,9 +94,9 @@ def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | N
     """Return the alert for a problem, which is open or ended at `ended_at`."""
     reason = text.escape(sentence, 500)
     if ended_at is None:
-        headline = f":warning: *Needs attention: {part.noun}.* {reason}"
+        headline = f":warning: *Needs attention: {NOUNS[part]}.* {reason}"
         small = f"Since {text.time(opened_at)}. For details, use `/gatehouse status`."
     else:
-        headline = f":white_check_mark: *Working again: {part.noun}.* The problem was: {reason}"
+        headline = f":white_check_mark: *Working again: {NOUNS[part]}.* The problem was: {reason}"
         small = f"It lasted from {text.time(opened_at)} to {text.time(ended_at)}."
     return Message(f"{headline}\n{small}", (block_kit.section(headline), block_kit.context(small)))

@@ -21,11 +21,6 @@ class Part(StrEnum):
     CLOCK = "clock"
     DATABASE_CLOCK = "database_clock"
 
-    @property
-    def noun(self) -> str:
-        """The part as the subject of "needs attention"."""
-        return NOUNS[self]
-
 
 # The word in `/readyz` for each broken part. Without a channel, the bot still handles commands.
 READINESS = {
@@ -33,6 +28,7 @@ READINESS = {
     Part.SLACK_TOKEN: "slack",
     Part.SOCKET: "slack",
 }
+# Each part as the subject of "needs attention".
 NOUNS = {
     Part.DATABASE: "the database",
     Part.SLACK_TOKEN: "the Slack token",
@@ -68,14 +64,12 @@ class JobCount:
 class Status:
     """The content of `/gatehouse status`.
 
-    `counts` has numbers from the database, by their names in metrics; `broken` lists the external
-    parts that this process knows to be broken.
+    `jobs` is None if the database is unavailable. `counts` has numbers from the database, by their
+    names in metrics; `broken` lists the external parts that this process knows to be broken.
     """
 
-    version: str
     uptime_seconds: float
     database: str
-    is_database_well: bool
     services: Sequence[ServiceSeen]
     jobs: JobCount | None
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -84,12 +78,11 @@ class Status:
     @property
     def troubles(self) -> list[str]:
         """The problems, each in a few words; empty when everything works."""
-        late = self.jobs.late if self.jobs else 0
-        named = [] if self.is_database_well else [Part.DATABASE.noun]
-        named += [trouble.part.noun for trouble in self.broken]
+        named = [] if self.jobs else [NOUNS[Part.DATABASE]]
+        named += [NOUNS[trouble.part] for trouble in self.broken]
         return [
             *dict.fromkeys(named),
             *(seen.name for seen in self.services if seen.is_failing),
             *(["open incidents"] if self.counts.get("open_incidents") else []),
-            *(["late jobs"] if late else []),
+            *(["late jobs"] if self.jobs and self.jobs.late else []),
         ]

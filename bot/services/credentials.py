@@ -21,7 +21,7 @@ from bot.services.errors import (
     wrong_form,
 )
 from bot.services.http import ServiceHttp
-from bot.settings import OAuthSettings
+from bot.settings.model import OAuthSettings
 from bot.tasks import SingleFlight
 
 

@@ -11,16 +11,9 @@ from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW
 from bot.ops.secrets import secret_problems
-from bot.settings.model import DATA_CENTERS, EXAMPLES, FLOW_SID, OAuthSettings, Settings
+from bot.settings.model import EXAMPLES, FLOW_SID, Settings
 
-__all__ = [
-    "DATA_CENTERS",
-    "EXAMPLES",
-    "OAuthSettings",
-    "Settings",
-    "SettingsError",
-    "read_settings",
-]
+__all__ = ["EXAMPLES", "Settings", "SettingsError", "read_settings"]
 
 AUDIT_KEY_UNUSED = (
     "is no longer used, because the audit log has no key and the database is trusted. Remove the"

@@ -25,8 +25,6 @@ from bot.ops.secrets import CONTROL, is_loopback
 from bot.permissions import Policy, Role
 from bot.store.postgres import SCHEMES, AddressError, connection_parameters
 
-LONGEST_CACHE_SECONDS = 7 * 24 * 3600
-LONGEST_RETAIN_DAYS = 100 * 365
 FLOW_SID = r"FW[0-9a-fA-F]{32}"
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
 Service = Literal["inventory", "flow", "email"]
@@ -267,7 +265,7 @@ class Settings(BaseModel):
     inventory_default_plan: Plan = "free"
     inventory_plans: Annotated[dict[str, Plan], Json] = {}
     inventory_reserve: Annotated[dict[ReservePath, ReserveSettings], Json] = {}
-    inventory_cache_seconds: float = Field(default=300, ge=0, le=LONGEST_CACHE_SECONDS)
+    inventory_cache_seconds: float = Field(default=300, ge=0, le=7 * 24 * 3600)
     inventory_watch: bool = True
     flow_base_url: FlowAddress | None = None
     flow_account_sid: str | None = None
@@ -291,7 +289,7 @@ class Settings(BaseModel):
     # No longer used; setting it logs a warning.
     audit_key: str | None = Field(default=None, repr=False)
     audit_witness: bool = True
-    retain_days: float = Field(default=400, gt=0, le=LONGEST_RETAIN_DAYS)
+    retain_days: float = Field(default=400, gt=0, le=100 * 365)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"
 

@@ -19,12 +19,11 @@ def settings_of(
     answers: Answers,
     rest: Mapping[str, str],
     workspace: Workspace | None = None,
-    tokens: Mapping[str, str] | None = None,
+    tokens: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the settings for the answers, by name.
 
-    `workspace` and `tokens` (see `exchanged`) are the results of earlier calls. Codes work only
-    once, so they are exchanged only after all other answers are valid.
+    `workspace` and `tokens` (see `inventory_settings`) are the results of earlier calls.
     """
     workspace = workspace or asyncio.run(look_up(answers.slack_bot_token, api_url_in(rest)))
     people = {key: getattr(answers, key) for key in ROLES.values()}
@@ -51,9 +50,8 @@ def settings_of(
     if answers.inventory is None:
         check_settings({**rest, **given})
         return given
-    check_settings({**rest, **given, **inventory_settings(answers.inventory, {})})
-    tokens = exchanged(answers.inventory, tokens or {})
-    return {**given, **inventory_settings(answers.inventory, tokens)}
+    found = {} if tokens is None else tokens
+    return {**given, **inventory_settings(answers.inventory, {**rest, **given}, found)}
 
 
 def api_url_in(rest: Mapping[str, str]) -> str:
@@ -74,18 +72,23 @@ def flow_address(answer: FlowAnswer) -> str:
     return answer.base_url or FLOW[answer.vendor].base_url or ""
 
 
-def exchanged(inventory: InventoryAnswer, tokens: Mapping[str, str]) -> dict[str, str]:
-    """Exchange the codes that `tokens` doesn't have; return the refresh tokens by code."""
-    found = dict(tokens)
-    for name, center in inventory.data_centers.items():
-        if center.code and center.code not in found:
-            address = _token_url(inventory, name)
-            found[center.code] = asyncio.run(refresh_token_of(name, center, address))
-    return found
+def inventory_settings(
+    answer: InventoryAnswer, others: Mapping[str, str], tokens: dict[str, str]
+) -> dict[str, str]:
+    """Return the inventory settings, which are valid together with the `others`.
+
+    Codes work only once, so they are exchanged only after everything else is valid. `tokens` has
+    the refresh tokens of earlier exchanges by code, and gets the new ones.
+    """
+    check_settings({**others, **_inventory_settings(answer, tokens)})
+    for name, center in answer.data_centers.items():
+        if center.code and center.code not in tokens:
+            address = _token_url(answer, name)
+            tokens[center.code] = asyncio.run(refresh_token_of(name, center, address))
+    return _inventory_settings(answer, tokens)
 
 
-def inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> dict[str, str]:
-    """Return the inventory settings; `tokens` has the refresh tokens by code."""
+def _inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> dict[str, str]:
     vendor = INVENTORY[answer.vendor]
     base_url = answer.base_url or vendor.base_url or ""
     # Other data centers' roots are derived from the root on the .com host; any other URL is used

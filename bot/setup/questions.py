@@ -12,13 +12,12 @@ from typing import Any, TypeVar
 
 from bot.ops.redaction import on_one_line
 from bot.organizations.rules import DataCenterReport
-from bot.settings import DATA_CENTERS
+from bot.settings.model import DATA_CENTERS
 from bot.setup.accounts import flows_of, listings
 from bot.setup.answers import SetupError, answers_of
 from bot.setup.building import (
     api_url_in,
     check_settings,
-    exchanged,
     flow_address,
     inventory_settings,
     settings_of,
@@ -230,10 +229,8 @@ class _Questions:
         if inventory is None:
             raise AssertionError  # just given
         before = {**self._rest, **UNASKED, "SLACK_BOT_TOKEN": str(given["slack_bot_token"])}
-        check_settings({**before, **inventory_settings(inventory, self._tokens)})
-        self._tokens = exchanged(inventory, self._tokens)
-        settings = check_settings({**before, **inventory_settings(inventory, self._tokens)})
-        reports = asyncio.run(listings(settings))
+        settings = {**before, **inventory_settings(inventory, before, self._tokens)}
+        reports = asyncio.run(listings(check_settings(settings)))
         if problems := [report.failure for report in reports if report.failure]:
             raise SetupError(*problems)
         self._given = given
@@ -268,7 +265,7 @@ class _Questions:
         account, token = words
         given = {**self._given, "flow": {**vendor, "account_sid": account, "auth_token": token}}
         flow, flows = answers_of(given).flow, dict[str, str]()
-        if flow is not None and FLOW[flow.vendor].has_flow_listing:
+        if flow is not None and flow.vendor == "twilio":
             flows = asyncio.run(flows_of(flow_address(flow), account, token))
         self._given = given
         return flows

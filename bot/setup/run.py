@@ -74,27 +74,16 @@ def _write(
             raise SetupError(f"url: {error}") from None
         settings = settings_of(answers, rest)
     settings |= rest
-    write_settings(out, settings_text(settings))
+    write_settings(out, settings)
     return settings, manifest
 
 
-def settings_text(settings: Mapping[str, str]) -> str:
-    """Return the content of the settings file."""
-    unseen = [name for name, value in settings.items() if not value.isprintable()]
-    if unseen:
-        names = " and ".join(unseen)
-        raise SetupError(
-            f"A line break or invisible character was found in {names}. Correct the answer."
-        )
-    lines = [HEADER]
+def write_settings(path: Path, settings: Mapping[str, str]) -> None:
+    """Write the file with mode 0600, and back up an existing file as `<name>.bak`."""
+    text = HEADER
     for name, value in settings.items():
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        lines.append(f'{name}="{escaped}"\n' if "'" in value else f"{name}='{value}'\n")
-    return "".join(lines)
-
-
-def write_settings(path: Path, text: str) -> None:
-    """Write the file with mode 0600, and back up an existing file as `<name>.bak`."""
+        text += f'{name}="{escaped}"\n' if "'" in value else f"{name}='{value}'\n"
     new = path.with_name(f"{path.name}.new")
     try:
         new.unlink(missing_ok=True)

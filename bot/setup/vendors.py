@@ -11,8 +11,7 @@ class Vendor:
     """A vendor of a service.
 
     `token_url` exchanges codes and renews access tokens; `{data_center}` stands for the suffix, and
-    `token_urls` has the data centers where the URL differs. With `has_flow_listing`,
-    `GET /v2/Flows` lists the flows by name.
+    `token_urls` has the data centers where the URL differs.
     """
 
     base_url: str | None = None
@@ -20,7 +19,6 @@ class Vendor:
     token_urls: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     advice: str = ""
-    has_flow_listing: bool = False
 
 
 OTHER = Vendor()
@@ -46,7 +44,6 @@ FLOW = {
         base_url="https://studio.twilio.com",
         settings={"FLOW_FORM_FIELD": "TestUsers"},
         advice="Account SID and auth token are on the first page of https://console.twilio.com.",
-        has_flow_listing=True,
     ),
     "other": OTHER,
 }

@@ -20,7 +20,7 @@ from bot.services.errors import (
     ServiceFailed,
     ServiceRefused,
 )
-from bot.settings import OAuthSettings
+from bot.settings.model import OAuthSettings
 from tests.support.http import Bench, FakeGuard, FakeServices, web_server
 
 TOKEN_URL = "https://accounts.example.eu/oauth/v2/token"

@@ -16,7 +16,7 @@ from bot.organizations.rules import (
     Organization,
     root_of,
 )
-from bot.settings import DATA_CENTERS as CONFIGURABLE
+from bot.settings.model import DATA_CENTERS as CONFIGURABLE
 from bot.slack.messages import text
 
 SENT = {

@@ -29,7 +29,7 @@ from bot.services.calls import GATEWAY, PROBE, CallCause
 from bot.services.credentials import OAuthCredential
 from bot.services.errors import CredentialsRefused
 from bot.services.http import ServiceHttp
-from bot.settings import OAuthSettings
+from bot.settings.model import OAuthSettings
 from bot.store.types import to_microseconds
 from tests.simulation.days.connections import Session
 from tests.simulation.days.loop import PROCESS, SimulationLoop
