@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -74,12 +75,10 @@ class Health:
         """Return the status, and report an unavailable database in it."""
         parts = self._parts
         waiting, counts = None, dict[str, int]()
-        try:
+        with suppress(DatabaseUnavailable):
             async with parts.database.read_only() as tx:
                 counts = {name: await count(tx) for name, count in self._counts.items()}
                 waiting = JobCount(*await jobs.count(tx))
-        except DatabaseUnavailable:
-            counts = {}
         return Status(
             uptime_seconds=parts.clock.monotonic() - self._started,
             database="SQLite" if parts.database.is_sqlite else "PostgreSQL",
@@ -193,10 +192,9 @@ class Health:
             None if ended_at is None else datetime.fromisoformat(ended_at),
         )
         settings = self._parts.settings
-        is_itself = part is Part.ALERTS_CHANNEL
-        return CardNow(
-            settings.approvals_channel if is_itself else settings.alerts_channel, message
-        )
+        if part is Part.ALERTS_CHANNEL:
+            return CardNow(settings.approvals_channel, message)
+        return CardNow(settings.alerts_channel, message)
 
 
 def _outbox_message(job: Job, ended_at: datetime | None = None) -> OutboxMessage:

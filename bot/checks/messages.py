@@ -10,8 +10,6 @@ from bot.services.calls import ServiceSeen
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import Message
 
-TITLES = {"oauth": "OAuth"}
-
 
 def whoami(
     person: Person, may: Callable[[Permission], bool], without_access: str | None = None
@@ -71,7 +69,7 @@ def status(report: Status) -> Message:
 
 
 def _service(name: str, group: Sequence[ServiceSeen]) -> str:
-    title = text.escape(TITLES.get(name, name.capitalize()), 80)
+    title = text.escape("OAuth" if name == "oauth" else name.capitalize(), 80)
     used = [seen for seen in group if seen.succeeded_at or seen.failed_at]
     if not used:
         return f"{title}: not used yet"

@@ -6,9 +6,7 @@ from typing import Literal
 from bot.commands import GATEHOUSE
 from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
 
-MOST_ENTRIES = 50
-FEW_ENTRIES = 10
-COUNTS = {str(count): count for count in range(1, MOST_ENTRIES + 1)}
+COUNTS = {str(count): count for count in range(1, 51)}
 
 
 @dataclass(frozen=True)
@@ -16,7 +14,7 @@ class GatehouseRequest:
     """A parsed `/gatehouse` command; `count` is the number of audit entries."""
 
     form: Literal["help", "whoami", "status", "audit"]
-    count: int = FEW_ENTRIES
+    count: int = 10
 
 
 def parse_gatehouse(text: str) -> GatehouseRequest:
@@ -32,6 +30,5 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
         case ["audit", _] if typed[1].text in COUNTS:
             return GatehouseRequest("audit", COUNTS[typed[1].text])
         case ["audit", *_]:
-            sentence = f"How many entries? Choose 1 to {MOST_ENTRIES}."
-            raise GATEHOUSE.misuse(sentence, "audit")
+            raise GATEHOUSE.misuse("How many entries? Choose 1 to 50.", "audit")
     raise unknown(GATEHOUSE, typed)

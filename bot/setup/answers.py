@@ -30,17 +30,6 @@ class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
 
-class _ServiceAnswer(_Answer):
-    vendor: str
-    base_url: Word | None = None
-
-    @model_validator(mode="after")
-    def _address(self) -> Self:
-        if self.vendor == "other" and not self.base_url:
-            raise ValueError('needs base_url, as its vendor is "other"')
-        return self
-
-
 class DataCenterAnswer(_Answer):
     """A data center's credential: a token, or a code to exchange for one."""
 
@@ -58,27 +47,30 @@ class DataCenterAnswer(_Answer):
         return self
 
 
-class InventoryAnswer(_ServiceAnswer):
+class InventoryAnswer(_Answer):
     """The answers about the inventory service."""
 
     vendor: Literal["zoho", "other"]
+    base_url: Word | None = None
     token_url: Word | None = None
     data_centers: dict[DataCenter, DataCenterAnswer] = Field(min_length=1)
 
 
-class FlowAnswer(_ServiceAnswer):
+class FlowAnswer(_Answer):
     """The answers about the flow service."""
 
     vendor: Literal["twilio", "other"]
+    base_url: Word | None = None
     account_sid: Word
     auth_token: Word = Field(repr=False)
     aliases: dict[str, str] = Field(default_factory=dict)
 
 
-class EmailAnswer(_ServiceAnswer):
+class EmailAnswer(_Answer):
     """The answers about the email service."""
 
     vendor: Literal["sendgrid", "other"]
+    base_url: Word | None = None
     api_key: Word = Field(repr=False)
 
 

@@ -25,7 +25,7 @@ def settings_of(
 
     `workspace` and `tokens` (see `inventory_settings`) are the results of earlier calls.
     """
-    workspace = workspace or asyncio.run(look_up(answers.slack_bot_token, api_url_in(rest)))
+    workspace = workspace or asyncio.run(look_up(answers.slack_bot_token, rest))
     people = {key: getattr(answers, key) for key in ROLES.values()}
     ids = workspace.ids({**{key: [getattr(answers, key)] for key in CHANNELS}, **people})
     settings = {
@@ -52,11 +52,6 @@ def settings_of(
         return given
     found = {} if tokens is None else tokens
     return {**given, **inventory_settings(answers.inventory, {**rest, **given}, found)}
-
-
-def api_url_in(rest: Mapping[str, str]) -> str:
-    """Return the address of Slack's Web API."""
-    return rest.get("SLACK_API_URL") or "https://slack.com/api/"
 
 
 def check_settings(environment: Mapping[str, str]) -> Settings:

@@ -65,8 +65,9 @@ class Workspace:
         return found
 
 
-async def look_up(token: str, api_url: str) -> Workspace:
+async def look_up(token: str, rest: Mapping[str, str]) -> Workspace:
     """Find the people, groups and channels of the token's workspace."""
+    api_url = rest.get("SLACK_API_URL") or "https://slack.com/api/"
     async with open_session() as session:
         web = slack_web_client(token, api_url, session)
         web.retry_handlers.append(AsyncRateLimitErrorRetryHandler(max_retry_count=5))

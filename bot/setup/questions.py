@@ -16,7 +16,6 @@ from bot.settings.model import DATA_CENTERS
 from bot.setup.accounts import flows_of, listings
 from bot.setup.answers import SetupError, answers_of
 from bot.setup.building import (
-    api_url_in,
     check_settings,
     flow_address,
     inventory_settings,
@@ -148,7 +147,7 @@ class _Questions:
 
     def _look_up(self) -> None:
         token = str(self._given["slack_bot_token"])
-        self._workspace = asyncio.run(look_up(token, api_url_in(self._rest)))
+        self._workspace = asyncio.run(look_up(token, self._rest))
 
     def _take_channels(self, text: str) -> None:
         words = text.split() or ["#alerts", "#approvals"]
