@@ -36,18 +36,17 @@ from bot.services.errors import (
     ServiceError,
     ServiceUnreachable,
     failure_of_status,
-    too_large,
 )
 from bot.services.http import (
     CONNECT_SECONDS,
     TOTAL_SECONDS,
     NeverSentError,
     Permit,
+    body_of,
     failure_of_accident,
     once,
 )
 
-MOST_BYTES = 10 * 1024 * 1024
 IN_MEMORY_BYTES = 256 * 1024
 PIECE_BYTES = 64 * 1024
 SHORTEST_SECRET = 4
@@ -207,9 +206,8 @@ class Forwarder:
             await permit.refused(failure)
         try:
             async with asyncio.timeout(REFUSAL_SECONDS if is_refusal else None):
-                data = await _body_of(call.service, response) if has_body else b""
+                data = await body_of(call.service, response) if has_body else b""
         except (aiohttp.ClientError, OSError, ServiceError):
-            response.close()
             if failure is None or not is_refusal:
                 raise
             return message(status, failure.sentence), failure
@@ -245,17 +243,6 @@ class Forwarder:
             # A partial answer must not be mistaken for a complete one.
             if request.transport is not None:
                 request.transport.abort()
-
-
-async def _body_of(service: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    if (response.content_length or 0) > MOST_BYTES:
-        raise too_large(service, MOST_BYTES)
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > MOST_BYTES:
-            raise too_large(service, MOST_BYTES)
-    return bytes(body)
 
 
 def _decompressed(body: bytes, coding: str) -> bytes:

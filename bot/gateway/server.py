@@ -14,7 +14,7 @@ from yarl import URL
 
 from bot.errors import GatehouseError, QuotaError
 from bot.gateway import answers
-from bot.gateway.forward import MOST_BYTES, Forwarder, GatewayCall, Seen, open_body
+from bot.gateway.forward import Forwarder, GatewayCall, Seen, open_body
 from bot.gateway.rules import (
     ORGANIZATION,
     GatewayClient,
@@ -33,6 +33,7 @@ from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.server import Site
 from bot.services.errors import ServiceUnreachable
+from bot.services.http import MOST_BYTES
 from bot.store.engine import Transaction
 
 log = structlog.get_logger(__name__)

@@ -1,12 +1,9 @@
 """Queues the gateway's clients, with a queue ("line") per organization and process.
 
-Each line is owned by a task: only this task asks the ledger, and grants, declines, or removes
-calls. A waiting call is only a future, so the line stays consistent however the call ends. The next
-call comes from the client with the fewest slots in the current minute; if clients are equal, the
-oldest call is next.
-
-The line remembers a declined call until the time that the ledger named, but for at most a second,
-because another process, a new plan, or a probe may free a slot.
+A line's task asks the ledger, and grants or declines calls; a waiting call is only a future. The
+client with the fewest slots in the current minute is next, and then its oldest call. A decline is
+remembered until the time that the ledger named, but for at most a second, because another process,
+a new plan, or a probe may free a slot.
 """
 
 import asyncio
@@ -52,21 +49,6 @@ class Stopping(GatehouseError):
 
 
 @dataclass(frozen=True)
-class Wait:
-    """A call that waits a limited number of seconds for its turn."""
-
-    key: OrganizationKey
-    client: str
-    seconds: float
-    is_gone: Callable[[], bool] = lambda: False
-
-    @property
-    def cause(self) -> CallCause:
-        """The cause of the call, for the ledger."""
-        return CallCause(GATEWAY, background=True, client=self.client)
-
-
-@dataclass(frozen=True)
 class _Decline:
     answer: NotNow
     at: float
@@ -81,13 +63,24 @@ class _Decline:
 
 
 @dataclass(eq=False)
-class _Waiter:
-    wait: Wait
-    deadline: float
-    granted: "asyncio.Future[Reservation]"
-    decline: _Decline | None = None
+class Wait:
+    """A call that waits a limited number of seconds for its turn."""
+
+    key: OrganizationKey
+    client: str
+    seconds: float
+    is_gone: Callable[[], bool] = lambda: False
+    deadline: float = field(default=0.0, init=False)
+    granted: "asyncio.Future[Reservation]" = field(init=False)
+    decline: _Decline | None = field(default=None, init=False)
+
+    @property
+    def cause(self) -> CallCause:
+        """The cause of the call, for the ledger."""
+        return CallCause(GATEWAY, background=True, client=self.client)
 
     def fail(self, error: Exception) -> None:
+        """End the wait with an error, unless it has ended."""
         if not self.granted.done():
             self.granted.set_exception(error)
 
@@ -95,7 +88,7 @@ class _Waiter:
 @dataclass(eq=False)
 class _Line:
     key: OrganizationKey
-    waiters: list[_Waiter] = field(default_factory=list)
+    waiters: list[Wait] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def fail(self, error: Exception) -> None:
@@ -127,12 +120,13 @@ class Turns:
         decline, now = self._declined(wait), self.clock.monotonic()
         if decline is not None and (wait.seconds <= 0 or decline.is_for_the_day):
             raise decline.error(wait.key, now)
-        granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
+        wait.granted = granted = asyncio.get_running_loop().create_future()
+        wait.deadline = now + wait.seconds
         line = self._lines.get(wait.key)
         if line is None:
             line = self._lines[wait.key] = _Line(wait.key)
             self.guard.tasks.start(self._serve(line), f"turns {wait.key}")
-        line.waiters.append(_Waiter(wait, now + wait.seconds, granted))
+        line.waiters.append(wait)
         line.changed.set()
         try:
             reservation = await granted
@@ -161,7 +155,7 @@ class Turns:
     def waiting(self) -> Counter[str]:
         """Count the calls waiting in this process, by client."""
         lines = self._lines.values()
-        return Counter(waiter.wait.client for line in lines for waiter in line.waiters)
+        return Counter(waiter.client for line in lines for waiter in line.waiters)
 
     async def _serve(self, line: _Line) -> None:
         try:
@@ -180,12 +174,11 @@ class Turns:
     async def _grant(self, line: _Line) -> None:
         """Grant the calls that fit. The remaining calls have been declined for now."""
         used: Counter[str] | None = None
-        while waiter := self._next(line, used or Counter()):
-            if used is None and len({waiter.wait.client for waiter in line.waiters}) > 1:
+        while wait := self._next(line, used or Counter()):
+            if used is None and len({waiter.client for waiter in line.waiters}) > 1:
                 async with self._asking, self.guard.database.read_only() as tx:
                     used = await accounts.minute_by_client(tx, line.key)
                 continue
-            wait = waiter.wait
             async with self._asking:
                 share = self._shares.get(wait.client, 1.0)
                 request = CallRequest(wait.key, wait.cause, self.guard.terms, share)
@@ -197,26 +190,26 @@ class Turns:
                 seconds += BUSY_SECONDS if is_busy or result.kind is None else AFTER_FREE_SECONDS
                 until = now + min(BELIEVED_SECONDS, seconds)
                 self._declines[wait.key, client] = _Decline(result, now, until)
-            elif waiter.granted.done():
+            elif wait.granted.done():
                 await self.guard.give_back(result)
             else:
-                waiter.granted.set_result(result)
+                wait.granted.set_result(result)
                 if used is not None:
                     used[wait.client] += 1
 
-    def _next(self, line: _Line, used: Counter[str]) -> _Waiter | None:
+    def _next(self, line: _Line, used: Counter[str]) -> Wait | None:
         """Turn away calls whose client or time is gone; return the next call to ask for."""
-        now, first = self.clock.monotonic(), dict[str, _Waiter]()
+        now, first = self.clock.monotonic(), dict[str, Wait]()
         for waiter in line.waiters:
-            decline = waiter.decline = self._declined(waiter.wait)
-            if waiter.wait.is_gone():
+            decline = waiter.decline = self._declined(waiter)
+            if waiter.is_gone():
                 waiter.fail(ClientGone())
             elif decline and (waiter.deadline <= now or decline.is_for_the_day):
                 waiter.fail(decline.error(line.key, now))
             elif decline is None and not waiter.granted.done():
-                first.setdefault(waiter.wait.client, waiter)
+                first.setdefault(waiter.client, waiter)
         line.waiters = [waiter for waiter in line.waiters if not waiter.granted.done()]
-        return min(first.values(), key=lambda waiter: used[waiter.wait.client], default=None)
+        return min(first.values(), key=lambda waiter: used[waiter.client], default=None)
 
     def _declined(self, wait: Wait) -> _Decline | None:
         now = self.clock.monotonic()

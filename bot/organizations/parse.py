@@ -35,12 +35,7 @@ def parse_orgs(text: str) -> OrgsRequest:
 
 def _filter(typed: str) -> str:
     words = read_words(typed)
-    if len(words) == 1:
-        return _short(words[0].text)
-    return _short(" ".join(recover(typed).split()))
-
-
-def _short(words: str) -> str:
-    if len(words) > LONGEST_FILTER:
+    filtered = words[0].text if len(words) == 1 else " ".join(recover(typed).split())
+    if len(filtered) > LONGEST_FILTER:
         raise ORGS.misuse(f"Search for at most {LONGEST_FILTER} characters.", "search")
-    return words
+    return filtered

@@ -187,7 +187,7 @@ def _made(organization: Detail) -> str:
     made, people = by_person(organization.hours), []
     for caller, calls in made[:PEOPLE_SHOWN]:
         client = client_named(caller)
-        name = text.escape(organization.people.get(caller or "", caller or "Gatehouse"), 80)
+        name = text.escape(organization.people.get(caller, caller or "Gatehouse"), 80)
         people.append(f"{f'{text.code(client)} (gateway)' if client else name} {calls:,}")
     rest = sum(calls for _, calls in made[PEOPLE_SHOWN:])
     people += [f"others {rest:,}"] if rest else []

@@ -98,7 +98,7 @@ class RateLimits:
         day_hours = [hour for hour in kept if hour.hour_at >= standing.day_began_at - HOUR_SECONDS]
         ends_at = forecast(standing.day, last_hour, now, day_hours, others_used)
         shown = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
-        ids = [caller for caller in shown if caller is not None and client_named(caller) is None]
+        ids = [caller for caller in shown if caller and client_named(caller) is None]
         people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))
         found = (name, standing, free_at, hours, people, last_hour, ends_at, others_used, now)
         return ui.detail(Detail(*found))

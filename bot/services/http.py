@@ -2,8 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TypeVar
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
@@ -107,7 +107,7 @@ class CheckedRequest(aiohttp.ClientRequest):
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         """Send the request; raise NeverSentError if its permit expired or a header is invalid."""
         if self.may_send is not None and not self.may_send():
-            raise HeldUpError
+            raise NeverSentError
         try:
             return await super().send(conn)
         except ValueError as error:
@@ -138,15 +138,11 @@ def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
 
 
 class NeverSentError(Exception):
-    """An error before any part of the request was sent."""
-
-
-class HeldUpError(NeverSentError):
     """The request can't be sent anymore, because its permit has expired."""
 
 
 class UnsendableError(NeverSentError):
-    """A header contains a character that HTTP doesn't allow."""
+    """A header contains a character that HTTP doesn't allow, so nothing was sent."""
 
 
 _UNSENDABLE = (
@@ -156,8 +152,8 @@ _UNSENDABLE = (
 _HELD_UP = "The call to {label} took too long to start, so it wasn't sent. Please try again."
 _CERTIFICATE = (aiohttp.ClientConnectorCertificateError, ssl.SSLError)
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]] = (
-    (HeldUpError, _HELD_UP),
     (UnsendableError, _UNSENDABLE),
+    (NeverSentError, _HELD_UP),
     (aiohttp.ConnectionTimeoutError, "{subject} can't be reached: no connection was made in time."),
     (_CERTIFICATE, "{subject} has an invalid TLS certificate."),
     (
@@ -253,7 +249,13 @@ class ServiceHttp:
             async with await self._send(call, permit.may_send, deadline) as response:
                 status = response.status
                 await permit.responded(ReportedLimits.from_headers(response.headers))
-                body = await self._body(call, response, deadline)
+                try:
+                    async with self._limited(call, deadline):
+                        body = await body_of(call, response)
+                except ServiceError:
+                    if response.ok:
+                        raise
+                    body = b""
             failure = failure_of_status(call, status, response.headers, body, self.redactor)
             if failure is not None:
                 raise failure
@@ -286,45 +288,36 @@ class ServiceHttp:
     async def _send(
         self, call: ServiceCall, may_send: Callable[[], bool], deadline: float
     ) -> aiohttp.ClientResponse:
-        with self._accidents(call):
-            async with asyncio.timeout_at(deadline):
-                return await self._session.request(
-                    call.method,
-                    call.url,
-                    params=call.params,
-                    headers=call.headers,
-                    data=None if call.form is None else aiohttp.FormData(call.form),
-                    allow_redirects=False,
-                    timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                    middlewares=(once(may_send),),
-                )
+        async with self._limited(call, deadline):
+            return await self._session.request(
+                call.method,
+                call.url,
+                params=call.params,
+                headers=call.headers,
+                data=None if call.form is None else aiohttp.FormData(call.form),
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+                middlewares=(once(may_send),),
+            )
         raise AssertionError  # pragma: no cover
 
-    async def _body(
-        self, call: ServiceCall, response: aiohttp.ClientResponse, deadline: float
-    ) -> bytes:
-        """Read the body; raise ResponseTooLarge if it's too large, compressed or decompressed."""
-        body = bytearray()
+    @asynccontextmanager
+    async def _limited(self, call: ServiceCall, deadline: float) -> AsyncIterator[None]:
+        """End at the deadline, and convert exceptions of the HTTP library to ServiceError."""
         try:
-            with self._accidents(call):
-                async with asyncio.timeout_at(deadline):
-                    if (response.content_length or 0) > MOST_BYTES:
-                        raise too_large(call, MOST_BYTES)
-                    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
-                        body += chunk
-                        if len(body) > MOST_BYTES:
-                            raise too_large(call, MOST_BYTES)
-        except ServiceError:
-            response.close()
-            if response.ok:
-                raise
-            return b""
-        return bytes(body)
-
-    @contextmanager
-    def _accidents(self, call: ServiceCall) -> Iterator[None]:
-        """Convert exceptions of the HTTP library to ServiceError."""
-        try:
-            yield
+            async with asyncio.timeout_at(deadline):
+                yield
         except (aiohttp.ClientError, OSError, NeverSentError) as accident:
             raise failure_of_accident(call, accident, self._total_seconds) from None
+
+
+async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
+    """Read the body; raise ResponseTooLarge if it's too large, compressed or decompressed."""
+    body = bytearray()
+    if (response.content_length or 0) > MOST_BYTES:
+        raise too_large(call, MOST_BYTES)
+    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise too_large(call, MOST_BYTES)
+    return bytes(body)

@@ -7,7 +7,6 @@ from bot.quotas.rules.limits import (
     DayUse,
     day_began_at,
     day_use,
-    leaves_day_at,
     limit_in_message,
     reported_day,
 )
@@ -36,10 +35,6 @@ def test_day_begins_25_hours_ago_or_with_a_reset_since_then():
     assert day_began_at(day, day.resets_at + 30 * HOUR) == day.resets_at + 5 * HOUR
     # The longest day has 25 hours.
     assert day_began_at(told(reset=90_000), NOW) == NOW + 90_001 - 24 * HOUR
-
-
-def test_call_leaves_the_day_after_25_hours():
-    assert leaves_day_at(NOW, hold_seconds=15) == NOW + 15 + 25 * HOUR
 
 
 def test_what_the_service_tells_is_used_and_calls_since_are_added():

@@ -10,7 +10,6 @@ from bot.quotas.rules.limits import (
     LimitKind,
     Limits,
     day_use,
-    leaves_day_at,
 )
 from bot.quotas.rules.quota import GRACE_SECONDS, SLOT_SECONDS, Blocks, InUse, NotNow, decide
 
@@ -132,4 +131,4 @@ class ModelLedger:
         if full.kind is not LimitKind.DAY:
             return held.free_at(full.kind, full.allowed)
         reserved_at = self._reserved_at[self._made_before + full.used - full.allowed]
-        return leaves_day_at(reserved_at, self._hold)
+        return reserved_at + self._hold + DAY_SECONDS

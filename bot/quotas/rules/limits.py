@@ -1,17 +1,9 @@
 """The limits of each plan, the current day, and limits that a 429 lowers temporarily.
 
 The numbers come from the specification, area B, "Limits". Times are Unix timestamps from the
-database's clock.
-
-Concurrency: a paid plan's ten concurrent calls are a soft limit. The service may allow fewer, which
-only a 1070 reveals. A 1070 with few calls in flight is caused by another client.
-
-Minute: a 44 below the bot's own limit means that another client used the rest. For a while,
-background calls then use less than the bot had used before, which leaves room for both.
-
-Day: a sliding window of 25 hours, unless the service reports its own day. The start of its day is
-not documented, and a local day lasts 25 hours once a year. Calls are numbered when reserved, so the
-number of calls since a time is the difference of two numbers.
+database's clock. The service doesn't say when its day begins, so a day is a sliding window of 25
+hours, unless the service reports its own. Calls are numbered when reserved: the number of calls
+since a time is the difference of two numbers.
 """
 
 import re
@@ -213,11 +205,6 @@ def day_began_at(reported: ReportedDay | None, now: float) -> float:
     if now < reported.resets_at:
         return max(any_day, reported.resets_at - REPORTED_DAY_SECONDS)
     return max(any_day, reported.resets_at)
-
-
-def leaves_day_at(reserved_at: float, hold_seconds: float) -> float:
-    """Return when a call leaves the sliding day, which applies if the service reported no reset."""
-    return reserved_at + hold_seconds + DAY_SECONDS
 
 
 def day_use(

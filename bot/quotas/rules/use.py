@@ -1,7 +1,7 @@
 """The data behind `/ratelimits`: each organization's use, state, and last 24 hours."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -229,18 +229,19 @@ class Detail:
 
     def by_kind(self) -> list[tuple[str, int]]:
         """Return the number of calls of each kind, highest first."""
-        made: Counter[str] = Counter()
-        for hour in self.hours:
-            made[hour.kind] += hour.calls
-        return sorted(made.items(), key=lambda item: (-item[1], item[0]))
+        return _most_first((hour.kind, hour.calls) for hour in self.hours)
 
 
-def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str | None, int]]:
-    """Return each caller's number of calls (None: the bot itself), highest first."""
-    made: Counter[str | None] = Counter()
-    for hour in hours:
-        made[hour.slack_user_id] += hour.calls
-    return sorted(made.items(), key=lambda item: (-item[1], item[0] or ""))
+def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str, int]]:
+    """Return each caller's number of calls ("": the bot itself), highest first."""
+    return _most_first((hour.slack_user_id or "", hour.calls) for hour in hours)
+
+
+def _most_first(calls: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    made: Counter[str] = Counter()
+    for name, count in calls:
+        made[name] += count
+    return sorted(made.items(), key=lambda item: (-item[1], item[0]))
 
 
 def first_hour(now: float) -> float:

@@ -72,15 +72,7 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
     statement = update(organizations).where(named(key)).values(same).returning(organizations.c.id)
     found = (await tx.connection.execute(statement)).scalar()
     if found is None:
-        new = {
-            "data_center": key.data_center,
-            "organization_id": key.organization_id,
-            "summed": 0,
-            "blocks": [],
-            "probing_until": 0.0,
-            "muted_until": 0.0,
-            "watched_at": 0.0,
-        }
+        new = {"data_center": key.data_center, "organization_id": key.organization_id}
         insert = insert_into(organizations).values(new).on_conflict_do_nothing()
         await tx.connection.execute(insert)
         found = (await tx.connection.execute(statement)).scalar_one()

@@ -6,18 +6,17 @@ caller counts again.
 """
 
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 
-from sqlalchemy import ColumnElement, Update, bindparam, select, update
+from sqlalchemy import ColumnElement, and_, literal, select, update
 
 from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import (
+    DAY_SECONDS,
     CallClass,
     LimitKind,
     Plan,
     ReportedDay,
-    leaves_day_at,
     limits_of,
 )
 from bot.quotas.rules.quota import SLOT_SECONDS, Blocks, InUse, NotNow, Terms, decide
@@ -157,50 +156,37 @@ async def free_at(
     at: float | None = await tx.connection.scalar(last_to_leave)
     if at is None or kind is not LimitKind.DAY:
         return at
-    return account.day.resets_at or leaves_day_at(at, terms.hold_seconds)
+    return account.day.resets_at or at + terms.hold_seconds + DAY_SECONDS
 
 
-async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
-    """Record that a call ended, and how many seconds ago its headers arrived."""
-    values = {
-        "its_organization": reservation.organization,
-        "its_number": reservation.number,
-        "its_time": reservation.at,
-        "slot_seconds": SLOT_SECONDS - seconds_since_headers,
-    }
-    await tx.connection.execute(_settling(tx.clock), {**tx.clock_parameters, **values})
-
-
-@cache
-def _settling(clock: ColumnElement[float]) -> Update:
-    slot_free_at = clock + bindparam("slot_seconds", type_=EpochSeconds)
-    return (
-        update(calls)
-        .where(calls.c.organization == bindparam("its_organization"))
-        .where(calls.c.number == bindparam("its_number"))
-        .where(calls.c.reserved_at == bindparam("its_time", type_=EpochSeconds))
-        .values(slot_free_at=slot_free_at, permit_until=clock)
-    )
-
-
-async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
-    """Return True if the end of the call is recorded; False if the database lost the call."""
-    query = select(calls.c.permit_until, calls.c.reserved_at).where(
+def _the_call(reservation: Reservation) -> ColumnElement[bool]:
+    # The time differs if the database lost the call, and another call has its number.
+    return and_(
         calls.c.organization == reservation.organization,
         calls.c.number == reservation.number,
         calls.c.reserved_at == reservation.at,
     )
-    row = (await tx.connection.execute(query)).first()
-    if row is None:
-        return False
-    held = row.permit_until - row.reserved_at
-    return bool(abs(held - terms.hold_seconds) > ROUNDING_SECONDS)
+
+
+async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
+    """Record that a call ended, and how many seconds ago its headers arrived."""
+    slot_free_at = tx.clock + literal(SLOT_SECONDS - seconds_since_headers, EpochSeconds)
+    ended = update(calls).where(_the_call(reservation))
+    ended = ended.values(slot_free_at=slot_free_at, permit_until=tx.clock)
+    await tx.connection.execute(ended, tx.clock_parameters)
+
+
+async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
+    """Return True if the end of the call is recorded; False if the database lost the call."""
+    query = select(calls.c.permit_until).where(_the_call(reservation))
+    permit_until = await tx.connection.scalar(query)
+    held = None if permit_until is None else permit_until - reservation.at
+    return held is not None and abs(held - terms.hold_seconds) > ROUNDING_SECONDS
 
 
 async def give_back(tx: Transaction, unused: Reservation) -> None:
     """Record that a call was never sent, which frees its slot and uncounts it from the day."""
-    its = (calls.c.organization == unused.organization) & (calls.c.number == unused.number)
-    taken_back = update(calls).where(its, calls.c.reserved_at == unused.at)
+    taken_back = update(calls).where(_the_call(unused))
     await tx.connection.execute(taken_back.values(slot_free_at=UNSENT, permit_until=UNSENT))
 
 
