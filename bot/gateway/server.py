@@ -90,11 +90,7 @@ class Gateway:
         server = web.Server(self.handle, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
-        try:
-            await Site(runner, address, most, count, answers.unreadable).start()
-        except OSError:
-            await runner.cleanup()
-            raise
+        await Site(runner, address, most, count, answers.unreadable).start()
         self._runner = runner
         self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
         log.info("gateway.listening", addresses=self.addresses)
@@ -188,11 +184,11 @@ class Gateway:
 
     async def _hold_back(self, client: str, began: float) -> None:
         """Delay the answer to a client that retries immediately, unless its request has waited."""
-        now = asyncio.get_running_loop().time()
-        most = FREE_DECLINES * BETWEEN_DECLINES_SECONDS + LONGEST_HOLD_SECONDS
+        now, free = asyncio.get_running_loop().time(), FREE_DECLINES * BETWEEN_DECLINES_SECONDS
         ahead = max(0.0, self._paced_until[client] - now) + BETWEEN_DECLINES_SECONDS
-        self._paced_until[client] = now + min(ahead, most)
-        held = min(ahead, most) - FREE_DECLINES * BETWEEN_DECLINES_SECONDS - (now - began)
+        ahead = min(ahead, free + LONGEST_HOLD_SECONDS)
+        self._paced_until[client] = now + ahead
+        held = ahead - free - (now - began)
         if held > 0 and not self._is_stopping:
             await asyncio.sleep(held)
 

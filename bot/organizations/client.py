@@ -49,20 +49,18 @@ class _Listing(_Envelope):
     organizations: list[Organization]
 
 
+@dataclass(frozen=True)
 class InventoryClient:
     """Lists organizations. Every attempt at a call needs a permit before it's sent."""
 
-    def __init__(
-        self, http: ServiceHttp, grant: OpenGrant, access: Mapping[str, DataCenterAccess]
-    ) -> None:
-        self._http = http
-        self._grant = grant
-        self._access = dict(access)
+    http: ServiceHttp
+    grant: OpenGrant
+    access: Mapping[str, DataCenterAccess]
 
     @property
     def data_centers(self) -> tuple[str, ...]:
         """The configured data centers, in the order of the settings."""
-        return tuple(self._access)
+        return tuple(self.access)
 
     async def organizations(
         self, key: OrganizationKey, cause: CallCause
@@ -72,7 +70,7 @@ class InventoryClient:
         The call names the key's organization, if it has one, and counts against the key's limits.
         Only calls for people are retried.
         """
-        access = self._access.get(key.data_center)
+        access = self.access.get(key.data_center)
         if access is None:
             name = f"the inventory service ({key.data_center})"
             raise NotConfigured(name, ["INVENTORY_DATA_CENTERS"])
@@ -100,10 +98,10 @@ class InventoryClient:
             data_center=key.data_center,
             advice={**ADVICE, HTTPStatus.FORBIDDEN: f"It needs the scope {access.scope}."},
         )
-        return await self._http.request(
+        return await self.http.request(
             call,
             partial(organizations_in, call),
-            partial(self._grant, key, cause),
+            partial(self.grant, key, cause),
             retried=cause.is_for_people,
         )
 

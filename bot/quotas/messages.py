@@ -11,7 +11,6 @@ from bot.quotas.rules.quota import BlockCode, Incident
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     Detail,
-    Meter,
     OrganizationUse,
     Standing,
     State,
@@ -160,7 +159,9 @@ def _soon(organization: Detail, at: float) -> str:
 def _meter(organization: Detail, kind: LimitKind) -> str:
     standing = organization.standing
     meter = standing.meter(kind)
-    lines = [f"{meter} {bar(meter)}"]
+    # Any use fills at least one cell.
+    full = min(CELLS, max(round(meter.share * CELLS), 1 if meter.used else 0))
+    lines = [f"{meter} {'▰' * full}{'▱' * (CELLS - full)}"]
     free_at = organization.free_at.get(kind)
     if free_at is not None:
         lines.append(f"next slot {_soon(organization, free_at)}")
@@ -173,12 +174,6 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
         planned, until = limits_of(standing.plan).concurrent, _moment(lowered.until)
         lines.append(f"lowered from {planned} until {until}, because the service blocked more")
     return "\n".join(lines)
-
-
-def bar(meter: Meter) -> str:
-    """Draw a meter with ten cells. Any use fills at least one cell."""
-    full = min(CELLS, max(round(meter.share * CELLS), 1 if meter.used else 0))
-    return "▰" * full + "▱" * (CELLS - full)
 
 
 def _made(organization: Detail) -> str:

@@ -41,20 +41,6 @@ LEAST_PAUSE_SECONDS = 5.0
 _LEAST_BETWEEN_LISTINGS_SECONDS = 120.0
 
 
-@dataclass
-class Watched:
-    """An organization: the minimum interval, and when it was last checked and is due again."""
-
-    key: OrganizationKey
-    every_seconds: float
-    checked_at: float
-
-    @property
-    def due_at(self) -> float:
-        """Return the time of the next check."""
-        return self.checked_at + self.every_seconds
-
-
 @dataclass(frozen=True)
 class Watcher:
     """Runs the `watch` job; `is_on` is the setting `INVENTORY_WATCH`."""
@@ -78,28 +64,32 @@ class Watcher:
         if not self.is_on:
             return None
         now = (await self.database.now()).timestamp()
-        watched, next_at = await self._watched(), now + IDLE_SECONDS
-        due = min(watched, key=lambda each: (each.due_at, each.key), default=None)
-        if due is not None and due.due_at <= now:
+        (every, due_at), next_at = await self._watched(), now + IDLE_SECONDS
+        key = min(due_at, key=lambda key: (due_at[key], key), default=None)
+        if key is None:
+            return datetime.fromtimestamp(next_at, UTC)
+        if due_at[key] <= now:
             await lease.confirm()
-            due.checked_at = now
-            await self._note(due)
-            if free_at := await self._check(due.key):
-                due.checked_at = max(free_at, now + LEAST_PAUSE_SECONDS) - due.every_seconds
-                await self._note(due)
-                next_at = min(next_at, due.due_at)
-        if watched:
-            # Checks that are due together are spread at twice the usual pace.
-            pause = 0.5 / sum(1 / each.every_seconds for each in watched)
-            pause = max(pause, LEAST_PAUSE_SECONDS)
-            next_at = min(next_at, max(now + pause, min(each.due_at for each in watched)))
+            due_at[key] = now + every[key]
+            await self._note(key, now)
+            if free_at := await self._check(key):
+                due_at[key] = max(free_at, now + LEAST_PAUSE_SECONDS)
+                await self._note(key, due_at[key] - every[key])
+                next_at = min(next_at, due_at[key])
+        # Checks that are due together are spread at twice the usual pace.
+        pause = max(0.5 / sum(1 / seconds for seconds in every.values()), LEAST_PAUSE_SECONDS)
+        next_at = min(next_at, max(now + pause, min(due_at.values())))
         return datetime.fromtimestamp(next_at, UTC)
 
-    async def _watched(self) -> list[Watched]:
-        """Return the active organizations, and the data centers that were never listed."""
+    async def _watched(self) -> tuple[dict[OrganizationKey, float], dict[OrganizationKey, float]]:
+        """Return the least seconds between two checks, and the time of the next, by organization.
+
+        Data centers that were never listed are watched too.
+        """
         async with self.database.read_only() as tx:
             known = {each.key: each for each in await accounts.load_all(tx, self.terms)}
-        watched: list[Watched] = []
+        every: dict[OrganizationKey, float] = {}
+        due_at: dict[OrganizationKey, float] = {}
         for report in (await self.directory.known()).reports:
             keys = [OrganizationKey(report.data_center)]
             if report.listing is not None:
@@ -107,10 +97,10 @@ class Watcher:
                 keys = [place.key for place in places if place.organization.is_org_active]
             for key in keys:
                 standing = known.get(key) or Standing.idle(key, self.terms.plan_of(key))
-                every = _DAY_SECONDS / (standing.day.limit * _SHARE_OF_THE_DAY)
-                every = max(every, len(keys) * _LEAST_BETWEEN_LISTINGS_SECONDS)
-                watched.append(Watched(key, every, standing.watched_at))
-        return watched
+                seconds = _DAY_SECONDS / (standing.day.limit * _SHARE_OF_THE_DAY)
+                every[key] = max(seconds, len(keys) * _LEAST_BETWEEN_LISTINGS_SECONDS)
+                due_at[key] = standing.watched_at + every[key]
+        return every, due_at
 
     async def _check(self, key: OrganizationKey) -> float | None:
         """Make the call; if there is no room for the call, return when there will be."""
@@ -125,7 +115,6 @@ class Watcher:
                 self.directory.note_failure(key.data_center, error)
         return None
 
-    async def _note(self, watched: Watched) -> None:
+    async def _note(self, key: OrganizationKey, watched_at: float) -> None:
         async with self.database.transaction() as tx:
-            organization = await accounts.lock(tx, watched.key)
-            await quotas.change(tx, organization, watched_at=watched.checked_at)
+            await quotas.change(tx, await accounts.lock(tx, key), watched_at=watched_at)

@@ -97,25 +97,20 @@ class _Renewal(BaseModel):
     refresh_token: SecretStr | None = None
 
 
+@dataclass(eq=False, repr=False)
 class OAuthCredential(Credential):
     """An OAuth access token that is renewed before it expires.
 
     `template` is the format of the header, in which `{token}` is replaced.
     """
 
-    def __init__(
-        self,
-        http: ServiceHttp,
-        clock: Clock,
-        data_center: str,
-        grant: OAuthSettings,
-        template: str = "Bearer {token}",
-    ) -> None:
-        self._http = http
-        self._clock = clock
-        self._data_center = data_center
-        self._grant = grant
-        self._template = template
+    http: ServiceHttp
+    clock: Clock
+    data_center: str
+    grant: OAuthSettings
+    template: str = "Bearer {token}"
+
+    def __post_init__(self) -> None:
         # The current token, when to renew it, and when it will certainly have expired.
         self._token: Signed | None = None
         self._renew_at = self._ends_at = 0.0
@@ -131,14 +126,14 @@ class OAuthCredential(Credential):
         refuses to renew it, the old token may be invalid as well, and the error is raised.
         """
         token = self._token
-        if token is not None and self._clock.monotonic() < self._renew_at:
+        if token is not None and self.clock.monotonic() < self._renew_at:
             return token
         try:
             return await self._renew_once()
         except (CredentialsRefused, RotatingRefreshToken):
             raise
         except ServiceError:
-            now = self._clock.monotonic()
+            now = self.clock.monotonic()
             if token is None or now >= self._ends_at:
                 raise
             if self._token is token:
@@ -152,38 +147,38 @@ class OAuthCredential(Credential):
         return self._token
 
     async def _renew_once(self) -> Signed:
-        if self._failure is not None and self._clock.monotonic() < self._failure[1]:
+        if self._failure is not None and self.clock.monotonic() < self._failure[1]:
             raise self._failure[0]
         return await self._renewals.get("", self._renew, fresh=True)
 
     async def _renew(self, _: str) -> Signed:
-        asked_at = self._clock.monotonic()
+        asked_at = self.clock.monotonic()
         try:
             renewal = await self._ask()
         except ServiceError as error:
             pause = SHORT_PAUSE_SECONDS if error.retryable else PAUSE_SECONDS
-            self._failure = error, self._clock.monotonic() + pause
+            self._failure = error, self.clock.monotonic() + pause
             raise
         self._failure = None
         token = renewal.access_token.get_secret_value()
         # The previous token is still redacted as well, because a call may still be using it.
-        self._http.redactor.add(token)
+        self.http.redactor.add(token)
         self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
         if len(self._hidden) > TOKENS_IN_USE:
-            self._http.redactor.forget(self._hidden.pop(0))
+            self.http.redactor.forget(self._hidden.pop(0))
         stated = renewal.expires_in or 0
         life = min(stated, LONGEST_LIFE_SECONDS)
         self._ends_at = asked_at + life if 0 < stated == life else float("inf")
         usable = life - min(MARGIN_SECONDS, life / 2) if life > 0 else ASSUMED_LIFE_SECONDS
         self._renew_at = asked_at + usable
-        self._token = Signed(headers=authorization(self._template, token))
+        self._token = Signed(headers=authorization(self.template, token))
         return self._token
 
     async def _ask(self) -> _Renewal:
-        grant = self._grant
+        grant = self.grant
         call = ServiceCall(
             service="oauth",
-            label=f"the OAuth provider ({self._data_center})",
+            label=f"the OAuth provider ({self.data_center})",
             method="POST",
             url=URL(grant.token_url),
             form=[
@@ -193,13 +188,13 @@ class OAuthCredential(Credential):
                 ("client_secret", grant.client_secret.get_secret_value()),
             ],
             headers={"Accept": "application/json"},
-            data_center=self._data_center,
+            data_center=self.data_center,
             words_field="error",
         )
         try:
-            return await self._http.request(call, partial(self._renewal_in, call))
+            return await self.http.request(call, partial(self._renewal_in, call))
         except (ServiceRefused, CredentialsRefused) as refusal:
-            said, where = refusal.message, f"for {self._data_center} in INVENTORY_DATA_CENTERS"
+            said, where = refusal.message, f"for {self.data_center} in INVENTORY_DATA_CENTERS"
             if said in REFUSED_TOKEN:
                 sentence = (
                     f"The refresh token {where} was rejected ({said}). It was revoked, has expired,"
@@ -214,7 +209,7 @@ class OAuthCredential(Credential):
     def _renewal_in(self, call: ServiceCall, answer: Answer) -> _Renewal:
         body = json_of(call, answer)
         if isinstance(body, dict) and isinstance(body.get("error"), str):
-            said = plain_words(body["error"], self._http.redactor)
+            said = plain_words(body["error"], self.http.redactor)
             sentence = f"{call.subject} rejected the request: “{said}”."
             raise ServiceRefused("oauth", sentence, status=answer.status, message=said)
         try:
@@ -224,7 +219,7 @@ class OAuthCredential(Credential):
         token = renewal.access_token.get_secret_value()
         if not (token.isascii() and token.isprintable() and " " not in token):
             raise wrong_form(call, "an access token that can't be sent")
-        if renewal.refresh_token not in (None, self._grant.refresh_token):
+        if renewal.refresh_token not in (None, self.grant.refresh_token):
             sentence = (
                 f"{call.subject} issues a new refresh token each time, which is not supported."
                 " Turn off rotation at the provider, or use an authtoken."

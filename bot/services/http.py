@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TypeVar
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
@@ -195,23 +196,15 @@ def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) 
     return ServiceUnreachable(call.service, f"{call.subject} closed the connection early.")
 
 
+@dataclass(frozen=True)
 class ServiceHttp:
     """Sends calls to services, and reports each attempt to `observer`."""
 
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        redactor: Redactor,
-        observer: Observer,
-        clock: Clock,
-        *,
-        total_seconds: float = TOTAL_SECONDS,
-    ) -> None:
-        self._session = session
-        self._observer = observer
-        self._clock = clock
-        self._total_seconds = total_seconds
-        self.redactor = redactor
+    session: aiohttp.ClientSession
+    redactor: Redactor
+    observer: Observer
+    clock: Clock
+    total_seconds: float = TOTAL_SECONDS
 
     async def request(
         self,
@@ -236,16 +229,16 @@ class ServiceHttp:
             except (ServiceUnreachable, ServiceFailed) as failure:
                 if not failure.retryable:
                     raise
-            await self._clock.sleep(pause)
+            await self.clock.sleep(pause)
         async with permits() as permit:
             return await self._attempt(call, read, permit)
 
     async def _attempt(
         self, call: ServiceCall, read: Callable[[Answer], Read], permit: Permit
     ) -> Read:
-        started, status, outcome = self._clock.monotonic(), None, "cancelled"
+        started, status, outcome = self.clock.monotonic(), None, "cancelled"
         try:
-            deadline = asyncio.get_running_loop().time() + self._total_seconds
+            deadline = asyncio.get_running_loop().time() + self.total_seconds
             async with await self._send(call, permit.may_send, deadline) as response:
                 status = response.status
                 await permit.responded(ReportedLimits.from_headers(response.headers))
@@ -270,7 +263,7 @@ class ServiceHttp:
                 await permit.refused(error)
             raise
         finally:
-            seconds = self._clock.monotonic() - started
+            seconds = self.clock.monotonic() - started
             record = log.info if outcome == "ok" else log.warning
             record(
                 "service call",
@@ -282,14 +275,14 @@ class ServiceHttp:
                 outcome=outcome,
                 seconds=round(seconds, 3),
             )
-            self._observer(Observed(call.service, call.data_center, outcome, status, seconds))
+            self.observer(Observed(call.service, call.data_center, outcome, status, seconds))
         return result
 
     async def _send(
         self, call: ServiceCall, may_send: Callable[[], bool], deadline: float
     ) -> aiohttp.ClientResponse:
         async with self._limited(call, deadline):
-            return await self._session.request(
+            return await self.session.request(
                 call.method,
                 call.url,
                 params=call.params,
@@ -308,7 +301,7 @@ class ServiceHttp:
             async with asyncio.timeout_at(deadline):
                 yield
         except (aiohttp.ClientError, OSError, NeverSentError) as accident:
-            raise failure_of_accident(call, accident, self._total_seconds) from None
+            raise failure_of_accident(call, accident, self.total_seconds) from None
 
 
 async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
