@@ -22,8 +22,7 @@ from bot.ops.clock import SystemClock
 from bot.store import audit, migrations, tables
 from bot.store.audit_entry import Verdict
 from bot.store.causes import cause_of
-from bot.store.engine import Database, Transaction
-from bot.store.sqlite import process_lock, sqlite_file
+from bot.store.engine import Database, Transaction, process_lock, sqlite_file
 
 FORM = 1
 PORTION = 500

@@ -32,8 +32,8 @@ from bot.settings import AUDIT_KEY_UNUSED, Settings
 from bot.settings.model import SERVICES, revealed
 from bot.store import audit, jobs
 from bot.store.causes import cause_of, technical_cause
+from bot.store.engine import process_lock
 from bot.store.migrations import migrate, notice_newer
-from bot.store.sqlite import process_lock
 from bot.tasks import SingleFlight
 from handlers.endpoint import GatehouseApp, SlackEndpoint
 

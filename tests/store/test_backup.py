@@ -15,10 +15,9 @@ from bot.backup import back_up, restore
 from bot.ops.clock import SystemClock
 from bot.store import audit, outbox
 from bot.store.audit_entry import AuditEntry
-from bot.store.engine import Database
+from bot.store.engine import Database, process_lock
 from bot.store.migrations import migrate
 from bot.store.outbox import OutboxMessage
-from bot.store.sqlite import process_lock
 from bot.store.tables import audit_entries, outbox_messages
 from tests.support import revision_0015
 from tests.support.needs import ROOT_USER, lacks

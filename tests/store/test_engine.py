@@ -14,10 +14,9 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from bot.errors import CommitUnknown, DatabaseInUse, DatabaseUnavailable
 from bot.ops.clock import SystemClock
-from bot.store import engine, sqlite
+from bot.store import engine
 from bot.store.causes import cause_of
-from bot.store.engine import Database
-from bot.store.sqlite import CONNECTIONS, process_lock
+from bot.store.engine import CONNECTIONS, Database, process_lock
 from bot.store.tables import jobs
 from bot.store.types import from_microseconds, to_microseconds
 from tests.support.proxy import running_proxy
@@ -237,7 +236,7 @@ async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
     sqlite_url, clock, monkeypatch, moment
 ):
     """What it was executing would hold the file until somebody collects it."""
-    monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("bot.store.engine.BUSY_SECONDS", 0.1)
     database = Database(sqlite_url, clock)
     await write(database)
     for _ in range(5):
@@ -271,7 +270,7 @@ async def test_a_file_that_cannot_be_opened_leaves_no_thread_behind(tmp_path, cl
 
 
 async def test_writers_behind_a_locked_file_all_give_up_in_time(sqlite_url, clock, monkeypatch):
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
     monkeypatch.setattr(engine, "STATEMENT_SECONDS", 0.3)
     database = Database(sqlite_url, clock)
     await write(database)

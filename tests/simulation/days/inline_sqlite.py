@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine
 
 import bot.store.engine
-from bot.store.sqlite import prepare_sqlite
+from bot.store.engine import prepare_sqlite
 from tests.simulation.days.loop import PROCESS
 
 # By process: its open connections, which the system closes when it dies.
