@@ -60,6 +60,8 @@ STALE = (
     "The flow service returned an outdated list without the change I just made,"
     " so I didn't change anything."
 )
+UNSENDABLE = "The list has an entry I can't send back unchanged, so I didn't change anything."
+OTHER_LIST = "The flow service stored a different list from the one I sent. Please check it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,14 @@ class Run:
         try:
             plan = await self._look()
             if plan is not None:
-                answered = await self._send(plan)
+                self.lease.check()
+                # Connecting can take up to 5 s, so the lease is checked again once connected.
+                service, may_send = self.bot.flows.service(), lambda: self.lease.is_fresh
+                answered = await service.replace(self.flow.sid, plan.after, may_send)
+                spellings = plan.spellings_on(answered)
+                sent = [spellings.get(identity, identity) for identity in plan.after]
+                if sorted(sent) != sorted(answered):
+                    raise ResponseUnreadable("flow", OTHER_LIST)
                 async with self.bot.database.transaction() as tx:
                     changes = await ChangeSet.begin(tx, self.flow)
                     await changes.settle(plan, await tx.now(), answered)
@@ -174,10 +183,7 @@ class Run:
         """Read the list, record the outcomes that it confirms, and store the next POST, if any."""
         listed = tuple(await self.bot.flows.service().read(self.flow.sid))
         if not all(map(is_sendable, listed)):
-            raise ResponseUnreadable(
-                "flow",
-                "The list has an entry I can't send back unchanged, so I didn't change anything.",
-            )
+            raise ResponseUnreadable("flow", UNSENDABLE)
         async with self.bot.database.transaction() as tx:
             waiting = await Waiting.load(tx, self.flow.key)
             # More requests may have been approved while the list was being read.
@@ -251,20 +257,6 @@ class Run:
                 return False
         await changes.ask_again(request.id, review, self.bot.settings.request_hours)
         return True
-
-    async def _send(self, plan: ListChangePlan) -> Sequence[str]:
-        self.lease.check()
-        # Connecting can take up to 5 s, so the lease is checked again once connected.
-        service, may_send = self.bot.flows.service(), lambda: self.lease.is_fresh
-        answered = await service.replace(self.flow.sid, plan.after, may_send)
-        spellings = plan.spellings_on(answered)
-        sent = [spellings.get(identity, identity) for identity in plan.after]
-        if sorted(sent) != sorted(answered):
-            raise ResponseUnreadable(
-                "flow",
-                "The flow service stored a different list from the one I sent. Please check it.",
-            )
-        return answered
 
     async def _note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:
         """Record the failure for all affected requests and grants, and for the POST."""

@@ -207,10 +207,10 @@ async def _open(
     undone: Request | None = None,
 ) -> Request:
     async with bot.database.transaction() as tx:
-        at = await tx.now()
+        at, is_now = await tx.now(), requested.without_approval
         expires_at = at + timedelta(hours=bot.settings.request_hours)
         request = Request(bot.new_id(), flow, Who.of(person), requested, at, expires_at)
-        if requested.without_approval:
+        if is_now:
             progress = replace(request.progress, delivery_id=delivery_id())
             request = request.moved(State.APPLYING, Who.of(person), at, progress)
         await store.add_request(tx, request)
@@ -220,12 +220,23 @@ async def _open(
             progress = replace(undone.progress, undone_by=request.id)
             if not await store.save_request(tx, replace(undone, progress=progress)):
                 raise Conflict("Someone else just changed this request. Check its card.")
-        await audit.append(tx, _entry(request))
+        detail = {
+            "flow": flow.sid,
+            "additions": requested.change.additions,
+            "removals": requested.change.removals,
+            "end_changes": requested.end_changes,
+            "duration_seconds": requested.duration_seconds,
+            "starts_at": requested.starts_at and requested.starts_at.isoformat(),
+            "reason": requested.reason,
+            "undo_of": requested.undo_of,
+        }
+        action = "request.created_without_approval" if is_now else "request.created"
+        await audit.append(tx, AuditEntry(person.slack_user_id, action, request.id, detail))
         if undone is not None:
             await write_card(tx, undone.id)
         if approved := await _approved_by_rule(bot, tx, person, request):
             return approved
-        if requested.without_approval:
+        if is_now:
             await put_apply_job(tx, flow.key)
             return request
         # Appending to the audit log has locked it, so simultaneous requests can't exceed this.
@@ -274,22 +285,6 @@ async def _approved_by_rule(
     entry = AuditEntry(BOT, "request.approved_by_rule", request.id, detail)
     await apply_transition(tx, request, approved, entry)
     return approved
-
-
-def _entry(request: Request) -> AuditEntry:
-    requested = request.requested
-    detail = {
-        "flow": request.flow.sid,
-        "additions": requested.change.additions,
-        "removals": requested.change.removals,
-        "end_changes": requested.end_changes,
-        "duration_seconds": requested.duration_seconds,
-        "starts_at": requested.starts_at and requested.starts_at.isoformat(),
-        "reason": requested.reason,
-        "undo_of": requested.undo_of,
-    }
-    action = "request.created_without_approval" if requested.without_approval else "request.created"
-    return AuditEntry(request.requester.slack_user_id, action, request.id, detail)
 
 
 MINUTE = timedelta(minutes=1)

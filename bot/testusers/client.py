@@ -114,7 +114,13 @@ class FlowClient:
         self, flow_sid: str, call: ServiceCall, permits: OpenPermit = unlimited
     ) -> list[str]:
         sent = await self._http.request(call, partial(_list_in, call, flow_sid), permits)
-        self._urls[flow_sid.upper()] = _on_host_of(self._base_url, sent.url or "")
+        self._urls[flow_sid.upper()] = ""
+        with suppress(ValueError):
+            # Only a URL of the service is safe to link.
+            url = URL(sent.url or "")
+            is_there = url.is_absolute() and url.origin() == self._base_url.origin()
+            if is_there and len(str(url)) <= URL_CHARACTERS:
+                self._urls[flow_sid.upper()] = str(url)
         return [identity for identity in sent.test_users or () if identity]
 
 
@@ -127,16 +133,6 @@ def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
     if {sid.upper() for sid in sids if sid} - {flow_sid.upper()}:
         raise wrong_form(call, "for another flow")
     return sent
-
-
-def _on_host_of(base_url: URL, sent: str) -> str:
-    """Return the URL in a response, or "" if it leads away from the service, for safe links."""
-    try:
-        url = URL(sent)
-    except ValueError:
-        return ""
-    is_there = url.is_absolute() and url.origin() == base_url.origin()
-    return str(url) if is_there and len(str(url)) <= URL_CHARACTERS else ""
 
 
 FLOWS_NAMED = 20

@@ -85,12 +85,11 @@ async def decide(
                 raise Conflict(_nothing_applied(request, known))
             review = await review_of(bot, tx, request)
         news = review.news if review else ()
-        if not news:
-            moved = _moved(request, act, decision, Approval(Who.of(person), at), denial_reason)
-        elif act is Act.RETRY and await is_in_doubt(tx, request):
+        if news and act is Act.RETRY and await is_in_doubt(tx, request):
             raise Conflict(STILL_CHECKING)
-        if moved is not None:
-            entry = _entry(person, act, request, moved, decision)
+        step = None if news else _moved(person, act, request, decision, at, denial_reason)
+        if step is not None:
+            moved, entry = step
             await apply_transition(tx, request, moved, entry)
         elif review and news and request.progress.part is None:
             hours, actor = bot.settings.request_hours, person.slack_user_id
@@ -148,38 +147,32 @@ async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool
 
 
 def _moved(
-    request: Request, act: Act, decision: Decision, given: Approval, denial_reason: str
-) -> Request | None:
-    progress = request.progress
+    person: Person, act: Act, request: Request, decision: Decision, at: datetime, reason: str
+) -> tuple[Request, AuditEntry] | None:
+    """Return the request after a click, with its audit log entry, or None if it stays the same."""
+    progress, by = request.progress, Who.of(person)
     if decision.next_state is State.EXPIRED:
-        return request.moved(State.EXPIRED, THE_BOT, given.at, progress)
+        expired = request.moved(State.EXPIRED, THE_BOT, at, progress)
+        return expired, expired_entry(expired)
     if not decision.is_followed:
         return None
     progress = replace(progress, delivery_id=delivery_id())
     if act is Act.RETRY:
         # A retry keeps the approvals, so nobody has to approve again.
-        progress = progress.cleared()
-        retries = (*progress.retries, given.at.isoformat())
-        progress = replace(progress, retries=retries, retried_by=given.who)
-        return replace(request, state=State.APPLYING, progress=progress)
-    if act is Act.APPROVE:
-        given_by = {
-            approval.who.slack_user_id: approval for approval in (given, *progress.approvals)
-        }
-        approvals = tuple(given_by[approver_id] for approver_id in decision.approver_ids)
-        progress = replace(progress, approvals=approvals)
+        retries = (*progress.retries, at.isoformat())
+        progress = replace(progress.cleared(), retries=retries, retried_by=by)
+        moved = replace(request, state=State.APPLYING, progress=progress)
     else:
-        progress = replace(progress, denial_reason=denial_reason)
-    if decision.next_state is None:
-        return replace(request, progress=progress)
-    return request.moved(decision.next_state, given.who, given.at, progress)
-
-
-def _entry(
-    person: Person, act: Act, request: Request, moved: Request, decision: Decision
-) -> AuditEntry:
-    if moved.state is State.EXPIRED:
-        return expired_entry(moved)
+        given = {approval.who.slack_user_id: approval for approval in progress.approvals}
+        given[by.slack_user_id] = given.get(by.slack_user_id) or Approval(by, at)
+        if act is Act.APPROVE:
+            approvals = tuple(given[approver_id] for approver_id in decision.approver_ids)
+            progress = replace(progress, approvals=approvals)
+        else:
+            progress = replace(progress, denial_reason=reason)
+        moved = replace(request, progress=progress)
+        if decision.next_state is not None:
+            moved = request.moved(decision.next_state, by, at, progress)
     detail = {
         "flow": request.flow.sid,
         "state": moved.state,
@@ -187,7 +180,7 @@ def _entry(
         "lapsed": sorted({*request.facts.approver_ids} - {*moved.facts.approver_ids}),
         "reason": moved.progress.denial_reason,
     }
-    return AuditEntry(person.slack_user_id, _ACTION[act], request.id, detail)
+    return moved, AuditEntry(person.slack_user_id, _ACTION[act], request.id, detail)
 
 
 def _nothing_applied(request: Request, news: Iterable[str]) -> str:

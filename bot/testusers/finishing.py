@@ -155,7 +155,14 @@ class ChangeSet:
         progress, stored = request.progress, step.wanted.spelled(spellings)
         done = step.done(at, request, self.granted).respelled(spellings)
         for identity in stored.identities:
-            await self._end_grant(identity, request.id)
+            if (grant := self.granted.get(identity)) is None:
+                continue
+            await self._drop_grant(identity)
+            earlier = await self._request(grant.request_id)
+            # The card of an earlier request says that this one replaced its grant.
+            if earlier is not None and earlier.id != request.id:
+                superseded = (*earlier.progress.superseded, identity)
+                await self._put(earlier.id, superseded=superseded, overdue="")
         approvers = tuple(approval.who for approval in progress.approvals)
         for identity in stored.additions:
             end = done.ends_at.get(identity)
@@ -237,17 +244,6 @@ class ChangeSet:
             ended = (*request.progress.ended, Ended(identity, self._at, was_gone))
             await self._put(request.id, ended=ended, overdue="")
             self._over.setdefault(request.id, []).append(identity)
-
-    async def _end_grant(self, identity: str, request_id: str) -> None:
-        """Drop a grant, and mark it as replaced on the card of an earlier request."""
-        grant = self.granted.get(identity)
-        if grant is None:
-            return
-        await self._drop_grant(identity)
-        earlier = await self._request(grant.request_id)
-        if earlier is not None and earlier.id != request_id:
-            superseded = (*earlier.progress.superseded, identity)
-            await self._put(earlier.id, superseded=superseded, overdue="")
 
     async def _drop_grant(self, identity: str) -> None:
         self.granted.pop(identity, None)

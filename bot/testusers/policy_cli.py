@@ -11,7 +11,7 @@ from bot.approvals.parse import spell_duration
 from bot.errors import SlackError, UnknownPerson
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import on_one_line
-from bot.permissions import Decision, Permission, Person
+from bot.permissions import Permission
 from bot.services.http import open_session
 from bot.settings import Settings
 from bot.slack.client import SlackClient
@@ -64,8 +64,14 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
     if decision.is_granted:
         own = policy.judge(person, Permission.DECIDE, flow.sid, slack_user_id)
         allowed = "can" if own.is_granted else "can't"
+        groups = sorted(person.groups.intersection(decision.holders))
+        why = f"in {_ids(groups)}, which {decision.setting} names"
+        if decision.setting == "ROLES":
+            why = f"has the {person.role} role [ROLES]"
+        elif person.slack_user_id in decision.holders:
+            why = f"named in {decision.setting}"
         verdict = [
-            f"{who} can approve: {_why(person, decision)}.",
+            f"{who} can approve: {why}.",
             f"They {allowed} approve their own requests [ALLOW_SELF_APPROVAL]",
         ]
     else:
@@ -97,15 +103,6 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
         source = rules.sources.get(key, "ROLES" if key == "approvers" else "")
         lines.append(f"{name}: {value or 'not set'}{f' [{source}]' if source else ''}")
     return [f"Flow {flow.name} ({flow.sid})", *lines, *verdict]
-
-
-def _why(person: Person, decision: Decision) -> str:
-    if decision.setting == "ROLES":
-        return f"has the {person.role} role [ROLES]"
-    if person.slack_user_id in decision.holders:
-        return f"named in {decision.setting}"
-    groups = sorted(person.groups.intersection(decision.holders))
-    return f"in {_ids(groups)}, which {decision.setting} names"
 
 
 def _ids(ids: Sequence[str]) -> str:

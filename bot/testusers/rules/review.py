@@ -78,7 +78,14 @@ def review(
     """
     requested = request.requested
     begins_at = requested.begins_at(at)
-    capped = _capped(requested, begins_at, policy.longest_seconds)
+    capped, longest = requested, policy.longest_seconds
+    if longest is not None and requested.change.additions:
+        last = begins_at + timedelta(seconds=longest)
+        ends = {identity: min(end, last) for identity, end in requested.ends.items()}
+        duration = requested.duration_seconds
+        if set(requested.change.additions) - requested.ends.keys():
+            duration = min(duration or longest, longest)
+        capped = replace(requested, ends=ends, duration_seconds=duration)
     present = {identity for identity in listed if grant_ends.get(identity, LATER) > begins_at}
     change, end_changes = _change(capped, request.left, begins_at, present, grant_ends)
     over = set(request.left.additions) - set(change.identities)
@@ -104,20 +111,6 @@ def review(
         return Review(reviewed, news)
     needed = f"{policy.approvals_needed} approvals are now needed."
     return Review(reviewed, (needed,), keeps_approvals=True)
-
-
-def _capped(
-    requested: RequestedChange, begins_at: datetime, longest_seconds: int | None
-) -> RequestedChange:
-    """Return the change with access no longer than the policy allows."""
-    if longest_seconds is None or not requested.change.additions:
-        return requested
-    last = begins_at + timedelta(seconds=longest_seconds)
-    ends = {identity: min(end, last) for identity, end in requested.ends.items()}
-    duration = requested.duration_seconds
-    if set(requested.change.additions) - requested.ends.keys():
-        duration = min(duration or longest_seconds, longest_seconds)
-    return replace(requested, ends=ends, duration_seconds=duration)
 
 
 def _change(
