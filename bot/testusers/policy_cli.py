@@ -5,8 +5,6 @@ It asks `Policy.judge`, the same code that checks every click.
 
 from collections.abc import Sequence
 
-from slack_sdk.web.async_client import AsyncWebClient
-
 from bot.approvals.parse import spell_duration
 from bot.errors import SlackError, UnknownPerson
 from bot.ops.clock import SystemClock
@@ -14,7 +12,7 @@ from bot.ops.redaction import on_one_line
 from bot.permissions import Permission
 from bot.services.http import open_session
 from bot.settings import Settings
-from bot.slack.client import SlackClient
+from bot.slack.client import SlackClient, slack_web_client
 from bot.slack.people import People
 from bot.testusers.rules.changes import Flow, find_flow
 
@@ -32,12 +30,8 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
         print(f"There's no flow {typed_flow}. Use a SID or an alias from FLOW_ALIASES: {known}.")
         return 1
     async with open_session() as session:
-        web = AsyncWebClient(
-            token=settings.slack_bot_token.get_secret_value(),
-            base_url=settings.slack_api_url.rstrip("/") + "/",
-            session=session,
-            timeout=SLACK_SECONDS,
-        )
+        token = settings.slack_bot_token.get_secret_value()
+        web = slack_web_client(token, settings.slack_api_url, session, SLACK_SECONDS)
         clock = SystemClock()
         slack = SlackClient(web, clock)
         people = People(slack, settings.policy, clock)

@@ -1,8 +1,8 @@
 """Presets: named lists of people, which anyone who can request changes can save and delete."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 
-from pydantic import TypeAdapter
 from sqlalchemy import delete, select
 
 from bot.errors import Meant, NotFound
@@ -18,7 +18,6 @@ from bot.testusers.rules.changes import identities_problem
 from bot.testusers.rules.requests import Preset, Who
 
 NAMED = 10
-_WHO = TypeAdapter(Who)
 
 
 async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -> dict[str, Preset]:
@@ -27,9 +26,7 @@ async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -
     if names is not None:
         query = query.where(presets.c.name.in_(names))
     return {
-        row.name: Preset(
-            row.name, tuple(row.identities), _WHO.validate_python(row.saved_by), row.saved_at
-        )
+        row.name: Preset(row.name, tuple(row.identities), Who(**row.saved_by), row.saved_at)
         for row in await tx.connection.execute(query)
     }
 
@@ -57,7 +54,7 @@ async def save_preset(
         values = {
             "name": name,
             "identities": list(identities),
-            "saved_by": _WHO.dump_python(Who.of(person), mode="json"),
+            "saved_by": asdict(Who.of(person)),
             "saved_at": await tx.now(),
         }
         await upsert(tx, presets, values)

@@ -331,4 +331,4 @@ async def latest_changes(tx: Transaction, flow_key: str, limit: int) -> Sequence
 def _recorded(row: Any) -> RecordedChange:  # noqa: ANN401 - a row of the table
     stored = {name: tuple(identities) for name, identities in row.content.items()}
     change = Change(stored["additions"], stored["removals"])
-    return RecordedChange(row.id, row.at, change, stored["request_ids"], stored["ended"])
+    return RecordedChange(row.at, change, stored["ended"])

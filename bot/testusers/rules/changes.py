@@ -65,11 +65,9 @@ def identity_problem(identity: str) -> str | None:
     """Return a sentence that explains why the service can't accept this identity, or None."""
     if not identity.strip():
         return "An identity is empty."
-    try:
-        size = len(identity.encode())
-    except UnicodeEncodeError:
+    if not is_sendable(identity):
         return "An identity contains a character I can't send. Please retype it."
-    if size > MAX_IDENTITY_BYTES:
+    if (size := len(identity.encode())) > MAX_IDENTITY_BYTES:
         return f"“{identity[:20]}…” is too long ({size} bytes, limit {MAX_IDENTITY_BYTES})."
     return None
 

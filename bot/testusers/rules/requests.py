@@ -332,12 +332,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChange:
-    """A change that the bot made to a flow's list, with the requests and ended grants behind it."""
+    """A change that the bot made to a flow's list, with the people whose grants it ended."""
 
-    id: int
     at: datetime
     change: Change
-    request_ids: tuple[str, ...]
     ended: tuple[str, ...]
 
 
