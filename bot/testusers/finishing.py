@@ -111,10 +111,10 @@ class ChangeSet:
                 seen = replace(step, outside=step.outside.then(edits))
                 await self._take_effect(seen, at, spellings, is_all=True)
                 continue
-            part, size = step.change.shown_in(on_list), step.size_before
+            part = step.change.shown_in(on_list)
             if not part.is_empty:
-                after = size + len(part.additions) - len(part.removals)
-                seen = Step(step.request_id, part, NO_CHANGE, NO_CHANGE, size, after, part)
+                size = step.size_before
+                seen = Step(step.request_id, part, NO_CHANGE, NO_CHANGE, size, part)
                 await self._take_effect(seen, at, spellings, is_all=False)
             await self._put(step.request_id, is_unsure=False)
         for ending in plan.endings:

@@ -53,7 +53,6 @@ class Step:
     already: Change
     outside: Change
     size_before: int
-    size_after: int
     wanted: Change = NO_CHANGE
     over: tuple[str, ...] = ()
 
@@ -72,7 +71,7 @@ class Step:
             self.already,
             self.outside,
             self.size_before,
-            self.size_after,
+            self.size_before + len(self.change.additions) - len(self.change.removals),
             {identity: end for identity, end in ends.items() if end is not None},
             {identity: grants[identity].ends_at for identity in sorted(touched)},
         )
@@ -177,19 +176,17 @@ def make_plan(
     for request in requests:
         wanted = request.change_at(at)
         change = effect_of(wanted, set(current), {}, timed=()).change
-        after = apply_change(current, change)
         step = Step(
             request.id,
             change,
             wanted.without(change.identities),
             outside_edits(request.requested.seen, (own or {}).get(request.id, ()), listed),
             len(current),
-            len(after),
             wanted,
             request.left.without(wanted.additions).additions,
         )
         steps.append(step)
-        current = after
+        current = apply_change(current, change)
     endings = [
         Ending(grant.identity, grant.request_id, grant.identity not in current) for grant in over
     ]
