@@ -283,15 +283,10 @@ class Request:
     @property
     def left(self) -> Change:
         """The part of the change that hasn't taken effect yet."""
-        if self.progress.part is None:
-            return self.requested.change
-        stored = {*self.progress.part.change.identities}
-        typed = [
-            identity
-            for identity, stored_as in self.progress.respelled.items()
-            if stored_as in stored
-        ]
-        return self.requested.change.without(stored.union(typed))
+        change, progress = self.requested.change, self.progress
+        made = {*progress.part.change.identities} if progress.part else set()
+        now = {name: progress.respelled.get(name, name) for name in change.identities}
+        return change.without([name for name in now if {name, now[name]} & made])
 
     @property
     def is_over(self) -> bool:
