@@ -40,22 +40,23 @@ def patch(steps: Steps) -> None:
 
 def run(first: int, every: int) -> None:
     """Start one process after the other, until told to stop."""
-    child = 0
-
-    def stop(number: int, frame: object) -> None:
-        os.kill(child, signal.SIGTERM)
-        os.waitpid(child, 0)
-        os._exit(0)
-
+    # Handled while forking, a SIGTERM would go to the dead process and be lost.
+    signals = {signal.SIGTERM, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     for step in itertools.count(first, every):
         child = os.fork()
         if child == 0:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
             patch(Steps(step))
             os._exit(main([]))
-        signal.signal(signal.SIGTERM, stop)
         sys.stdout.write(f"{step} {child}\n")
         sys.stdout.flush()
+        is_stopped = signal.sigwait(signals) == signal.SIGTERM
+        if is_stopped:
+            os.kill(child, signal.SIGTERM)
         os.waitpid(child, 0)
+        if is_stopped:
+            os._exit(0)
 
 
 if __name__ == "__main__":
