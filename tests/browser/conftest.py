@@ -9,7 +9,7 @@ from playwright.async_api import Browser
 
 from sandbox.bot_process import ROOT, BotProcess
 from sandbox.launch import Sandbox, running_sandbox
-from tests.browser.person import Person, chromium, person_at
+from tests.browser.person import BLANK, WIDE, Person, chromium, person_at
 from tests.support.forks import ForkedProcess, forked
 
 
@@ -40,8 +40,22 @@ async def sandbox() -> AsyncIterator[Sandbox]:
         yield running
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def person(browser: Browser, sandbox: Sandbox) -> AsyncIterator[Person]:
-    async with person_at(browser, sandbox.url) as someone:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def window(browser: Browser) -> AsyncIterator[Person]:
+    """A window for one test after the other: a new one costs a second of a processor."""
+    async with person_at(browser, BLANK) as someone:
         yield someone
-        assert someone.complaints == []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def person(window: Person, sandbox: Sandbox) -> AsyncIterator[Person]:
+    page = window.page
+    window.complaints.clear()
+    await page.set_viewport_size(WIDE)
+    await page.emulate_media(color_scheme="light")
+    await page.mouse.move(0, 0)
+    await window.open(sandbox.url)
+    yield window
+    await page.evaluate("sessionStorage.clear()")
+    await page.goto(BLANK)
+    assert window.complaints == []

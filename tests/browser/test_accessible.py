@@ -1,33 +1,29 @@
 """Whoever uses a keyboard or a screen reader can do all of it."""
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import expect
 
-from sandbox.launch import Sandbox
 from tests.browser.looking import focused, violations
-from tests.browser.person import Person, person_at
+from tests.browser.person import Person
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_a_list_and_the_services_pass_axe(
-    browser: Browser, sandbox: Sandbox, scheme: str
-) -> None:
-    async with person_at(browser, sandbox.url, color_scheme=scheme) as someone:
-        await someone.type("/orgs")
-        await expect(someone.newest.get_by_role("table")).to_be_visible()
-        panel = await someone.services()
-        await expect(panel.get_by_role("button", name="Save welcome")).to_be_visible()
-        assert await violations(someone) == []
+async def test_a_list_and_the_services_pass_axe(person: Person) -> None:
+    await person.type("/orgs")
+    await expect(person.newest.get_by_role("table")).to_be_visible()
+    panel = await person.services()
+    await expect(panel.get_by_role("button", name="Save welcome")).to_be_visible()
+    assert await violations(person) == []
+    await person.page.emulate_media(color_scheme="dark")
+    assert await violations(person) == []
 
 
-async def test_a_small_screen_passes_axe(browser: Browser, sandbox: Sandbox) -> None:
-    size = {"width": 390, "height": 780}
-    async with person_at(browser, sandbox.url, viewport=size) as someone:
-        await someone.page.get_by_role("button", name="Show the workspace").click()
-        await expect(someone.page.get_by_label("Acting as")).to_be_visible()
-        assert await violations(someone) == []
+async def test_a_small_screen_passes_axe(person: Person) -> None:
+    await person.page.set_viewport_size({"width": 390, "height": 780})
+    await person.page.get_by_role("button", name="Show the workspace").click()
+    await expect(person.page.get_by_label("Acting as")).to_be_visible()
+    assert await violations(person) == []
 
 
 async def test_a_list_is_asked_for_and_turned_by_keyboard_alone(person: Person) -> None:

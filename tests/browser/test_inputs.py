@@ -94,8 +94,10 @@ async def test_a_button_opens_its_address_unless_it_would_run_in_the_page(
     await expect(person.button("Trap")).not_to_have_attribute("aria-busy", "true")
     async with person.page.context.expect_page() as opened:
         await person.button("Look").click()
-    assert (await opened.value).url == links["Look"]
-    assert len(person.page.context.pages) == 2
+    look = await opened.value
+    assert look.url == links["Look"]
+    assert person.page.context.pages == [person.page, look]
+    await look.close()
 
 
 def numbers(*values: int) -> list[dict[str, Any]]:
