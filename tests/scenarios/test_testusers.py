@@ -1,6 +1,7 @@
 """`/testusers` and its approvals, from the signed request to what people and the service see."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -290,16 +291,18 @@ async def test_the_longest_list_and_request_stay_within_slacks_limits(world):
     assert len(world.flow.identities) == 420
 
 
-async def test_a_request_is_remembered_once_and_expires(sqlite_url):
-    times = {"request_hours": "0.0015", "remind_hours": "0.0003"}
-    async with running_world(sqlite_url, **times) as world:
-        message = await world.asked("add welcome +1")
-        await world.shows(message, "Expired")
-        assert message.buttons == []
-        (reminder,) = world.slack.workspace.thread("C0APPROVALS", message.ts)[-1:]
-        await world.shows(reminder, "because it expired: Otto Operator asked to add")
-        assert "Still waiting for approval" in reminder.versions[0][0]
-        await world.told(OTTO, "*Expired* because nobody approved it in time")
+async def test_a_request_is_remembered_once_and_expires(world):
+    message = await world.asked("add welcome +1")
+    await world.later(timedelta(hours=5))
+    thread = world.slack.workspace.thread
+    (reminder,) = await world.slack.until(lambda: thread("C0APPROVALS", message.ts))
+    assert "Still waiting for approval" in reminder.all_text
+    await world.later(timedelta(hours=25))
+    await world.shows(message, "Expired")
+    assert message.buttons == []
+    await world.shows(reminder, "because it expired: Otto Operator asked to add")
+    assert thread("C0APPROVALS", message.ts) == [reminder]
+    await world.told(OTTO, "*Expired* because nobody approved it in time")
 
 
 async def test_a_quorum_counts_in_the_card(sqlite_url):
