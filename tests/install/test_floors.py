@@ -73,7 +73,14 @@ def test_program_runs_on_the_newest_python(tmp_path):
     uv("venv", "--python", list(INTERPRETERS.values())[-1], tmp_path / "environment")
     python = tmp_path / "environment/bin/python"
     install("--python", python)
-    options: dict[str, Any] = {"cwd": ROOT, "text": True, "stdout": subprocess.PIPE}
+    # What one process compiles is there for the next.
+    caches = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    options: dict[str, Any] = {
+        "cwd": ROOT,
+        "env": caches,
+        "text": True,
+        "stdout": subprocess.PIPE,
+    }
     imported = subprocess.run([python, "-W", "error", "-c", ARE_THERE], **options, check=True)
     assert imported.stdout == "all of it\n"
     with subprocess.Popen([python, "-m", "sandbox", "--port", "0"], **options) as sandbox:

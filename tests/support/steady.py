@@ -4,7 +4,7 @@ import asyncio
 import selectors
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -38,33 +38,31 @@ Events = list[tuple[selectors.SelectorKey, int]]
 class SteadyTime:
     """Seconds, less those in which this thread neither worked nor wanted to wait.
 
-    Args:
-        passed: Seconds by the machine's clock.
-        worked: Seconds that this thread had a processor.
-
     `lost` is how many did not count so far.
     """
 
-    def __init__(
-        self,
-        passed: Callable[[], float] = time.monotonic,
-        worked: Callable[[], float] = time.thread_time,
-    ) -> None:
-        self._passed = passed
-        self._worked = worked
+    def __init__(self) -> None:
         self.lost = 0.0
-        self._seen = passed(), worked()
+        self._waited = 0.0
+        self._asked = time.monotonic()
+        self._seen = self._asked, time.thread_time()
         self._thread = threading.get_ident()
 
-    def __call__(self, waited: float = 0.0) -> float:
-        """The time; `waited` is for how long this thread has wanted to sleep since it was asked."""
+    def __call__(self, wanted: float = 0.0) -> float:
+        """The time; `wanted` is for how long this thread has wanted to sleep since it was asked."""
+        passed = time.monotonic()
         if threading.get_ident() != self._thread:
-            return self._passed() - self.lost
-        passed, worked = self._passed(), self._worked()
-        stood = passed - self._seen[0] - (worked - self._seen[1]) - waited
+            return passed - self.lost
+        self._waited += min(wanted, passed - self._asked)
+        self._asked = passed
+        stood = passed - self._seen[0] - self._waited
+        # Asking how long a thread has worked takes a call of the system.
         if stood > NOTICED_SECONDS:
-            self.lost += stood
-        self._seen = passed, worked
+            worked = time.thread_time()
+            stood -= worked - self._seen[1]
+            if stood > NOTICED_SECONDS:
+                self.lost += stood
+            self._seen, self._waited = (passed, worked), 0.0
         return passed - self.lost
 
 
@@ -78,12 +76,17 @@ class SteadySelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> Events:
         """As ever, but a process that was stopped sleeps for the rest of its time."""
-        until = None if timeout is None else self._time() + timeout
+        if timeout is not None and timeout <= 0:
+            events = super().select(0)
+            self.heard += bool(events)
+            return events
+        now = self._time()
+        until = None if timeout is None else now + timeout
         while True:
-            left = LONGEST_SLEEP_SECONDS if until is None else until - self._time()
+            left = LONGEST_SLEEP_SECONDS if until is None else until - now
             piece = max(0.0, min(left, LONGEST_SLEEP_SECONDS))
             events = super().select(piece)
-            now = self._time(waited=piece)
+            now = self._time(wanted=piece)
             if events or (until is not None and now >= until):
                 self.heard += bool(events)
                 return events
