@@ -7,6 +7,8 @@ SOURCES := bot handlers sandbox tests bench
 ONLY ?=
 PORT ?= 8765
 SEEDS ?= 20
+# Test processes and the programs that they start all import the same.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check format lint types bench faults simulate load soak screenshots image-test release-check lock clean
