@@ -12,7 +12,7 @@ from bot.testusers.messages import phrases
 from bot.testusers.messages.phrases import brief, change_in_plain, change_of, who
 from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.applying import PAUSES_SECONDS, TRIES
-from bot.testusers.rules.changes import Change, Flow, apply_change
+from bot.testusers.rules.changes import Flow, apply_change
 from bot.testusers.rules.requests import Done, Request
 
 EXTENSIONS = {"+2 h": 2 * 3600, "+1 day": 24 * 3600}
@@ -237,16 +237,12 @@ class _Card:
             yield f"*Already on the list:* {self.named(already.additions)}"
         if already.removals:
             yield f"*Already removed:* {self.named(already.removals)}"
-        if not done.outside.is_empty:
-            edits = self.edits(done.outside)
-            yield f"*Changes by someone else in the meantime, which were kept:* {edits}"
+        edits = (("added", done.outside.additions), ("removed", done.outside.removals))
+        if kept := "; ".join(f"{verb} {self.named(people)}" for verb, people in edits if people):
+            yield f"*Changes by someone else in the meantime, which were kept:* {kept}"
 
     def named(self, identities: Sequence[str]) -> str:
         return str(len(identities)) if self.is_short else brief(identities)
-
-    def edits(self, change: Change) -> str:
-        parts = (("added", change.additions), ("removed", change.removals))
-        return "; ".join(f"{verb} {self.named(people)}" for verb, people in parts if people)
 
     def mention(self) -> list[SlackBlock]:
         """Mention the people who can approve. The card mentions nobody else."""

@@ -179,28 +179,22 @@ def parts(
     requested = request.requested
     at = requested.shown_at or request.created_at
     is_waiting = request.state in {State.PENDING, State.SCHEDULED}
-    found: dict[str, list[Part]] = {kind: [] for kind in WORDS}
+    found: dict[str, dict[str, tuple[str, str]]] = {kind: {} for kind in WORDS}
     for identity, effect in requested.effects(change or requested.change, at).items():
-        kind = KINDS[effect]
+        kind, now = KINDS[effect], ""
         term = "" if kind == "remove" else _term(request, identity, kind, is_actual=each_end)
-        now = ""
         if is_waiting and kind in {"keep", "limit"}:
             end = requested.current_ends.get(identity)
             now = f" (currently until {text.time(end)})" if end else " (currently with no end date)"
-        found[kind].append(Part(kind, (identity,), term, now))
-    for kind, people in found.items():
-        groups: dict[object, list[Part]] = {}
-        for person in people:
-            key = (person.term, person.now) if each_end else None
-            groups.setdefault(key, []).append(person)
-        for group in groups.values():
-            terms, ends = {person.term for person in group}, {person.now for person in group}
-            yield Part(
-                kind,
-                tuple(identity for person in group for identity in person.people),
-                terms.pop() if len(terms) == 1 else " until different dates",
-                ends.pop() if len(ends) == 1 else "",
-            )
+        found[kind][identity] = term, now
+    for kind, ends in found.items():
+        groups: dict[object, list[str]] = {}
+        for identity, own_ends in ends.items():
+            groups.setdefault(own_ends if each_end else None, []).append(identity)
+        for people in groups.values():
+            terms, currents = map(set, zip(*(ends[identity] for identity in people), strict=True))
+            term = terms.pop() if len(terms) == 1 else " until different dates"
+            yield Part(kind, tuple(people), term, currents.pop() if len(currents) == 1 else "")
 
 
 def _term(request: Request, identity: str, kind: str, *, is_actual: bool) -> str:
