@@ -36,8 +36,8 @@ class Interaction:
 
     `team_ids` are the workspaces named in the payload: shared channels have people from others.
     `name` is the command, action or callback ID, or the type of the event; `value` a button's
-    value, a menu's choice, or the text in a type-ahead. A form may embed the `response_url` as
-    `reply_to`.
+    value, a menu's choice, or the text in a type-ahead. Nobody else sees a message that
+    `is_for_one`. A form may embed the `response_url` as `reply_to`.
     """
 
     slack_user_id: str
@@ -46,6 +46,8 @@ class Interaction:
     text: str = ""
     value: str = ""
     channel_id: str = ""
+    message_ts: str = ""
+    is_for_one: bool = False
     trigger_id: str = ""
     response_url: str = ""
     view: Body = field(default_factory=dict)
@@ -138,6 +140,10 @@ def read(body: Body) -> Interaction:
         or _text(channel, "id")
         or _text(body, "channel_id")
         or _text(event, "channel"),
+        message_ts=_text(container, "message_ts")
+        or _text(body, "message_ts")
+        or _text(event, "ts"),
+        is_for_one=bool(container.get("is_ephemeral")),
         trigger_id=_text(body, "trigger_id"),
         response_url=_text(body, "response_url") or _hidden(view, "reply_to"),
         view=view,

@@ -141,18 +141,26 @@ for _act, _permission in ACTS.items():
     @listens("action", f"{ids.TESTUSERS_ACT}{_act}", _permission, place=Place.LATER)
     async def store(context: Context, act: Act = _act) -> None:
         """Store the click on a card's button, to be carried out by a job."""
-        page = pages.page_of_block(context.interaction.block_id)
-        await _store(context, act, context.value, page)
+        interaction = context.interaction
+        await _store(
+            context,
+            act,
+            interaction.value,
+            page=pages.page_of_block(interaction.block_id),
+            channel_id="" if interaction.is_for_one else interaction.channel_id,
+            message_ts=interaction.message_ts,
+        )
 
 
 async def _store(
-    context: Context, act: Act, request_id: str, page: str, denial_reason: str = ""
+    context: Context,
+    act: Act,
+    request_id: str,
+    **more: Any,  # noqa: ANN401 - the other fields of `StoredInteraction`
 ) -> None:
     user, teams = context.interaction.slack_user_id, context.interaction.team_ids
     url = context.interaction.response_url
-    await context.bot.clicks.store(
-        StoredInteraction(act, request_id, user, teams, url, denial_reason, page)
-    )
+    await context.bot.clicks.store(StoredInteraction(act, request_id, user, teams, url, **more))
 
 
 @listens(
@@ -185,7 +193,7 @@ async def store_denial(context: Context) -> None:
     """Store a denial and its reason, to be carried out by a job."""
     request_id, page = map(context.interaction.hidden, ("request", "page"))
     reason = _denial_reason(context)
-    await _store(context, Act.DENY, request_id, page, reason)
+    await _store(context, Act.DENY, request_id, denial_reason=reason, page=page)
 
 
 def _typed_form(context: Context) -> Prefilled:

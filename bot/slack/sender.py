@@ -46,14 +46,20 @@ class CardNow:
 
     `edit_seconds` is the minimum time between two edits. With `follows`, the card is posted again
     when the settings name another channel. If its channel is gone, the card is posted again unless
-    it is in the thread of the card with the key `under`.
+    it is a copy or in the thread of the card with the key `under`.
     """
 
     channel_id: str
     message: Message
     edit_seconds: float = 0.0
     follows: bool = False
+    is_copy: bool = False
     under: str = ""
+
+    @property
+    def is_beside(self) -> bool:
+        """True if the card may be dropped when it can't be shown: the main card has its content."""
+        return self.is_copy or bool(self.under)
 
 
 @dataclass(frozen=True)
@@ -197,7 +203,7 @@ class _Showing:
             is_lost = isinstance(error, SlackRefused) and error.error in PLACE_GONE
             async with self.database.transaction() as tx:
                 await outbox.end_post(tx, self.outbox_message)
-                if is_lost and self.card.under:
+                if is_lost and self.card.is_beside:
                     await outbox.mark_sent(tx, [self.outbox_message.id], error.sentence)
                     return
             raise
@@ -217,7 +223,7 @@ class _Showing:
             has_moved = sent.channel_id != self.card.channel_id
             if error.error not in MESSAGE_GONE | PLACE_GONE:
                 raise
-            if self.card.under:
+            if self.card.is_beside:
                 await self._is_shown(sent)
             elif error.error in MESSAGE_GONE or has_moved:
                 await self._post_anew(sent)

@@ -12,6 +12,8 @@ from bot.store.engine import Transaction, insert_into, remove_some
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
+# Separates a card's key from the ID of the message that is a copy of the card.
+COPY = "/copy/"
 # The prefix of a card's key, followed by the ID of the card's object.
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
 # The fingerprint of a card whose contents are unknown.
@@ -170,6 +172,25 @@ async def sent_card(tx: Transaction, key: str) -> SentCard | None:
     """Return the card's location, or None if the card was never posted."""
     row = (await tx.connection.execute(_CARD, {"its_key": key})).first()
     return None if row is None else SentCard(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
+
+
+async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
+    """Store a second message showing the same card, left by a post whose answer was lost.
+
+    Return the copy's key, or None if the message is the card itself or no card was posted yet.
+    """
+    sent = await sent_card(tx, key)
+    if sent is None or (sent.channel_id, sent.message_ts) == (channel_id, message_ts):
+        return None
+    copy = SentCard(f"{key}{COPY}{message_ts}", channel_id, message_ts, WHATEVER, await tx.now())
+    await replace_card(tx, copy, None)
+    return copy.key
+
+
+async def copies(tx: Transaction, key: str) -> list[str]:
+    """Return the keys of a card's copies."""
+    query = select(cards.c.key).where(cards.c.key.startswith(f"{key}{COPY}", autoescape=True))
+    return list((await tx.connection.execute(query.order_by(cards.c.key))).scalars())
 
 
 async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:

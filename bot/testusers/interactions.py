@@ -17,9 +17,10 @@ from bot.ops.current_delivery import delivery_id, following_again, new_delivery_
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.received_events import take_in
-from bot.store import jobs
+from bot.store import jobs, outbox
 from bot.store.job_loop import Again, Lease, Outcome
 from bot.store.jobs import Job
+from bot.store.outbox import OutboxMessage
 from bot.testusers.asking import undo
 from bot.testusers.deciding import decide
 from bot.testusers.messages import notes
@@ -27,6 +28,7 @@ from bot.testusers.messages.pages import FlowPage
 from bot.testusers.parts import Parts
 from bot.testusers.reading import open_requests
 from bot.testusers.rendering import answer_to
+from bot.testusers.transitions import CARD, card_key
 
 log = structlog.get_logger(__name__)
 
@@ -43,8 +45,9 @@ WAITING_INTERACTIONS = 1_000
 class StoredInteraction:
     """A click as stored: who clicked, on which request, and where to send the answer.
 
-    `page` is the page of the request list that had the button, if any. `delivery_id` is the id used
-    in logs, and `clicked_at` is the time when the click was stored.
+    `page` is the page of the request list that had the button, if any. `channel_id` and
+    `message_ts` identify the message that had the button, if the whole channel can see it.
+    `delivery_id` is the id used in logs, and `clicked_at` is the time when the click was stored.
     """
 
     act: Act
@@ -54,6 +57,8 @@ class StoredInteraction:
     reply_to: str
     denial_reason: str = ""
     page: str = ""
+    channel_id: str = ""
+    message_ts: str = ""
     delivery_id: str = ""
     clicked_at: datetime | None = None
 
@@ -120,6 +125,7 @@ class StoredInteractions:
             reference = delivery_id() or new_delivery_id()
             log.exception("click.broken", name=name, reference=reference)
             message, outcome = replies.broken(reference), "broken"
+        await self._show_copy(interaction)
         bot.metrics.count_command(name, outcome)
         log.info("answered", name=name, outcome=outcome)
         if not url and outcome == "ok":
@@ -138,6 +144,21 @@ class StoredInteractions:
         if not is_told:
             log.warning("click.unanswered", name=name)
         return None
+
+    async def _show_copy(self, interaction: StoredInteraction) -> None:
+        """Keep the clicked message up to date even if it's a second copy of the card.
+
+        If Slack's response to a post is lost, the post is repeated, and the channel has two cards.
+        """
+        if interaction.channel_id != self._bot.settings.approvals_channel:
+            return
+        request_id, key = interaction.request_id, card_key(interaction.request_id)
+        async with self._bot.database.transaction() as tx:
+            copy_key = await outbox.remember_copy(
+                tx, key, interaction.channel_id, interaction.message_ts
+            )
+            if copy_key is not None:
+                await outbox.put(tx, OutboxMessage(copy_key, CARD, request_id))
 
     async def _renewed(
         self, interaction: StoredInteraction, message: Message, outcome: str

@@ -99,6 +99,8 @@ class RequestMessages:
             approvers=await self._approvers(request) if flow_policy.notify is not None else "",
             related=related,
         )
+        if outbox.COPY in outbox_message.key:
+            return CardNow(channel, message, is_copy=True)
         return CardNow(channel, message, follows=request.state in OPEN_STATES)
 
     async def _approvers(self, request: Request) -> str:

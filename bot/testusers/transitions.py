@@ -51,8 +51,10 @@ async def is_in_doubt(tx: Transaction, request: Request) -> bool:
 
 
 async def write_card(tx: Transaction, request_id: str) -> None:
-    """Post or redraw the request's card."""
-    await outbox.put(tx, OutboxMessage(card_key(request_id), CARD, request_id))
+    """Post the request's card, or redraw it and all its copies."""
+    key = card_key(request_id)
+    for shown in (key, *await outbox.copies(tx, key)):
+        await outbox.put(tx, OutboxMessage(shown, CARD, request_id))
 
 
 async def write_related_cards(tx: Transaction, request: Request) -> None:
