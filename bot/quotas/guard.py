@@ -157,12 +157,20 @@ class Guard:
 
     async def _end(self, call: "_Call", error: BaseException | None) -> None:
         key = call.request.key
+
+        async def go_on_writing() -> None:
+            # Retry even if no call is requested.
+            while key in self._unwritten:
+                await self.clock.sleep(WRITE_AGAIN_SECONDS)
+                with suppress(DatabaseUnavailable):
+                    await self._write_refusals(key)
+
         if call.refusal is not None:
             self._unwritten.setdefault(key, []).append(call)
             try:
                 await self._write_refusals(key)
             except BaseException:
-                self.tasks.start(self._go_on_writing(key), f"refusals {key}")
+                self.tasks.start(go_on_writing(), f"refusals {key}")
                 raise
             return
         is_over = call.is_whole(error) or call.was_never_sent(error)
@@ -211,13 +219,6 @@ class Guard:
                         await self._settle(tx, call, None)
                 calls.pop(0)
             self._unwritten.pop(key, None)
-
-    async def _go_on_writing(self, key: OrganizationKey) -> None:
-        """Retry until the database accepts the refusals, even if no call is requested."""
-        while key in self._unwritten:
-            await self.clock.sleep(WRITE_AGAIN_SECONDS)
-            with suppress(DatabaseUnavailable):
-                await self._write_refusals(key)
 
 
 @dataclass(eq=False)

@@ -117,6 +117,14 @@ def detail(organization: Detail) -> Message:
         pace = f"{text.count(organization.last_hour, 'call')} in the last hour"
         pairs.append(("At this pace", f"{pace}: {end}"))
     made, hours = _made(organization), organization.by_hour()
+    charts: list[SlackBlock] = []
+    for first, title in enumerate(CHARTS if organization.hours else ()):
+        shown = hours[first * HOURS_A_CHART :][:HOURS_A_CHART]
+        points = [{"label": _hour(at), "value": calls} for at, calls in shown]
+        axes = {"categories": [point["label"] for point in points], "y_label": "Calls"}
+        series = [{"name": "Calls", "data": points}]
+        chart = {"type": "bar", "series": series, "axis_config": axes}
+        charts.append({"type": "data_visualization", "title": title, "chart": chart})
     footnote = " · ".join(
         (
             f"ID {text.code(key.organization_id)}"
@@ -142,7 +150,7 @@ def detail(organization: Detail) -> Message:
             block_kit.section(state),
             *block_kit.fields(pairs),
             block_kit.section(made),
-            *_charts(hours),
+            *charts,
             block_kit.context(footnote),
             block_kit.actions(
                 block_kit.button("Check now", ids.RATELIMITS_CHECK, key.path),
@@ -195,16 +203,6 @@ def _made(organization: Detail) -> str:
 
 def _hour(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%H:00}"
-
-
-def _charts(hours: Sequence[tuple[float, int]]) -> Iterator[SlackBlock]:
-    for first, title in enumerate(CHARTS if any(calls for _, calls in hours) else ()):
-        shown = hours[first * HOURS_A_CHART :][:HOURS_A_CHART]
-        points = [{"label": _hour(at), "value": calls} for at, calls in shown]
-        axes = {"categories": [point["label"] for point in points], "y_label": "Calls"}
-        series = [{"name": "Calls", "data": points}]
-        chart = {"type": "bar", "series": series, "axis_config": axes}
-        yield {"type": "data_visualization", "title": title, "chart": chart}
 
 
 def checked(
