@@ -47,7 +47,10 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     checked = read_settings(settings)
     findings = asyncio.run(examine(checked, settings))
     print(redactor_of(checked).clean(as_table(findings)))
-    start = f"{ENV_FILE}={shlex.quote(str(out))} gatehouse"
+    program = shlex.quote(sys.argv[0])
+    if program.endswith("__main__.py"):
+        program = f"{shlex.quote(sys.executable)} -m bot"
+    start = f"{ENV_FILE}={shlex.quote(str(out))} {program}"
     if not all(finding.is_well for finding in findings):
         print(f"\nCorrect {out} and try again: {start} check")
         return FOUND
