@@ -17,7 +17,7 @@ MEANT = (
     ("/testusers", "list welcom", "/testusers list welcome", "test users"),
     ("/testusers", "list W\u0117lc\u043eme", "/testusers list welcome", "test users"),
     ("/testusers", "add welcome +15550100 becuase Friday", "Yes, because", "Sent to"),
-    ("/testusers", "add welcome +15550101 2h", "Yes, for 2h", "Sent to"),
+    ("/testusers", "add welcome +15550101 2 h", "Yes, for 2 h", "Sent to"),
     ("/gatehouse", "statuss", "/gatehouse status", "Gatehouse"),
     ("/emailkey", "chek", "/emailkey check", "key"),
     ("/orgs", "shwo 10234695", "/orgs show 10234695", "10234695"),

@@ -181,13 +181,13 @@ def people(action: str, words: Sequence[Word], text: str) -> tuple[str, ...]:
         raise misuse(action, f"The quote before “{unclosed.text[1:81]}” isn't closed.")
     named = _with_whole_numbers(tidied, text)
     if odd := [word for word in named if not (word.is_quoted or is_identity(word.text))]:
-        first, kept, sent = odd[0].text, text, text.strip()
+        first, end, kept, sent = odd[0].text, odd[0].end, text, text.strip()
         guesses = closest(first, sorted(KEYWORDS), 2)
         if number := phone_in(first):
             guesses = [number]
-        elif parse_duration(first) is not None:
-            guesses = [f"for {first}"]
-        before, after = text[: odd[0].start], text[odd[0].end :]
+        elif duration := _duration_at(odd[0], text):
+            guesses, end = [f"for {duration}"], odd[0].start + len(duration)
+        before, after = text[: odd[0].start], text[end:]
         meant = [
             Meant(sent, f"{before}{guess}{after}".strip(), f"Yes, {guess}") for guess in guesses
         ]
@@ -207,12 +207,21 @@ def _tidied(word: Word) -> str:
     return tidy_identity(word.text) or word.text
 
 
+def _duration_at(word: Word, text: str) -> str:
+    """Return the duration in a word, or in the word and the unit after it; "" if there is none."""
+    unit = re.match(r"\s+[A-Za-z]+", text[word.end :])
+    found = [text[word.start : word.end + unit.end()]] if unit else []
+    found.append(text[word.start : word.end])
+    return next((typed for typed in found if parse_duration(typed) is not None), "")
+
+
 def _with_whole_numbers(words: Sequence[Word], text: str) -> list[Word]:
     """Join the parts of phone numbers that were typed with spaces."""
     joined, is_number = list[Word](), False
     for word in words:
         is_next = is_number and not word.is_quoted and _NEXT_PART.fullmatch(word.text)
-        if is_next and text[joined[-1].end : word.start].isspace():
+        is_apart = is_next and text[joined[-1].end : word.start].isspace()
+        if is_apart and not _duration_at(word, text):
             first = joined.pop()
             joined.append(Word(f"{first.text} {word.text}", False, first.start, word.end))
             continue
