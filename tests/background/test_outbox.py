@@ -58,6 +58,11 @@ class Rig:
         self.state[key] = words
         await self.put(OutboxMessage(key, "some_card", key, payload))
 
+    async def show(self, words: str, key: str = KEY) -> None:
+        """A card is out of date, and the work is done."""
+        await self.change(words, key)
+        await self.work()
+
     async def put(self, message: OutboxMessage) -> None:
         async with self.database.transaction() as tx:
             await outbox.put(tx, message)
@@ -124,18 +129,15 @@ async def rig(database, clock):
 
 
 async def test_a_card_that_says_the_same_is_not_edited(rig):
-    await rig.change("open")
-    await rig.work()
-    await rig.change("open")
-    await rig.work()
+    await rig.show("open")
+    await rig.show("open")
     assert rig.edits() == 0
     assert await rig.due_in() is None
 
 
 async def test_only_what_shows_a_card_is_sent_once_for_several(rig):
     await rig.change("open")
-    await rig.change("closed")
-    await rig.work()
+    await rig.show("closed")
     assert (rig.texts(), len(rig.posts()), rig.edits()) == (["closed"], 1, 0)
     await rig.say("it began", "somebody")
     await rig.say("it ended", "somebody")
@@ -145,13 +147,10 @@ async def test_only_what_shows_a_card_is_sent_once_for_several(rig):
 
 async def test_edits_keep_their_distance(rig):
     rig.edit_seconds = 10
-    await rig.change("1")
-    await rig.work()
+    await rig.show("1")
     rig.clock.advance(3)
-    await rig.change("2")
-    await rig.work()
-    await rig.change("3")
-    await rig.work()
+    await rig.show("2")
+    await rig.show("3")
     assert rig.texts() == ["1"]
     assert await rig.due_in() == pytest.approx(7)
     rig.clock.advance(7)
@@ -188,8 +187,7 @@ async def test_edit_whose_answer_is_lost_is_made_again(rig):
     for words in ("failed", "retrying", "failed"):
         if words == "retrying":
             rig.slack.workspace.faults.cut("chat.update")
-        await rig.change(words)
-        await rig.work()
+        await rig.show(words)
     assert rig.texts() == ["failed"]
     assert await rig.due_in() is None
 
@@ -220,8 +218,7 @@ async def test_blocks_that_slack_refuses_give_way_to_the_text(rig):
     (card,) = rig.slack.workspace.messages(CHANNEL)
     assert card.text == "the text says it all"
     assert [block["type"] for block in card.blocks] == ["section"]
-    await rig.change("and again")
-    await rig.work()
+    await rig.show("and again")
     assert rig.texts() == ["and again"]
 
 
@@ -264,29 +261,24 @@ OTHER = "C0APPROVALS"
 
 @pytest.mark.parametrize("end", ["deleted", "archived"])
 async def test_card_whose_channel_is_gone_is_posted_where_it_belongs_now(rig, end):
-    await rig.change("open")
-    await rig.work()
+    await rig.show("open")
     if end == "deleted":
         del rig.slack.workspace.channels[CHANNEL]
     else:
         rig.slack.workspace.channels[CHANNEL].is_archived = True
     rig.channel = OTHER
-    await rig.change("closed")
-    await rig.work()
+    await rig.show("closed")
     assert rig.texts(OTHER) == ["closed"]
     assert await rig.due_in() is None
-    await rig.change("closed for good")
-    await rig.work()
+    await rig.show("closed for good")
     assert rig.texts(OTHER) == ["closed for good"]
 
 
 async def test_open_card_follows_the_settings_to_another_channel(rig):
     rig.follows = True
-    await rig.change("open")
-    await rig.work()
+    await rig.show("open")
     rig.channel = OTHER
-    await rig.change("open")
-    await rig.work()
+    await rig.show("open")
     assert rig.texts(OTHER) == ["open"]
     assert rig.texts() == [f"This request is now in <#{OTHER}>."]
 
@@ -294,8 +286,7 @@ async def test_open_card_follows_the_settings_to_another_channel(rig):
 @pytest.mark.parametrize("what", ["card", "edit", "note"])
 async def test_sender_that_slept_since_its_lease_sends_nothing(rig, what):
     if what == "edit":
-        await rig.change("first")
-        await rig.work()
+        await rig.show("first")
     sent = rig.texts()
     await (rig.say("a note") if what == "note" else rig.change("old"))
     async with rig.database.transaction() as tx:
@@ -307,8 +298,7 @@ async def test_sender_that_slept_since_its_lease_sends_nothing(rig, what):
 
 
 async def test_late_edit_is_corrected_by_the_next_one(rig):
-    await rig.change("first")
-    await rig.work()
+    await rig.show("first")
     await rig.change("old")
     update, others = rig.sender.slack.update, []
 

@@ -200,8 +200,7 @@ async def test_after_a_kill_it_starts_at_once(fleet):
     process = await started(fleet)
     await process.kill()
     again = await started(fleet)
-    answer = await fleet.ask("U0VIEWER", "/gatehouse", "status")
-    assert "Gatehouse" in answer.all_text
+    assert "Gatehouse" in (await fleet.ask("U0VIEWER", "/gatehouse", "status")).all_text
     assert again.tracebacks == []
 
 

@@ -183,8 +183,7 @@ async def test_a_guest_who_is_named_has_the_role(tmp_path) -> None:
 @pytest.mark.parametrize("role", Role)
 async def test_a_person_of_another_workspace_is_refused_whatever_their_role(tmp_path, role) -> None:
     async with one_world(tmp_path, {role: ["U0STRANGER", "*"]}) as world:
-        answer = await world.ask("U0STRANGER", "/gatehouse", "help")
-        assert "another workspace" in answer.all_text
+        assert "another workspace" in (await world.ask("U0STRANGER", "/gatehouse", "help")).all_text
         assert world.services.state.calls == []
 
 
@@ -221,8 +220,7 @@ async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path) -> None:
 async def test_person_slack_cannot_look_up_is_refused_on_record(tmp_path) -> None:
     async with one_world(tmp_path, {"viewer": ["U0VIEWER"]}) as world:
         world.slack.workspace.faults.error("users.info", "internal_error", times=1)
-        answer = await world.ask("U0VIEWER", "/orgs")
-        assert "couldn't verify who you are" in answer.all_text
+        assert "couldn't verify who you are" in (await world.ask("U0VIEWER", "/orgs")).all_text
         assert [actor for actor, _ in await refusals(world)] == ["U0VIEWER"]
         assert world.services.state.calls == []
 

@@ -48,8 +48,7 @@ async def test_extension_reads_as_an_extension_and_never_as_a_removal(world):
     assert (
         "This request will be withdrawn: change the end date of +1 on welcome." in message.all_text
     )
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "*Applied*")
+    await world.approve(message, "*Applied*")
     assert world.flow.identities == ["+1"]
     await world.shows(first, "*Replaced by a later request:* `+1`")
     assert "`+1` had access to *welcome*." in first.all_text
@@ -62,8 +61,7 @@ async def test_extension_whose_old_end_has_passed_reads_as_an_addition(world):
     await world.shows(message, "wants to add *1 test user* to *welcome* for 30 d")
     assert "0 → 1 test user" in message.all_text
     assert world.flow.identities == []
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "*Applied*")
+    await world.approve(message, "*Applied*")
     assert world.flow.identities == ["+1"]
 
 
@@ -82,34 +80,29 @@ async def test_extension_of_somebody_removed_in_the_console_asks_again(
     message = await world.asked("add welcome +1 for 30d")
     assert before in message.all_text
     world.flow.identities[:] = edited
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "*Needs approval again*")
+    await world.approve(message, "*Needs approval again*")
     await world.shows(message, now)
     assert "so this adds them" in message.all_text
     assert (world.flow.identities, len(world.flow.history)) == (edited, 1)
     await world.later(timedelta(seconds=200))
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "*Applied*")
+    await world.approve(message, "*Applied*")
     assert world.flow.identities == [*edited, "+1"]
 
 
 async def test_addition_of_somebody_added_in_the_console_asks_again(world):
     message = await world.asked("add welcome +1 +2 for 2h")
     world.flow.identities[:] = ["+1"]
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "already on the list with no end date, so this sets one")
+    await world.approve(message, "already on the list with no end date, so this sets one")
     assert "keep *1 test user* on *welcome* only until 2 h after approval" in message.all_text
     assert world.flow.history == []
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "*Applied*")
+    await world.approve(message, "*Applied*")
     assert world.flow.identities == ["+1", "+2"]
 
 
 async def test_retry_reads_the_list_again(world):
     world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
     message = await world.asked("add welcome +1 for 2h")
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "Failed")
+    await world.approve(message, "Failed")
     world.flow.identities[:] = ["+1"]
     await world.click(ADA, message, "Retry")
     await world.shows(message, "*Needs approval again*")
@@ -121,8 +114,7 @@ async def scheduled(sqlite_url, clock, text: str) -> str:
     async with empty_world(sqlite_url, clock=clock) as world:
         message = await world.asked(text)
         said = message.all_text
-        await world.click(ADA, message, "Approve")
-        await world.shows(message, "*Starts later*")
+        await world.approve(message, "*Starts later*")
     return said
 
 
@@ -168,8 +160,7 @@ async def test_access_without_an_end_says_so(world):
     answer = world.slack.workspace.ephemerals(OTTO)[-1].all_text
     for text in (message.text, answer, await home_of(world, ADA)):
         assert "add `+1` to *welcome* with no end date" in text
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "can test *welcome* with no end date")
+    await world.approve(message, "can test *welcome* with no end date")
     await world.told(OTTO, "can test *welcome* with no end date")
 
 
@@ -200,8 +191,7 @@ async def test_tightened_policy_asks_again_with_the_longest_time(sqlite_url, tex
         assert "to *welcome* for 1 h" in message.all_text
         assert message.buttons == ["Approve", "Deny", "Cancel"]
         assert world.flow.history == []
-        await world.click(ADA, message, "Approve")
-        await world.shows(message, "*Applied*")
+        await world.approve(message, "*Applied*")
         assert "until <!date^" in message.all_text
 
 
@@ -228,8 +218,7 @@ async def test_alias_that_moved_asks_again_about_the_old_flow(sqlite_url):
         said = (await world.click(ADA, message, "Approve")).all_text
         assert "“welcome” is no longer this flow's alias" in said
         assert world.flow.history == []
-        await world.click(ADA, message, "Approve")
-        await world.shows(message, "*Applied*")
+        await world.approve(message, "*Applied*")
         assert f"can test `{WELCOME}`" in message.all_text
 
 
@@ -237,8 +226,7 @@ async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
     async with empty_world(sqlite_url) as world:
         world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
         message = await world.asked("add welcome +1")
-        await world.click(ADA, message, "Approve")
-        await world.shows(message, "Failed")
+        await world.approve(message, "Failed")
     policy = limited(longest="1h", approvals_needed=2)
     async with restarted(sqlite_url, flow_policies=policy) as world:
         message = await moved_card(world)
@@ -247,8 +235,7 @@ async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
         assert "2 approvals needed" in message.all_text
         await world.click(ADA, message, "Approve")
         assert world.flow.history == []
-        await world.click(ABEL, message, "Approve")
-        await world.shows(message, "*Applied*")
+        await world.approve(message, "*Applied*", by=ABEL)
         assert "until <!date^" in message.all_text
 
 
@@ -351,11 +338,9 @@ async def test_stale_undo_leaves_a_later_extension_alone(world):
 async def test_earlier_approver_whom_slack_no_longer_knows_does_not_count(sqlite_url):
     async with empty_world(sqlite_url, approvals_needed="2") as world:
         message = await world.asked("add welcome +1")
-        await world.click(ADA, message, "Approve")
-        await world.shows(message, "1 of 2 approvals")
+        await world.approve(message, "1 of 2 approvals")
     async with restarted(sqlite_url, approvals_needed="2") as world:
         message = await moved_card(world)
         del world.slack.workspace.people[ADA]
         assert "1 of 2 approvals" in (await world.click(ABEL, message, "Approve")).all_text
-        await world.click(ADAM, message, "Approve")
-        await world.shows(message, "*Applied*")
+        await world.approve(message, "*Applied*", by=ADAM)

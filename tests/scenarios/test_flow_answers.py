@@ -34,8 +34,7 @@ async def test_list_from_before_a_confirmed_change_is_never_written_back(world):
     await world.applied("remove welcome +1")
     message = await world.asked("add welcome +2")
     stale = old_list(world, "+1", "+9")
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "Failed: nothing was changed")
+    await world.approve(message, "Failed: nothing was changed")
     assert posts(world) == [["+9"]]
     assert "outdated list" in message.all_text
     assert message.buttons == ["Retry"]
@@ -49,8 +48,7 @@ async def test_list_from_before_a_confirmed_change_is_read_again(world):
     await world.applied("add welcome +1")
     message = await world.asked("add welcome +2")
     old_list(world, times=1)
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "Applied")
+    await world.approve(message, "Applied")
     assert posts(world)[1:] == [["+1", "+2"]]
 
 
@@ -70,8 +68,7 @@ async def test_answer_without_a_list_is_no_empty_list(world, monkeypatch, body):
         patch.setattr(
             flow_service, "_shown", lambda _, flow: json_answer({"sid": flow.sid, **body})
         )
-        await world.click(ADA, message, "Approve")
-        await world.shows(message, "Failed: nothing was changed")
+        await world.approve(message, "Failed: nothing was changed")
     assert posts(world) == []
     assert message.buttons == ["Retry"]
     await world.click(ADA, message, "Retry")
@@ -113,8 +110,7 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
     assert "On the list with a different spelling: `mailto:jane@example.com`" in again.all_text
     await world.click(OTTO, message, "Undo")
     undo = await world.card(2)
-    await world.click(ADA, undo, "Approve")
-    await world.shows(undo, "Applied")
+    await world.approve(undo, "Applied")
     assert world.flow.identities == []
 
 
@@ -153,8 +149,7 @@ async def test_refused_credential_is_told_once_to_those_who_run_the_bot(world):
     refusal = fault(world, FaultKind.STATUS, "POST", status=401, message="Authenticate")
     for identity in ("+1", "+2"):
         message = await world.asked(f"add welcome {identity}")
-        await world.click(ADA, message, "Approve")
-        await world.shows(message, "Failed")
+        await world.approve(message, "Failed")
         assert "FLOW_AUTH_TOKEN" not in message.all_text
     assert refusal.struck == 2
     await world.told(OTTO, "This isn't your fault: whoever runs Gatehouse has been notified.")
@@ -171,8 +166,7 @@ async def test_refused_credential_is_told_once_to_those_who_run_the_bot(world):
 async def test_change_that_the_service_rejects_is_sent_once(world):
     refusal = fault(world, FaultKind.STATUS, "POST", status=400, message="not a phone number")
     message = await world.asked("add welcome +1")
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "It said: “not a phone number”.")
+    await world.approve(message, "It said: “not a phone number”.")
     assert "Failed: nothing was changed" in message.all_text
     assert refusal.struck == 1
 
@@ -180,8 +174,7 @@ async def test_change_that_the_service_rejects_is_sent_once(world):
 async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
     broken = fault(world, FaultKind.STATUS, "POST", status=503)
     message = await world.asked("add welcome +1")
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "Trying again in")
+    await world.approve(message, "Trying again in")
     assert "few minutes" not in message.all_text
     await world.slack.until(lambda: "Retry" in message.buttons)
     assert "approved by Ada Approver. The flow service is having problems" in message.all_text
@@ -204,10 +197,8 @@ async def test_nothing_else_is_sent_while_a_post_is_in_doubt(world):
     lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
     first = await world.asked("add welcome +1")
     second = await world.asked("add welcome +2")
-    await world.click(ADA, first, "Approve")
-    await world.shows(first, "Checking")
-    await world.click(ADA, second, "Approve")
-    await world.shows(second, "Updating the list")
+    await world.approve(first, "Checking")
+    await world.approve(second, "Updating the list")
     await world.later(timedelta(seconds=40))
     reads = len(world.services.state.calls)
     await world.slack.until(lambda: len(world.services.state.calls) > reads + 1)
@@ -222,10 +213,8 @@ async def test_post_that_arrives_late_is_found_and_undoes_nothing(world, monkeyp
     lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
     first = await world.asked("add welcome +1 for 1h")
     second = await world.asked("add welcome +2")
-    await world.click(ADA, first, "Approve")
-    await world.shows(first, "Checking")
-    await world.click(ADA, second, "Approve")
-    await world.shows(second, "Updating the list")
+    await world.approve(first, "Checking")
+    await world.approve(second, "Updating the list")
     assert (lost.struck, posts(world)) == (1, [])
     world.flow.identities[:] = ["+1"]
     await world.shows(first, "Applied")
@@ -239,8 +228,7 @@ async def test_every_end_of_a_request_is_announced(world):
     both = await world.applied("remove welcome +1 +2")
     await world.click(OTTO, both, "Undo")
     undo = await world.card(3)
-    await world.click(ADA, undo, "Approve")
-    await world.shows(undo, "Applied")
+    await world.approve(undo, "Applied")
     for hours, identity in ((4, "+1"), (8, "+2")):
         await world.later(timedelta(hours=hours, minutes=1))
         await world.told(OTTO, f"for `{identity}`.")

@@ -33,6 +33,14 @@ async def check(world):
     return await world.ask("U0OPERATOR", "/ratelimits", f"check {the_organization(world)[1]}")
 
 
+async def blocked(world, code=1070) -> tuple[str, str]:
+    """Block the organization, and find out by a check."""
+    at = the_organization(world)
+    world.services.state.limits.block(at, code)
+    await check(world)
+    return at
+
+
 def alerts(world):
     return world.slack.workspace.messages("C0ALERTS")
 
@@ -59,8 +67,7 @@ def calls_to(world, at):
 async def test_the_first_429_opens_an_alert_that_says_it_all(world, code, limit):
     at = the_organization(world)
     world.services.state.limits.block(at, code)
-    answer = await check(world)
-    assert "was blocked" in answer.all_text
+    assert "was blocked" in (await check(world)).all_text
     message = await the_alert(world)
     name = world.services.state.data_centers["eu"].organizations[0].name
     assert name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in message.text
@@ -78,9 +85,7 @@ async def test_the_first_429_opens_an_alert_that_says_it_all(world, code, limit)
 
 
 async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world):
-    at = the_organization(world)
-    world.services.state.limits.block(at, 44)
-    await check(world)
+    at = await blocked(world, 44)
     message = await the_alert(world)
     answer = await check(world)
     assert (
@@ -88,17 +93,13 @@ async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world):
     )
     before = len(world.slack.workspace.ephemerals("U0OPERATOR"))
     await world.slack.click("U0OPERATOR", message, "Check now")
-    answer = await world.answer("U0OPERATOR", after=before)
-    assert "no call was made" in answer.all_text
-    shown = await world.ask("U0VIEWER", "/ratelimits", at[1])
-    assert "*Blocked (44)* since" in shown.all_text
+    assert "no call was made" in (await world.answer("U0OPERATOR", after=before)).all_text
+    assert "*Blocked (44)* since" in (await world.ask("U0VIEWER", "/ratelimits", at[1])).all_text
     assert len(calls_to(world, at)) == 1
 
 
 async def test_passing_probe_clears_the_alert_and_tells_its_thread(world):
-    at = the_organization(world)
-    world.services.state.limits.block(at, 1070)
-    await check(world)
+    at = await blocked(world)
     world.services.state.limits.lift(at)
     message = await the_alert(world)
     await the_alert(world, "*Cleared* after")
@@ -112,9 +113,7 @@ async def test_passing_probe_clears_the_alert_and_tells_its_thread(world):
 
 
 async def test_refused_probe_raises_the_counter_and_doubles_the_pause(world):
-    at = the_organization(world)
-    world.services.state.limits.block(at, 1070)
-    await check(world)
+    at = await blocked(world)
     await world.slack.until(lambda: len(calls_to(world, at)) == 3)
     first, second, third = (call.arrived_at for call in calls_to(world, at))
     assert second - first >= 2.0
@@ -127,9 +126,7 @@ async def test_refused_probe_raises_the_counter_and_doubles_the_pause(world):
 
 
 async def test_a_probe_whose_answer_cannot_be_read_clears_nothing(world):
-    at = the_organization(world)
-    world.services.state.limits.block(at, 1070)
-    await check(world)
+    at = await blocked(world)
     world.services.state.limits.lift(at)
     world.services.state.faults.add(
         Fault(FaultKind.TRUNCATED, "inventory", organization_id=at[1], times=1)
@@ -142,9 +139,7 @@ async def test_a_probe_whose_answer_cannot_be_read_clears_nothing(world):
 
 
 async def test_muting_keeps_new_alerts_of_the_organization_away(world):
-    at = the_organization(world)
-    world.services.state.limits.block(at, 1070)
-    await check(world)
+    at = await blocked(world)
     world.services.state.limits.lift(at)
     message = await the_alert(world)
     before = len(world.slack.workspace.ephemerals("U0VIEWER"))
@@ -160,11 +155,9 @@ async def test_muting_keeps_new_alerts_of_the_organization_away(world):
     await the_alert(world, "*Cleared* after")
     world.services.state.limits.block(at, 44)
     await check(world)
-    shown = await world.ask("U0VIEWER", "/ratelimits", at[1])
-    assert "Blocked (44)" in shown.all_text
+    assert "Blocked (44)" in (await world.ask("U0VIEWER", "/ratelimits", at[1])).all_text
     assert len(alerts(world)) == 1
-    status = await world.ask("U0VIEWER", "/gatehouse", "status")
-    assert "Open incidents: 1" in status.all_text
+    assert "Open incidents: 1" in (await world.ask("U0VIEWER", "/gatehouse", "status")).all_text
 
 
 async def test_slack_answering_429_twice_loses_nothing(world):
@@ -275,6 +268,5 @@ async def test_the_watcher_notices_a_block_with_nobody_asking(sqlite_url):
         async with world.bot.database.transaction() as tx:
             await jobs.put(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, await tx.now()))
         world.bot.jobs.wake()
-        message = await the_alert(world, "is blocked: limit of")
-        assert "another client" in message.text
+        assert "another client" in (await the_alert(world, "is blocked: limit of")).text
         assert len(state.calls) == before + 1

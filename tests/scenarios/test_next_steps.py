@@ -272,8 +272,7 @@ async def test_undo_answers_with_a_link_to_its_card(world):
     (card,) = world.cards()
     await world.slack.click(ADA, card, "Approve")
     await world.slack.until(lambda: "Undo" in card.buttons)
-    answer = await world.click(OTTO, card, "Undo")
-    assert "View the card" in answer.all_text
+    assert "View the card" in (await world.click(OTTO, card, "Undo")).all_text
     (_, undo) = world.cards()
     assert "Undoes Otto Operator's request" in undo.all_text
 

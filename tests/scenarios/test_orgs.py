@@ -77,8 +77,7 @@ async def test_an_ambiguous_name_offers_the_candidates(world):
 
 
 async def test_an_organization_is_named_by_its_data_center_and_id_too(world):
-    answer = await world.ask("U0VIEWER", "/orgs", "show eu/20077315")
-    assert "*Northwind Traders*" in answer.text
+    assert "*Northwind Traders*" in (await world.ask("U0VIEWER", "/orgs", "show eu/20077315")).text
 
 
 async def test_what_fits_nothing_is_answered_with_the_usage_and_an_example(world):
@@ -97,8 +96,7 @@ async def test_a_name_that_nobody_has(world):
 async def test_the_menu_shows_one_below_the_list(world):
     listing = await world.ask("U0VIEWER", "/orgs", "tailspin")
     await world.slack.click("U0VIEWER", listing, "Open an organization…", "Tailspin Toys (com)")
-    answer = await world.answer("U0VIEWER", after=1)
-    assert "John Smith" in answer.text
+    assert "John Smith" in (await world.answer("U0VIEWER", after=1)).text
     assert "Tailspin" in listing.text
 
 
@@ -106,8 +104,7 @@ async def test_a_refresh_lists_anew(world):
     listing = await world.ask("U0OPERATOR", "/orgs")
     world.services.state.set_organizations("jp", many_organizations("jp", 3, 20, start=80004410))
     assert "*19 organizations*" in (await world.ask("U0OPERATOR", "/orgs")).text
-    answer = await world.ask("U0OPERATOR", "/orgs", "refresh")
-    assert "*20 organizations*" in answer.text
+    assert "*20 organizations*" in (await world.ask("U0OPERATOR", "/orgs", "refresh")).text
     await world.slack.click("U0OPERATOR", listing, "Refresh")
     await world.slack.until(lambda: "*20 organizations*" in listing.text)
     assert called(world).count("jp") == 3
@@ -126,8 +123,7 @@ async def test_data_center_without_its_old_default_is_listed_again(world):
 async def test_a_viewer_has_no_refresh(world):
     listing = await world.ask("U0VIEWER", "/orgs")
     assert "Refresh" not in listing.buttons
-    answer = await world.ask("U0VIEWER", "/orgs", "refresh")
-    assert "to refresh, check or mute" in answer.text
+    assert "to refresh, check or mute" in (await world.ask("U0VIEWER", "/orgs", "refresh")).text
 
 
 async def test_help_says_what_one_may_do(world):
@@ -177,8 +173,7 @@ async def test_one_of_a_data_center_that_fails_asks_it_once(sqlite_url):
 
 async def test_without_data_centers_it_says_which_setting_is_needed(sqlite_url):
     async with running_world(sqlite_url, inventory_data_centers="{}") as world:
-        answer = await world.ask("U0VIEWER", "/orgs")
-        assert "INVENTORY_DATA_CENTERS" in answer.text
+        assert "INVENTORY_DATA_CENTERS" in (await world.ask("U0VIEWER", "/orgs")).text
 
 
 async def test_somebody_without_a_role_gets_a_sentence_and_no_data(world):

@@ -107,8 +107,7 @@ async def test_the_buttons_of_one_check_and_refresh(world):
     one = organization_of(world)
     shown = await world.ask("U0OPERATOR", "/ratelimits", one.organization_id)
     await world.slack.click("U0OPERATOR", shown, "Check now")
-    answer = await world.answer("U0OPERATOR", after=1)
-    assert "succeeded (" in answer.all_text
+    assert "succeeded (" in (await world.answer("U0OPERATOR", after=1)).all_text
     await world.slack.click("U0OPERATOR", shown, "Refresh")
     await world.shows(shown, "1/1,000")
 
@@ -177,8 +176,7 @@ async def test_a_plan_is_set_by_admins_audited_and_in_force(world):
     assert "You need the admin role to change a plan" in refused.all_text
     answer = await world.ask("U0ADMIN", "/ratelimits", f"plan {one.organization_id} premium")
     assert "is now on the *premium* plan (was free)" in answer.all_text
-    shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
-    assert "0/10,000" in shown.all_text
+    assert "0/10,000" in (await world.ask("U0VIEWER", "/ratelimits", one.organization_id)).all_text
     entries, _ = await latest(world.bot.database, 10)
     assert ("plan.set", "U0ADMIN", f"eu/{one.organization_id}") in [
         (entry.action, entry.actor, entry.subject) for entry in entries
@@ -216,22 +214,19 @@ async def test_what_is_not_understood_is_explained(world):
         ("check nobody", "Usage: `/ratelimits check &lt;org&gt;`"),
         ("plan nobody free", "Usage: `/ratelimits plan &lt;org&gt; &lt;plan&gt;`"),
     ):
-        answer = await world.ask("U0ADMIN", "/ratelimits", typed)
-        assert said in answer.all_text
+        assert said in (await world.ask("U0ADMIN", "/ratelimits", typed)).all_text
 
 
 async def test_a_part_of_a_name_shows_one_and_acts_on_none(world):
     await world.ask("U0ADMIN", "/orgs")
     calls = len(world.services.state.calls)
-    shown = await world.ask("U0ADMIN", "/ratelimits", "tailsp")
-    assert "*Tailspin Toys*" in shown.text
+    assert "*Tailspin Toys*" in (await world.ask("U0ADMIN", "/ratelimits", "tailsp")).text
     for typed in ("plan tailsp premium", "check tailsp"):
         answer = await world.ask("U0ADMIN", "/ratelimits", typed)
         assert "“tailsp” isn't a full name. It matches 1 organization." in answer.text
         assert "Tailspin Toys (10407630, com)" in answer.text
     assert len(world.services.state.calls) == calls
-    again = await world.ask("U0ADMIN", "/ratelimits", "tailspin toys")
-    assert "plan free" in again.all_text
+    assert "plan free" in (await world.ask("U0ADMIN", "/ratelimits", "tailspin toys")).all_text
 
 
 @pytest.mark.parametrize(("typed", "said"), [("", "ID `20077315`"), ("check ", "succeeded (")])
@@ -240,8 +235,7 @@ async def test_who_fits_several_chooses_one_of_them(world, typed, said):
     await world.slack.click(
         "U0OPERATOR", answer, "Pick an organization …", "Northwind Traders (eu/20077315)"
     )
-    chosen = await world.answer("U0OPERATOR", after=1)
-    assert said in chosen.all_text
+    assert said in (await world.answer("U0OPERATOR", after=1)).all_text
 
 
 async def test_an_id_of_two_data_centers_is_no_dead_end(world):

@@ -115,8 +115,7 @@ async def test_no_way_to_renew_an_access_token_shows_a_secret(sqlite_url, logged
             services.state.faults.add(Fault(FaultKind.CODE, "oauth", message=OAUTH_ECHO))
         path = sqlite_url.replace("gatehouse.db", "second.db")
         async with running_world(path, inventory_data_centers=centers) as world:
-            answer = await world.ask("U0ADMIN", "/orgs")
-            assert "eu" in answer.all_text
+            assert "eu" in (await world.ask("U0ADMIN", "/orgs")).all_text
             seen = await visible(world)
     assert found_in(seen) == set()
     assert found_in(logged.getvalue()) == set()

@@ -44,8 +44,7 @@ async def test_an_outside_edit_survives_and_the_card_mentions_it(world):
     world.flow.identities[:] = ["old"]
     message = await world.asked("add welcome +1")
     world.services.state.edit_flow(WELCOME, ["new"])
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "Applied")
+    await world.approve(message, "Applied")
     assert world.flow.identities == ["new", "+1"]
     assert "Changes by someone else in the meantime, which were kept" in message.all_text
     assert "added `new`; removed `old`" in message.all_text
@@ -90,8 +89,7 @@ async def test_nobody_approves_their_own_request(world):
 async def test_a_stale_button_says_who_decided(world):
     message = await world.asked("add welcome +1")
     stale = json.loads(json.dumps(message.blocks))
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "Applied")
+    await world.approve(message, "Applied")
     message.blocks[:] = stale
     answer = await world.click(ABEL, message, "Approve")
     assert "Ada Approver already approved this" in answer.all_text
@@ -101,8 +99,7 @@ async def test_a_stale_button_says_who_decided(world):
 async def test_a_failure_shows_the_reason_and_retry_applies(world):
     message = await world.asked("add welcome +1")
     fault = world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST"))
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "Failed")
+    await world.approve(message, "Failed")
     assert "pplied" not in message.all_text
     assert message.buttons == ["Retry"]
     await world.told(OTTO, "*Failed: nothing was changed*")
@@ -123,8 +120,7 @@ async def test_undo_is_a_request_of_its_own(world):
     assert "remove *1 test user* from *welcome*" in inverse.all_text
     assert world.flow.identities == ["+1"]
     await world.shows(message, "*Undo requested*")
-    await world.click(ADA, inverse, "Approve")
-    await world.shows(inverse, "Applied")
+    await world.approve(inverse, "Applied")
     await world.shows(message, "*Undone*")
     assert world.flow.identities == []
 
@@ -143,8 +139,7 @@ async def test_change_is_undone_from_the_history_where_its_channel_is_gone(sqlit
         (inverse,) = await world.slack.until(
             lambda: [item for item in cards("C0ALERTS") if "Approve" in item.buttons]
         )
-        await world.click(ADA, inverse, "Approve")
-        await world.shows(inverse, "Applied")
+        await world.approve(inverse, "Applied")
         assert world.flow.identities == []
         assert (await world.ask(OTTO, "/testusers", "history welcome")).buttons == ["Undo"]
 
@@ -160,8 +155,7 @@ async def test_now_posts_the_card_already_applied_and_marked(world):
 
 async def test_a_grant_ends_on_time_and_it_is_told(world):
     message = await world.asked("add welcome +1 for 1s")
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "Access ended")
+    await world.approve(message, "Access ended")
     assert world.flow.identities == []
     await world.told(OTTO, "has ended for `+1`")
 
@@ -175,8 +169,7 @@ async def test_what_people_type_mentions_and_formats_nothing(world):
     message = await world.card()
     for text in (message.text, json.dumps(message.blocks, ensure_ascii=False)):
         assert not any(mention in text for mention in MENTIONS)
-    await world.click(ADA, message, "Approve")
-    await world.shows(message, "Applied")
+    await world.approve(message, "Applied")
     assert world.flow.identities == [evil]
     await world.told(OTTO, "&lt;!channel&gt;")
 
@@ -240,8 +233,7 @@ async def test_a_pasted_sid_is_offered_and_a_viewer_gets_no_form(world):
     pasted = "FW" + "ab" * 16
     offered = await world.slack.suggest(OTTO, view, "Flow", pasted)
     assert [item["value"] for item in offered] == [pasted]
-    answer = await world.ask(VERA, "/testusers")
-    assert "You need the operator role" in answer.all_text
+    assert "You need the operator role" in (await world.ask(VERA, "/testusers")).all_text
 
 
 async def test_a_viewer_sees_the_last_four_characters(world):
@@ -276,16 +268,14 @@ async def test_a_deleted_card_is_posted_again(world):
 
 async def test_slack_429_delays_the_card_and_loses_nothing(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=1)
-    message = await world.asked("add welcome +1")
-    assert "Approve or deny?" in message.all_text
+    assert "Approve or deny?" in (await world.asked("add welcome +1")).all_text
     posts = world.slack.workspace.calls_of("chat.postMessage")
     assert [post.status for post in posts] == [429, 200]
 
 
 async def test_the_longest_list_and_request_stay_within_slacks_limits(world):
     world.flow.identities[:] = [f"{n:05}{'&' * 295}" for n in range(400)]
-    listed = await world.ask(OTTO, "/testusers", "list welcome")
-    assert "*400 test users*" in listed.all_text
+    assert "*400 test users*" in (await world.ask(OTTO, "/testusers", "list welcome")).all_text
     many = " ".join(f"x:{n:05}{'x' * 250}" for n in range(20))
     await world.applied(f"add welcome {many} because {'&' * 500}")
     assert len(world.flow.identities) == 420
@@ -308,11 +298,9 @@ async def test_a_request_is_remembered_once_and_expires(world):
 async def test_a_quorum_counts_in_the_card(sqlite_url):
     async with running_world(sqlite_url, approvals_needed="2") as world:
         message = await world.asked("add welcome +1")
-        await world.click(ADA, message, "Approve")
-        await world.shows(message, "1 of 2 approvals* (Ada Approver)")
+        await world.approve(message, "1 of 2 approvals* (Ada Approver)")
         assert "already approved this" in (await world.click(ADA, message, "Approve")).all_text
-        await world.click(ABEL, message, "Approve")
-        await world.shows(message, "approved by Ada Approver, Abel Approver")
+        await world.approve(message, "approved by Ada Approver, Abel Approver", by=ABEL)
 
 
 async def test_long_pages_are_turned_in_place(world):
@@ -359,8 +347,7 @@ async def test_without_its_settings_the_command_says_which_it_needs(sqlite_url):
             for name in unset:
                 assert name.upper() in answer
         assert world.slack.workspace.open_view(OTTO) is None
-        waiting = await world.ask(OTTO, "/testusers", "requests")
-        assert "Nothing is waiting" in waiting.all_text
+        assert "Nothing is waiting" in (await world.ask(OTTO, "/testusers", "requests")).all_text
 
 
 async def test_the_help_names_the_flows_and_an_example(world):

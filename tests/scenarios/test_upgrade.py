@@ -71,10 +71,8 @@ async def check_requests(world: World, cards: dict[str, Message]) -> None:
     for user in (CLICKED, PENDING, REFUSED):
         await slack.until(lambda user=user: "Applied" in cards[user].all_text)
     await slack.until(lambda: "Access ended" in cards[ENDED].all_text)
-    listed = await world.ask("U0OPERATOR", "/testusers", "list survey")
-    assert ENDLESS in listed.all_text
-    presets = await world.ask("U0OPERATOR", "/testusers", "presets")
-    assert "demo" in presets.all_text
+    assert ENDLESS in (await world.ask("U0OPERATOR", "/testusers", "list survey")).all_text
+    assert "demo" in (await world.ask("U0OPERATOR", "/testusers", "presets")).all_text
 
 
 async def check_messages(world: World, cards: dict[str, Message]) -> None:

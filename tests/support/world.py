@@ -137,6 +137,11 @@ class World:
         """Wait until a message or a Home tab shows all these words."""
         await self.slack.until(lambda: all(item in message.all_text for item in words))
 
+    async def approve(self, message: Message, *words: str, by: str = ADA) -> None:
+        """Approve, and wait until the message shows these words."""
+        await self.click(by, message, "Approve")
+        await self.shows(message, *words)
+
     async def told(self, user: str, words: str) -> None:
         """Wait for a direct message."""
         dm = self.slack.workspace.dm
