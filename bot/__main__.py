@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _is_all_written() -> bool:
-    """Flush stdout. After a failure, keep Python from trying again at exit."""
+    """Flush the output. After a failure, keep Python from trying again at exit."""
     is_all_written = True
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("serve", help="serve (the default)").set_defaults(run=_serve)
     commands.add_parser("sandbox", help="try Gatehouse in a browser, without any accounts")
     check = commands.add_parser("check", help="test every credential, and report each problem")
-    check.add_argument("--json", action="store_true", help="for machines")
+    check.add_argument("--json", action="store_true", help="print the report as JSON")
     check.set_defaults(run=_check)
     setup = commands.add_parser("setup", help="ask for the settings, write them and check them")
     setup.add_argument(
@@ -101,12 +101,14 @@ def _parser() -> argparse.ArgumentParser:
     restoring = commands.add_parser("restore", help="replace the whole database with a backup")
     restoring.add_argument("file", type=Path, metavar="FILE")
     restoring.set_defaults(run=lambda options: asyncio.run(restore(_database_url(), options.file)))
-    policy = commands.add_parser("policy", help="who decides").add_subparsers(required=True)
+    policy = commands.add_parser("policy", help="explain who decides").add_subparsers(required=True)
     explain = policy.add_parser("explain", help="show who decides on a flow's requests, and why")
     explain.add_argument("flow", help="an alias of FLOW_ALIASES, or a SID")
     explain.add_argument("user", metavar="user-id", help="a Slack user ID, such as U0ADA")
     explain.set_defaults(run=_explain_policy)
-    audit = commands.add_parser("audit", help="the audit").add_subparsers(required=True)
+    audit = commands.add_parser("audit", help="verify or export the audit log").add_subparsers(
+        required=True
+    )
     verify = audit.add_parser("verify", help="verify the whole chain")
     verify.add_argument("--head", metavar="HASH", help="an earlier head, to detect a truncated log")
     verify.set_defaults(run=lambda options: asyncio.run(verify_audit(_settings(), options.head)))
@@ -117,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _settings() -> Settings:
-    # Set in the environment, because libraries read HTTPS_PROXY and SSL_CERT_FILE from it.
+    # Add the file to the environment, where libraries look for HTTPS_PROXY and SSL_CERT_FILE.
     load_env_file(os.environ)
     return read_settings(os.environ)
 
@@ -154,7 +156,7 @@ def _check(options: argparse.Namespace) -> int:
         print(as_json(problems) if options.json else as_table(problems))
         return UNUSABLE
     redactor = redactor_of(settings)
-    # The report has separate lines for failures.
+    # The report shows failures itself.
     configure_logs("CRITICAL", settings.log_format, redactor)
     findings = run(examine(settings, os.environ))
     print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
@@ -173,7 +175,7 @@ def _manifest(options: argparse.Namespace) -> int:
 
 def _explain_policy(options: argparse.Namespace) -> int:
     settings = _settings()
-    # Failed lookups have their own line.
+    # The explanation shows failed lookups itself.
     configure_logs("CRITICAL", settings.log_format, redactor_of(settings))
     return asyncio.run(explain_policy(settings, options.flow, options.user))
 

@@ -55,7 +55,7 @@ from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import APPLY, TIMER
 from bot.testusers.transitions import CARD as REQUEST_CARD
 
-# Jobs that may wait long for a service; hanging jobs don't use other jobs' slots.
+# The most jobs of a kind that run at once, so jobs that hang leave slots for others.
 CROWDS = {
     outbox.SEND: 24,
     INTERACTION: 24,
@@ -64,7 +64,7 @@ CROWDS = {
     APPLY: 12,
     PROBE_JOB: 8,
 }
-# Data with a limited retention. The outbox is last: it keeps the cards of remaining objects.
+# Functions that delete old data. The outbox is last, because it keeps cards of remaining objects.
 PRUNES = (
     store.forget_requests,
     store.forget_changes,
@@ -156,7 +156,7 @@ class Gatehouse:
             turns = Turns(guard, shares)
             redactor, observe = self.http.redactor, self._observe_call
             forwarder = Forwarder(self.session, access, turns, redactor, observe)
-            # Scripts may send everything that they could send to the service directly.
+            # Scripts may use either scheme, as when they call the service directly.
             schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
             count = self.metrics.count_gateway
             self.gateway = Gateway(forwarder, clients, schemes, self.directory, count)
@@ -165,7 +165,11 @@ class Gatehouse:
 
     @property
     def emailkey(self) -> EmailClient:
-        """The email service's client; raises NotConfigured without its settings."""
+        """The email service's client.
+
+        Raises:
+            NotConfigured: Some of its settings are missing.
+        """
         if self._email is None:
             raise NotConfigured("the email service", self.settings.missing_for("email"))
         return self._email
@@ -234,7 +238,7 @@ async def gatehouse(
 ) -> AsyncIterator[Gatehouse]:
     """Yield the bot for these settings, without making calls or connections.
 
-    It shares the redactor with the logs, which therefore redact later access tokens too.
+    Pass the redactor that the logs use, so that they also redact later access tokens.
     """
     clock, redactor = clock or SystemClock(), redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()

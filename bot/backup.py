@@ -54,7 +54,7 @@ FAILURES = (BackupError, DatabaseUnavailable, OSError)
 
 
 async def back_up(url: str, path: Path) -> int:
-    """Write every row, from a single point in time, to a new file; return the exit status."""
+    """Write all rows, as of one point in time, to a new file, and return the exit status."""
     database, part = Database(url, SystemClock()), path.with_name(f"{path.name}.part")
     try:
         if database.is_absent:
@@ -98,7 +98,7 @@ def _write(connection: Connection, path: Path, head: dict[str, Any], end: dict[s
 
 
 async def restore(url: str, path: Path) -> int:
-    """Replace the database's contents with the file's contents; return the exit status."""
+    """Replace the database's contents with the file's, and return the exit status."""
     try:
         head, end = _examine(path)
         with process_lock(url):
@@ -206,7 +206,7 @@ def _stored_tables(connection: Connection) -> list[Table]:
 
 
 def _examine(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the whole file before touching the database; return its header and trailer."""
+    """Read the whole file before touching the database. Return its header and trailer."""
     lines = _lines(path)
     head, last = next(lines, None), deque(enumerate(lines), maxlen=1)
     rows, end = last[0] if last else (0, None)

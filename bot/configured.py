@@ -17,7 +17,7 @@ from bot.testusers.client import FlowClient
 
 
 def redactor_of(settings: Settings) -> Redactor:
-    """Return a redactor for every configured secret, on its own and in HTTP Basic form."""
+    """Return a redactor for every configured secret, both as it is and in HTTP Basic form."""
     redactor = Redactor(settings.secrets())
     if settings.flow_account_sid and settings.flow_auth_token:
         token = settings.flow_auth_token.get_secret_value()
@@ -47,7 +47,7 @@ def inventory_access(
 
 
 def quota_terms(settings: Settings) -> Terms:
-    """Return the configured plans, and the time limit for a call."""
+    """Return the configured plans and reserves, and the time limit for a call."""
 
     def plan_of(key: OrganizationKey) -> Plan:
         plans = settings.inventory_plans
@@ -78,7 +78,7 @@ def gateway_clients(settings: Settings) -> list[GatewayClient]:
 
 
 def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:
-    """Return the flow service's client; None while settings are missing (see `missing_for`)."""
+    """Return the flow service's client, or None if settings are missing (see `missing_for`)."""
     url, account = settings.flow_base_url, settings.flow_account_sid
     token = settings.flow_auth_token
     if url is None or account is None or token is None:
@@ -87,7 +87,7 @@ def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:
 
 
 def email_client(settings: Settings, http: ServiceHttp) -> EmailClient | None:
-    """Return the email service's client; None while settings are missing (see `missing_for`)."""
+    """Return the email service's client, or None if settings are missing (see `missing_for`)."""
     if settings.email_base_url is None or settings.email_api_key is None:
         return None
     url = URL(settings.email_base_url)

@@ -36,14 +36,14 @@ MODES = {"bearer": "Bearer", "basic": "Basic, user apikey"}
 
 @dataclass(frozen=True)
 class EmailKeyRequest:
-    """A parsed command; `resources` are the paths below `/v3/` to read with the key."""
+    """A parsed command. `resources` are the paths below `/v3/` to read with the key."""
 
     form: Literal["check", "templates", "help"]
     resources: tuple[str, ...] = (DEFAULT_RESOURCE,)
 
 
 def parse_emailkey(typed: str) -> EmailKeyRequest:
-    """Parse the text after `/emailkey`; empty text means help."""
+    """Parse the text after `/emailkey`. Empty text means help."""
     refuse_endless(typed, EMAILKEY)
     words = read_words(typed)
     if not words or asks_for_help(words):
@@ -78,7 +78,7 @@ class KeyVerdict(Enum):
 class KeyCheck:
     """A test of the key: how the key was sent, the resource, and the result.
 
-    `advice` is a sentence for people; it is empty if the key works.
+    `advice` is a sentence for people, or empty if the key works.
     """
 
     mode: str
@@ -130,7 +130,7 @@ def _text_of(value: object) -> str | None:
 
 
 class EmailClient:
-    """A client for the email service; any request tests the key."""
+    """A client for the email service. Any request tests the key."""
 
     def __init__(
         self, http: ServiceHttp, base_url: URL, api_key: SecretStr, auth: EmailAuth = "bearer"
@@ -141,7 +141,7 @@ class EmailClient:
         self._headers = bearer(api_key) if auth == "bearer" else basic(BASIC_USER, api_key)
 
     async def get(self, resource: str) -> object:
-        """Return the body of `/v3/<resource>` as JSON; None if there is no body."""
+        """Return the parsed JSON of `/v3/<resource>`, or None if the response has no body."""
         or_basic = ""
         if self.auth == "basic":
             or_basic = (
@@ -172,7 +172,7 @@ class EmailClient:
         )
 
     async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
-        """Test the key on each resource; return failures instead of raising them."""
+        """Test the key on each resource, and return failures instead of raising them."""
         mode, checks = MODES[self.auth], []
         for resource in resources:
             try:

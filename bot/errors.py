@@ -1,7 +1,7 @@
-"""All expected errors, each with a sentence for people; `bot.services.errors` adds the services'.
+"""All expected errors except those of services, which are in `bot.services.errors`.
 
-The sentence is plain text: escape it for Slack markup. It never contains a credential or a response
-body. `outcome` is a short stable word for metrics and logs.
+Each error has a sentence for people. It is plain text, so escape it for Slack. It never contains a
+credential or a response body. `outcome` is a short stable word for metrics and logs.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """A suggested correction: `words` instead of `typed`; `label` is its name."""
+    """A suggestion to replace `typed` with `words`. `label` is the button's text, if it differs."""
 
     typed: str
     words: str
@@ -23,7 +23,7 @@ class Meant:
 class GatehouseError(Exception):
     """The base class of expected errors. Some classes predefine their `sentence`.
 
-    `is_passing` is True if nothing was done and a retry may soon work; `meant` has suggestions.
+    `is_passing` is True if nothing was done and a retry may soon work. `meant` has suggestions.
     """
 
     outcome: ClassVar[str] = "error"
@@ -44,9 +44,9 @@ class GatehouseError(Exception):
 class UsageError(GatehouseError):
     """The command could not be parsed.
 
-    `usage` is the form (`/orgs show <id or name>`) and `example` a valid command; `kind` names the
-    form, None if it is unknown. With `has_right_form`, only a value is wrong, such as too many
-    people, so the usage and example wouldn't help.
+    `usage` is the form (`/orgs show <id or name>`) and `example` is a valid command. `kind` is the
+    name of the form, or None if it is unknown. With `has_right_form`, only a value is wrong (for
+    example, too many people), so the usage and example wouldn't help.
     """
 
     outcome = "usage"
@@ -99,9 +99,9 @@ class NotFound(GatehouseError):
 
 
 class Ambiguous(GatehouseError):
-    """Several things match the text; `candidates` are their names.
+    """Several things match the text. `candidates` are their names.
 
-    `choices` are the candidates for a menu: a value and a short label each. `how_to_choose` says
+    `choices` has the candidates for a menu: their values with short labels. `how_to_choose` says
     what to type if there's no menu.
     """
 
@@ -169,7 +169,7 @@ class DatabaseTooNew(DatabaseUnavailable):
 
 
 class Superseded(DatabaseUnavailable):
-    """A newer version of Gatehouse has migrated the database while this process was running."""
+    """A newer version of Gatehouse migrated the database while this process was running."""
 
     outcome = "superseded"
     sentence = "Gatehouse is being upgraded, so nothing was done. Please try again in a moment."
@@ -272,7 +272,7 @@ TRIGGER_GONE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "invalid
 
 
 class SlackRefused(SlackError):
-    """Slack rejected the call; `error` is Slack's error name, such as `channel_not_found`."""
+    """Slack rejected the call. `error` is Slack's error name, such as `channel_not_found`."""
 
     outcome = "slack_refused"
 

@@ -39,7 +39,7 @@ class Refusal(StrEnum):
 
 
 class Metrics:
-    """The bot's metrics, in a registry of their own."""
+    """The bot's metrics, in their own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -52,7 +52,7 @@ class Metrics:
         self.ack_seconds = histogram(
             "gatehouse_ack_seconds", "Time until Slack has our acknowledgement", buckets=ACK_BUCKETS
         )
-        # The status is a number or the error; the outcome of a Slack call is ok or the error.
+        # A status is an HTTP status or an error. The outcome of a Slack call is `ok` or an error.
         calls = "Calls to the services"
         self.service_calls = counter("gatehouse_service_calls", calls, ["service", "status"])
         calls = "Slack Web API calls"

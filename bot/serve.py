@@ -51,9 +51,9 @@ COUNT_SECONDS = 1.5
 # and anyone who can reach the port may request checks without limit.
 READY_SECONDS = 0.1
 WRITABLE = "writable"
-# Slack's host for sockets; for NO_PROXY.
+# The host of Slack's sockets, to find out whether a proxy applies to it.
 SOCKET_HOST = "wss-primary.slack.com"
-# Startup waits this long for Slack's data about the channels.
+# Startup waits at most this long for the first checks of the token and the channels.
 FIRST_LOOK_SECONDS = 5.0
 
 
@@ -75,9 +75,9 @@ class Service:
         self.addresses: list[str] = []
 
     async def missing(self) -> str | None:
-        """Return the part that is not ready, `database`, `schema` or `slack`, or None.
+        """Return the part that is not ready (`database`, `schema` or `slack`), or None.
 
-        Queries the database; the other states come from the last check.
+        This queries the database. The state of Slack comes from the last check.
         """
         if not self._migrated.is_set():
             return "database"
@@ -239,7 +239,7 @@ class Service:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await runner.cleanup()
-        # Requests that have been read are acknowledged; their answers follow later.
+        # The last requests have been acknowledged, but their answers may not have been sent yet.
         await self._bot.tasks.drain(deadline - asyncio.get_running_loop().time())
 
 
@@ -248,8 +248,10 @@ async def until_it_works(
 ) -> None:
     """Retry with increasing pauses until the attempt succeeds.
 
-    If Slack asks the bot to wait, the pause is at least that long. A refused token, or a schema of
-    another version, ends the start.
+    If Slack asks the bot to wait, the pause is at least that long.
+
+    Raises:
+        CannotStartError: Slack refused the token, or the database has an unsupported schema.
     """
     pause = FIRST_PAUSE_SECONDS
     while True:
@@ -274,7 +276,11 @@ async def until_it_works(
 
 
 async def serve(settings: Settings, redactor: Redactor) -> None:
-    """Serve until SIGTERM or SIGINT; raise CannotStartError if that's impossible."""
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        CannotStartError: The bot can't start. The message says why.
+    """
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(process_lock(settings.database_url.get_secret_value()))

@@ -26,9 +26,9 @@ FORWARDED = (
     *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-original-host"),
     *("true-client-ip", "x-envoy-", "cf-", "cdn-"),
 )
-# From the first byte to the complete request line and headers.
+# From the start of a connection until the headers of its first request are complete.
 FIRST_REQUEST_SECONDS = 10.0
-# Between two requests on a connection. Load balancers keep theirs for 60 s.
+# Between two requests on a connection. Load balancers keep idle connections for 60 s.
 IDLE_SECONDS = 75.0
 # The rest of an unwanted body is read for this long, without decompressing it.
 DRAIN_SECONDS = 1.0
@@ -90,10 +90,10 @@ def make_server(
 
 
 def is_local(request: web.Request) -> bool:
-    """Return True unless the request is from elsewhere, or a proxy or tunnel may have forwarded it.
+    """Return True if the request is from this machine and shows no sign of a proxy or tunnel.
 
-    Proxies and tunnels add forwarding headers, pass on the original host name, or speak HTTP/1.0
-    (nginx).
+    Proxies and tunnels add forwarding headers, pass on the original host name, or use HTTP/1.0, as
+    nginx does.
     """
     is_forwarded = any(name.lower().startswith(FORWARDED) for name in request.headers)
     try:
@@ -140,7 +140,11 @@ class Site(web.BaseSite):
         return f"http://{host}:{port}"
 
     async def start(self) -> None:
-        """Start listening; raises OSError if the address can't be used."""
+        """Start listening.
+
+        Raises:
+            OSError: The address can't be used.
+        """
         await super().start()
         server = self._runner.server
         if server is None:
@@ -179,7 +183,7 @@ class Connection(web.RequestHandler):
 
     @property
     def has_asked(self) -> bool:
-        """True once a complete request has arrived."""
+        """True once the headers of a request have arrived."""
         return self._request_count > 0
 
     @property
@@ -201,7 +205,7 @@ class Connection(web.RequestHandler):
         self._first_deadline.cancel()
         self._site.closed(self)
         super().connection_lost(exc)
-        # A parser's error refers to the received bytes and, through its traceback, to this queue.
+        # A parser's error in this queue would keep the received bytes in memory.
         self._messages.clear()
 
     def handle_error(

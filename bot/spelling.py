@@ -18,12 +18,11 @@ UNSEEN = re.compile(
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
-# Characters that are only visible through their effect on neighbours, and the characters that the
+# Characters that are only visible through their effect on neighbors, and the characters that the
 # bot shows instead of invisible ones.
 _SHAPING = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef\ufffd]")
-# Characters that are shown unchanged where every character matters, because no other character
-# looks like them. A backtick would end the code span; only one of several spaces in a row is
-# visible.
+# Characters that are replaced where every character matters: non-ASCII and control characters,
+# backticks (which would end the code span), and spaces at an end or next to another space.
 _EXACT = re.compile(r"[^ -_a-~]|^ | $| (?= )|(?<= ) ")
 # Characters that stand for a plain mark: accents typed as an apostrophe, and the characters that
 # the bot shows instead of a backtick and angle brackets.
@@ -41,7 +40,7 @@ _LOOK_ALIKES = str.maketrans(
     "abekmhopctyxnrijshdqwlaeikvoptuxwnilod",
 )
 # Similarity of two words: twice the number of common characters, divided by the number of all
-# characters; 0.86 for "lst" and "list".
+# characters. For example, "lst" and "list" have 0.86.
 LIKENESS = 0.6
 _BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
 _AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
@@ -62,10 +61,10 @@ def exactly(identity: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return the text for lookups; texts that look alike or mean the same give equal results.
+    """Return the text in a form for lookups, in which spellings of the same text are equal.
 
-    Compare folded texts only with each other. Case, accents, quotes, dashes (two equal a long one),
-    white space and invisible characters make no difference.
+    Compare folded texts only with each other. Case, accents, kinds of quotes and dashes (`--` is a
+    dash), white space and invisible characters make no difference.
 
     >>> folded("O\u2019Brien \u2014\u00a0Sons") == folded("o'brien -- sons")
     True

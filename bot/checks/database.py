@@ -22,15 +22,15 @@ from bot.store.migrations import is_current, migrate, notice_newer, revision
 log = structlog.get_logger(__name__)
 
 SUBJECT = "database"
-# Slack's signatures are refused after five minutes.
+# An early warning: at a difference of five minutes, the bot refuses every request from Slack.
 WRONG_SECONDS = 60.0
-# Requests expire, and limits are counted, by the database's clock.
+# The database's clock decides when requests expire and which calls count.
 DATABASE_WRONG_SECONDS = 5.0
-# A smaller step is a clock adjustment, or a delay between readings.
+# Smaller steps are ordinary clock adjustments, or delays between readings.
 LEAST_STEP_SECONDS = 1.0
 # Two synchronized clocks differ by less than this.
 AGREES_SECONDS = 2.0
-# The `Date` header has whole seconds.
+# The `Date` header is in whole seconds.
 ROUNDING_SECONDS = 1.0
 
 
@@ -48,7 +48,7 @@ async def database(parts: Parts) -> list[Finding]:
         if await notice_newer(database):
             return [failed(SUBJECT, DatabaseTooNew())]
         if not await is_current(database) and await revision(database) is not None:
-            sentence = "The database has an older schema: the next start upgrades it."
+            sentence = "The database has an older schema. The next start upgrades it."
             return [Finding(SUBJECT, "database_outdated", sentence)]
         await database.ping_writing()
         holds_every_name = await database.holds_every_name()
@@ -65,9 +65,10 @@ async def database(parts: Parts) -> list[Finding]:
 
 
 def _seconds_ahead(asked_at: float, reported: float) -> float:
-    """Return the minimum number of seconds by which our clock is ahead; negative if it is behind.
+    """Return the smallest difference between this machine's clock and another clock, in seconds.
 
-    The other clock was read between `asked_at`, in seconds since boot, and now.
+    It is negative if this machine's clock is behind. The other clock showed `reported` at a moment
+    between `asked_at` (in seconds since boot) and now.
     """
     offset = machine_offset()
     at_most = offset + since_boot() - reported
@@ -75,7 +76,10 @@ def _seconds_ahead(asked_at: float, reported: float) -> float:
 
 
 async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]:
-    """Compare with the `Date` of Slack's response to a call made `asked_at` seconds after boot."""
+    """Compare this machine's clock with the `Date` of a response from Slack.
+
+    `asked_at` is the time of the call, in seconds since boot.
+    """
     clock, parsed = parts.clock, None
     with suppress(ValueError):
         parsed = parsedate_to_datetime(date)
@@ -88,14 +92,14 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
     if abs(ahead) <= WRONG_SECONDS:
         return [well("clock", "agrees with Slack's.")]
     sentence = (
-        f"{_difference(ahead)} Slack's; at 300 s, Gatehouse has to refuse every request from Slack."
+        f"{_difference(ahead)} Slack's. At 300 s, Gatehouse has to refuse every request from Slack."
         " Turn on time synchronization."
     )
     return [Finding("clock", "clock_off", sentence)]
 
 
 async def database_clock(parts: Parts) -> list[Finding]:
-    """Compare with the clock of a database server."""
+    """Compare this machine's clock with the clock of a database server."""
     if parts.database.is_sqlite or not isinstance(parts.clock, SystemClock):
         return []
     asked_at = since_boot()
@@ -107,7 +111,7 @@ async def database_clock(parts: Parts) -> list[Finding]:
         return [well("database clock", "agrees with this machine's.")]
     sentence = (
         f"{_difference(ahead)} the database's, which requests and limits depend on. Synchronize"
-        " both."
+        " both clocks."
     )
     return [Finding("database clock", "database_clock_off", sentence)]
 

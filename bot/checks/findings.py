@@ -1,4 +1,4 @@
-"""The parts of the bot that the checks use, and their results as values and as text."""
+"""The results of checks as values and as text, and the parts of the bot that checks use."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from bot.store.engine import Database
 WELL = "ok"
 # Not checked: the part isn't configured, or another problem has to be fixed first.
 NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
-# Slack didn't say.
+# Slack's answer doesn't show whether there is a problem.
 UNSURE = frozenset({"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"})
 WARNINGS = frozenset(
     {"setting_unknown", "setting_unused", "metrics_without_token", "form_field_unknown"}
@@ -44,7 +44,10 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check: its code is `ok` or a stable word, its sentence also the remedy."""
+    """The result of a check.
+
+    `code` is `ok` or a stable word for the problem, and `sentence` also says how to fix it.
+    """
 
     subject: str
     code: str
@@ -62,7 +65,7 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """The first word of the finding's line."""
+        """The first word of the finding's line, such as `WRONG`."""
         return MARKS.get(self.code, "WARN" if self.code in WARNINGS else "WRONG")
 
 
@@ -77,7 +80,7 @@ def failed(subject: str, error: GatehouseError) -> Finding:
 
 
 def as_table(findings: Sequence[Finding]) -> str:
-    """Return lines for people: a mark, the subject, the sentence, and a problem's code."""
+    """Return the report for people: a line for each finding, and a verdict."""
     width = max((len(finding.subject) for finding in findings), default=0)
     lines = []
     for finding in findings:
@@ -90,7 +93,7 @@ def as_table(findings: Sequence[Finding]) -> str:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """Return an object for programs: `ok`, and `checks` with the fields of each finding."""
+    """Return the report for programs: a JSON object with `ok`, and the findings as `checks`."""
     checks = [{**asdict(finding), "ok": finding.is_well} for finding in findings]
     all_well = all(finding.is_well for finding in findings)
     return json.dumps({"ok": all_well, "checks": checks}, ensure_ascii=False, indent=2)

@@ -32,13 +32,13 @@ EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, c
 SOCKET_EVERY, ALERTS_EVERY = 5.0, 15.0
 # Slack itself closes the socket from time to time, and it is reopened immediately.
 DEAF_SECONDS = 60.0
-# The bot keeps working with these problems, and `check` reports them.
+# Only `check` reports these problems, because the bot works in spite of them.
 HARMLESS = frozenset({"channel_public", "database_encoding"})
-# Don't alert about shorter problems.
+# Shorter problems don't cause an alert.
 PATIENCE = timedelta(seconds=60)
-# A problem that no process has seen for this long has ended.
+# A problem is over when no process has seen it for this long.
 OVER = timedelta(seconds=90)
-# Without these parts, an alert about them couldn't be sent.
+# While these parts are broken, alerts can't be sent.
 UNREPORTED = frozenset({Part.DATABASE, Part.SLACK_TOKEN, Part.SLACK_API})
 
 
@@ -63,7 +63,7 @@ class Health:
         return [self._troubles[part] for part in Part if part in self._troubles]
 
     def missing(self) -> str | None:
-        """Return the part that is not ready, `database` or `slack`, or None."""
+        """Return the part that is not ready (`database` or `slack`), or None if both are ready."""
         words = (READINESS.get(trouble.part) for trouble in self.troubles())
         return min(filter(None, words), default=None)
 
@@ -72,7 +72,7 @@ class Health:
         return [trouble.part.value for trouble in self.troubles() if trouble.part not in READINESS]
 
     async def status(self) -> Status:
-        """Return the status, and report an unavailable database in it."""
+        """Return the status, even if the database is unavailable."""
         parts = self._parts
         waiting, counts = None, dict[str, int]()
         with suppress(DatabaseUnavailable):
@@ -89,7 +89,10 @@ class Health:
         )
 
     async def run(self, is_connected: Callable[[], Awaitable[bool | None]]) -> None:
-        """Run the checks forever; `is_connected` returns Socket Mode's state, None if not used."""
+        """Run the checks forever.
+
+        `is_connected` returns the state of Socket Mode, or None if it isn't used.
+        """
 
         async def look_at_socket() -> None:
             self.note_socket(connected=await is_connected())
@@ -106,7 +109,7 @@ class Health:
             try:
                 await work()
             except Exception:
-                # Otherwise the checks would stop.
+                # An error must not stop the checks.
                 log.exception("health.broken_off")
 
     async def look(self, check: Check) -> None:
@@ -114,7 +117,7 @@ class Health:
         self.note(await check(self._parts))
 
     def note(self, findings: Iterable[Finding]) -> None:
-        """Start or end problems, but leave a part without a finding as it is."""
+        """Record which parts are broken. A part without a finding keeps its state."""
         wrong: dict[Part, Finding | None] = {}
         for finding in findings:
             part = Part(finding.subject.lower().replace(" ", "_"))
@@ -138,7 +141,10 @@ class Health:
                 log.info("health.mended", part=part.value)
 
     def note_socket(self, *, connected: bool | None) -> None:
-        """Note the state of Socket Mode (None: not used), broken after a minute without it."""
+        """Record the state of Socket Mode, which is broken after a minute without a connection.
+
+        `connected` is None if Socket Mode isn't used.
+        """
         now = self._parts.clock.monotonic()
         if connected is not False:
             self._heard_at = now
@@ -178,7 +184,7 @@ class Health:
         """Announce that the part works again, once no process postpones the job anymore."""
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
-            # In the same transaction, so a crash before the job ends doesn't repeat it.
+            # In the same transaction, so a crash doesn't repeat the announcement.
             await jobs.drop(tx, job.key)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow:

@@ -1,4 +1,4 @@
-"""`/gatehouse`: the person's roles, the bot's status, and alerts about problems."""
+"""The answers to `/gatehouse whoami` and `status`, and alerts about broken parts of the bot."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -39,7 +39,7 @@ def whoami(
 
 
 def status(report: Status) -> Message:
-    """List problems first, then a line for each part."""
+    """Return the answer to `status`: the problems, and then a line for each part."""
     counts = [
         f"{name.replace('_', ' ').capitalize()}: {count:,}" for name, count in report.counts.items()
     ]
@@ -89,7 +89,7 @@ def _service(name: str, group: Sequence[ServiceSeen]) -> str:
 
 
 def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | None) -> Message:
-    """Return the alert for a problem, which is open or ended at `ended_at`."""
+    """Return the alert for a problem. `ended_at` is None while the problem lasts."""
     reason = text.escape(sentence, 500)
     if ended_at is None:
         headline = f":warning: *Needs attention: {NOUNS[part]}.* {reason}"

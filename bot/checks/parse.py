@@ -18,7 +18,7 @@ class GatehouseRequest:
 
 
 def parse_gatehouse(text: str) -> GatehouseRequest:
-    """Parse the text after `/gatehouse`; empty text means help."""
+    """Parse the text after `/gatehouse`. Empty text means help."""
     refuse_endless(text, GATEHOUSE)
     typed = read_words(text)
     if not typed or asks_for_help(typed):
@@ -26,7 +26,7 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
     match [word.keyword for word in typed]:
         case ["whoami" | "status" | "audit" as form]:
             return GatehouseRequest(form)
-        # As typed, because a keyword's leading dashes are ignored.
+        # Compare the text as typed, because keywords lose their leading dashes.
         case ["audit", _] if typed[1].text in COUNTS:
             return GatehouseRequest("audit", COUNTS[typed[1].text])
         case ["audit", *_]:

@@ -22,13 +22,13 @@ class Part(StrEnum):
     DATABASE_CLOCK = "database_clock"
 
 
-# The word in `/readyz` for each broken part. Without a channel, the bot still handles commands.
+# What `/readyz` reports if a part is broken. Other parts, such as channels, don't affect readiness.
 READINESS = {
     Part.DATABASE: "database",
     Part.SLACK_TOKEN: "slack",
     Part.SOCKET: "slack",
 }
-# Each part as the subject of "needs attention".
+# The name of each part in "Needs attention: …".
 NOUNS = {
     Part.DATABASE: "the database",
     Part.SLACK_TOKEN: "the Slack token",
@@ -44,7 +44,7 @@ NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A broken part: when it broke, and the remedy as a plain-text sentence."""
+    """A broken part, a plain-text sentence with the problem and its remedy, and when it broke."""
 
     part: Part
     sentence: str
@@ -65,7 +65,7 @@ class Status:
     """The content of `/gatehouse status`.
 
     `jobs` is None if the database is unavailable. `counts` has numbers from the database, by their
-    names in metrics; `broken` lists the external parts that this process knows to be broken.
+    names in metrics. `broken` lists the parts that this process knows to be broken.
     """
 
     uptime_seconds: float
@@ -77,7 +77,7 @@ class Status:
 
     @property
     def troubles(self) -> list[str]:
-        """The problems, each in a few words; empty when everything works."""
+        """The problems, each in a few words. Empty if everything works."""
         named = [] if self.jobs else [NOUNS[Part.DATABASE]]
         named += [NOUNS[trouble.part] for trouble in self.broken]
         return [

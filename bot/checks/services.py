@@ -39,7 +39,10 @@ FORM_FIELD = "FLOW_FORM_FIELD"
 
 
 async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
-    """List each data center's organizations, with a grant from the database for each call."""
+    """Check each data center's credential by listing its organizations.
+
+    If `can_be_granted` is False, no calls are made, because the database can't count them.
+    """
     settings = parts.settings
     if not settings.inventory_data_centers:
         return [_missing(settings, "inventory")]
@@ -47,7 +50,7 @@ async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
         sentence = "Not checked: Gatehouse makes no calls without the database, which counts them."
         names = settings.inventory_data_centers
         return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in names]
-    # The organization that the bot's next listing names and counts against.
+    # For each data center, the organization that the bot's next listing will count against.
     known = {
         report.data_center: report.listing.representative()
         for report in (await parts.directory.known()).reports
@@ -99,7 +102,7 @@ def _is_404(error: GatehouseError) -> bool:
 
 
 async def flows(parts: Parts) -> list[Finding]:
-    """Check the flow service's credentials, all aliases and `FLOW_FORM_FIELD`; change no list."""
+    """Check the credentials, the aliases and `FLOW_FORM_FIELD`, without changing any list."""
     settings, aliases = parts.settings, parts.settings.flow_aliases
     client = flow_client(settings, parts.http)
     if client is None:
@@ -192,7 +195,7 @@ def _missing(settings: Settings, service: Service) -> Finding:
 
 
 async def gateway(parts: Parts) -> list[Finding]:
-    """Check the listener and each client against the last good listings, without any calls."""
+    """Check the gateway's port and clients against the last good listings, without any calls."""
     known: dict[str, Listing] = {}
     with suppress(DatabaseUnavailable):
         reports = (await parts.directory.known()).reports
@@ -201,7 +204,7 @@ async def gateway(parts: Parts) -> list[Finding]:
 
 
 def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list[Finding]:
-    """Check the listener and each client against the listing of each data center."""
+    """Check the gateway's port and clients against the listing of each data center."""
     clients, port = settings.gateway_clients, settings.gateway_port
     if port is None and not clients:
         return []

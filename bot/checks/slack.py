@@ -16,7 +16,7 @@ from bot.slack.client import SlackClient
 from bot.slack.manifest import SCOPES, missing_scopes
 
 SLACK_SECONDS = 10
-# Slack's names for a token that is no longer valid.
+# Slack's errors for a token that isn't valid or is no longer valid.
 TOKEN_ERRORS = frozenset(
     {
         *("invalid_auth", "token_revoked", "token_expired", "account_inactive", "not_authed"),
@@ -201,7 +201,9 @@ def _deciders(policy: Policy, people: Mapping[str, Collection[str]]) -> Iterator
         if not approvers:
             yield _mistake(ROLES, "nobody_can_approve", f"Nobody can approve {target}", advice)
         elif len(approvers) < needed:
-            problem = f"{len(approvers)} can approve {target}, but {needed} approvals are needed"
+            problem = (
+                f"Only {len(approvers)} can approve {target}, but {needed} approvals are needed"
+            )
             yield _mistake(ROLES, "too_few_approvers", problem, advice)
         elif asking and others < general and not policy.allow_self_approval:
             owner = f"{min(asking)}'s" if len(asking) == 1 else "Approvers'"

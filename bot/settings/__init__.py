@@ -24,7 +24,7 @@ PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_c
 
 
 class SettingsError(Exception):
-    """Some settings are invalid; `problems` has a line for each, with the name and an example."""
+    """Some settings are invalid. `problems` has a line for each, with its name and an example."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -52,8 +52,8 @@ WORDS = {
 PREFIXES = re.compile(
     r"^(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND|ROLES)_"
 )
-# Variables that are this similar to a setting's name are mistakes. Short or common names are not
-# compared.
+# Variables that are this similar to a setting's name are treated as misspelled. Short or common
+# names are not compared.
 LIKENESS = 0.92
 LONG_NAMES = sorted(EXAMPLES.keys() - {"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"})
 # Kubernetes sets these in every pod if there is a Service named "gatehouse".
@@ -113,7 +113,7 @@ def _line(name: str, problem: str) -> str:
 
 
 def _mistyped(environment: Mapping[str, str]) -> list[str]:
-    """Return a line for each variable that looks like a misspelled setting, and is ignored."""
+    """Return a line for each variable that looks like a misspelled setting."""
     problems = []
     for name in (name for name, value in environment.items() if value.strip()):
         near = get_close_matches(name.upper(), LONG_NAMES, 1, LIKENESS)

@@ -38,7 +38,7 @@ SERVICES: dict[Service, tuple[str, ...]] = {
 
 
 def _like(pattern: str, problem: str) -> BeforeValidator:
-    """Require a pattern, with a problem to report in place of pydantic's message."""
+    """Require a pattern, and report `problem` instead of pydantic's message."""
 
     def check(value: object) -> object:
         if isinstance(value, str) and not re.fullmatch(pattern, value):
@@ -156,7 +156,7 @@ Secret = Annotated[
 
 
 def revealed(secret: SecretStr | None) -> str | None:
-    """Return a secret's value."""
+    """Return a secret's value, or None if it isn't set."""
     return None if secret is None else secret.get_secret_value()
 
 
@@ -174,7 +174,7 @@ class OAuthSettings(_Part):
 
 
 class DataCenterSettings(_Part):
-    """A data center's settings: one of two credentials and, optionally, an address of its own."""
+    """A data center's settings: either an authtoken or OAuth, and optionally its own address."""
 
     authtoken: Secret | None = None
     oauth: OAuthSettings | None = None
@@ -189,7 +189,7 @@ class DataCenterSettings(_Part):
 
 
 class AutomaticSettings(_Part):
-    """The people whose requests a flow's policy approves automatically."""
+    """A rule for automatic approval: the requesters, the longest access, and requests per day."""
 
     requesters: NamedIds = Field(alias="from")
     longest_seconds: Duration = Field(alias="longest")
@@ -216,7 +216,7 @@ class FlowPolicySettings(_Part):
 
 
 class ReserveSettings(_Part):
-    """Calls per minute and day that are left to programs that don't use Gatehouse."""
+    """Calls per minute and per day that are left for programs that don't use Gatehouse."""
 
     minute: int = Field(default=0, ge=0, lt=100)
     day: int = Field(default=0, ge=0)
@@ -286,7 +286,7 @@ class Settings(BaseModel):
     gateway_port: Port | None = None
     gateway_host: str = "127.0.0.1"
     gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = {}
-    # No longer used; setting it logs a warning.
+    # No longer used. Setting it logs a warning.
     audit_key: str | None = Field(default=None, repr=False)
     audit_witness: bool = True
     retain_days: float = Field(default=400, gt=0, le=100 * 365)
@@ -349,7 +349,7 @@ class Settings(BaseModel):
         return name if name == EVERY_FLOW else self.flow_aliases.get(name, name).upper()
 
     def missing_for(self, service: Service) -> tuple[str, ...]:
-        """Return the missing settings for a service; empty if the service can be used."""
+        """Return the settings that a service still needs, or an empty tuple if it can be used."""
         return tuple(name for name in SERVICES[service] if not getattr(self, name.lower()))
 
     def secrets(self) -> list[str]:

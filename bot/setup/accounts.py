@@ -1,4 +1,4 @@
-"""The calls that setup makes to the services, for tokens, organizations, and flows."""
+"""The calls that setup makes to the services, for tokens, organizations and flows."""
 
 import re
 from tempfile import TemporaryDirectory
@@ -87,9 +87,9 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
     domain = API_DOMAIN.fullmatch(tokens.api_domain)
     if tokens.error in REFUSED_CODE:
         problem = (
-            f"code was rejected ({tokens.error}). A code works once, with the client and in the"
-            " data center it was created for, and for three minutes unless you chose longer. Create"
-            " a new code."
+            f"code was rejected ({tokens.error}). A code works only once, and only with the client"
+            " and data center it was created for. It expires after three minutes unless you chose"
+            " a longer time. Create a new code."
         )
     elif tokens.error in REFUSED_CLIENT:
         problem = (
@@ -111,9 +111,9 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
 
 
 async def listings(settings: Settings) -> list[DataCenterReport]:
-    """List each data center's organizations; return an empty list without a database.
+    """List each data center's organizations. Without a usable database, return an empty list.
 
-    A database file is not created, because setup writes nothing before the last question.
+    This doesn't create a database file, because setup writes nothing before the last question.
     """
     with TemporaryDirectory() as folder:
         if Database(settings.database_url.get_secret_value(), SystemClock()).is_absent:
@@ -127,7 +127,7 @@ async def listings(settings: Settings) -> list[DataCenterReport]:
 
 
 async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:
-    """Return each flow's name by SID; empty if the account may not list flows."""
+    """Return the names of flows by SID, or an empty dict if the account can't list flows."""
     call = ServiceCall(
         service="flow",
         label="the flow service",

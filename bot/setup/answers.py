@@ -11,9 +11,10 @@ from bot.settings.model import DataCenter, OrganizationId
 
 
 class SetupError(Exception):
-    """The settings can't be written; `problems` has a sentence for each reason.
+    """The settings can't be written. `problems` has a sentence for each reason.
 
-    Every function of setup raises it for wrong answers, and for services that refuse them.
+    All functions of setup raise this error for wrong answers, and for answers that a service
+    refuses.
     """
 
     def __init__(self, *problems: str) -> None:
@@ -112,7 +113,7 @@ def read_answers(path: Path) -> Answers:
 
 
 def answers_of(given: object) -> Answers:
-    """Validate answers, and return them with their types."""
+    """Validate answers and return them as an `Answers` object."""
     try:
         return Answers.model_validate(given)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Turns answers into settings, for answers from a file and from the terminal."""
+"""Turns answers into settings. The answers come from a file or from the terminal."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ def settings_of(
 
 
 def check_settings(environment: Mapping[str, str]) -> Settings:
-    """Validate the settings in an environment."""
+    """Validate and return the settings in an environment."""
     try:
         return read_settings(environment)
     except SettingsError as error:
@@ -70,10 +70,10 @@ def flow_address(answer: FlowAnswer) -> str:
 def inventory_settings(
     answer: InventoryAnswer, others: Mapping[str, str], tokens: dict[str, str]
 ) -> dict[str, str]:
-    """Return the inventory settings, which are valid together with the `others`.
+    """Exchange codes for refresh tokens, and return the inventory settings.
 
-    Codes work only once, so they are exchanged only after everything else is valid. `tokens` has
-    the refresh tokens of earlier exchanges by code, and gets the new ones.
+    A code works only once, so it is exchanged only after all settings, including the `others`, are
+    valid. `tokens` has the refresh tokens of earlier exchanges by code. New ones are added to it.
     """
     check_settings({**others, **_inventory_settings(answer, tokens)})
     for name, center in answer.data_centers.items():

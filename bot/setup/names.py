@@ -1,4 +1,4 @@
-"""Looks up people, user groups, and channels by name with Slack's Web API."""
+"""Looks up people, user groups and channels by name with Slack's Web API."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -29,9 +29,9 @@ NO_CHANNEL = (
 
 @dataclass(frozen=True)
 class Workspace:
-    """A workspace's people, user groups, and channels: the IDs by lowercase name.
+    """The IDs of a workspace's people and channels, by lowercase name.
 
-    `shown` has the names of people and groups by ID.
+    `people` includes user groups. `shown` has the display names of people and groups, by ID.
     """
 
     name: str = ""
@@ -40,7 +40,7 @@ class Workspace:
     shown: dict[str, str] = field(default_factory=dict)
 
     def ids(self, answers: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-        """Return the IDs for the names in answers; `*` and IDs are kept.
+        """Return the IDs for the names in answers. IDs and `*` stay as they are.
 
         Raises:
             SetupError: Some names have no ID or more than one; the error names all of them.

@@ -51,7 +51,7 @@ Taken = TypeVar("Taken")
 
 
 def ask(rest: Mapping[str, str], out: Path) -> dict[str, str]:
-    """Ask all questions for the file `out`; return the settings.
+    """Ask all questions, and return the settings for the file `out`.
 
     `rest` has the settings that setup doesn't ask for.
     """

@@ -21,12 +21,12 @@ from bot.slack.manifest import manifest_text
 
 WELL, FOUND, NOT_WRITTEN = 0, 1, 2
 HEADER = "# Written by `gatehouse setup`. docs/settings.md has every setting.\n"
-# Copied from the environment without asking, to let the bot start with the file alone.
+# Copied from the environment without asking, so that the bot can start with the file alone.
 KEPT = ("SLACK_API_URL", "DATABASE_URL")
 
 
 def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str]) -> int:
-    """Write the settings file and check it; return the exit status."""
+    """Write and check the settings file, and return the exit status."""
     configure_logs("CRITICAL", "console", Redactor())
     rest = {name: environment[name] for name in KEPT if environment.get(name)}
     try:
@@ -61,8 +61,8 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
 def _write(
     answers_file: Path | None, out: Path, rest: Mapping[str, str]
 ) -> tuple[dict[str, str], str]:
-    """Return the settings written, and the manifest unless a person in a terminal has seen it."""
-    # Before a code is exchanged, which works only once.
+    """Write the file. Return its settings, and the manifest unless the terminal has shown it."""
+    # Checked before a code is exchanged, because the code works only once.
     if out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
         raise SetupError(
             f"{out} can't be written. Use --out with a file in a folder that you can write to."

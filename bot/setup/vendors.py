@@ -10,8 +10,8 @@ DATA_CENTER = "{data_center}"
 class Vendor:
     """A vendor of a service.
 
-    `token_url` exchanges codes and renews access tokens; `{data_center}` stands for the suffix, and
-    `token_urls` has the data centers where the URL differs.
+    `token_url` is the URL for exchanging codes and renewing access tokens, with `{data_center}` in
+    place of the suffix. `token_urls` has the data centers where this URL differs.
     """
 
     base_url: str | None = None
@@ -43,7 +43,7 @@ FLOW = {
     "twilio": Vendor(
         base_url="https://studio.twilio.com",
         settings={"FLOW_FORM_FIELD": "TestUsers"},
-        advice="Account SID and auth token are on the first page of https://console.twilio.com.",
+        advice="The account SID and auth token are on the first page of https://console.twilio.com.",
     ),
     "other": OTHER,
 }
