@@ -31,7 +31,7 @@ class Names:
         return f"*{text.escape(name, 80)}*"
 
     def flow(self, sid: object) -> str:
-        """Return a flow's alias, or else its SID."""
+        """Return the flow's alias in bold, or its SID if it has no alias."""
         return f"*{text.escape(self.flows.get(str(sid).upper(), str(sid)), 60)}*"
 
 
@@ -71,7 +71,7 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
 
 
 def head_message(position: int, head: str) -> Message:
-    """Show the audit log's head, for a later comparison with the database."""
+    """Show the audit log's head, to compare with the database later."""
     entries = text.count(position, "entry", "entries")
     command = text.code(f"gatehouse audit verify --head {head}")
     line = (

@@ -48,7 +48,7 @@ class Witness:
 
 
 async def verify_audit(settings: Settings, noted_head: str | None) -> int:
-    """Print the result; return 0 if the audit log is intact, 1 if broken, 2 if there is none."""
+    """Print the result. Return 0 if the audit log is intact, 1 if it's broken, or 2 without one."""
 
     async def verify(database: Database) -> int:
         async with database.read_only() as tx:

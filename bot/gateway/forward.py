@@ -74,7 +74,7 @@ class GatewayCall:
 
     @property
     def service(self) -> ServiceCall:
-        """Return the called service, to name in sentences about failures."""
+        """The service that is called, for error messages."""
         center = self.key.data_center
         label = f"the inventory service ({center})"
         return ServiceCall("inventory", label, "GET", self.url, data_center=center)
@@ -246,7 +246,7 @@ class Forwarder:
 
 
 def _decompressed(body: bytes, coding: str) -> bytes:
-    """Return the start of a body, decompressed. A service may compress although asked not to."""
+    """Return the start of a body, decompressed. A service may compress it unasked."""
     if coding.strip().casefold() not in _CODINGS:
         return body
     with suppress(zlib.error):

@@ -1,4 +1,4 @@
-"""Gateway clients and their requests, checked to mean the same to the gateway and the service.
+"""Gateway clients, and checks that a request means the same to the gateway and the service.
 
 Servers differ in how they interpret `..`, escapes, repeated names, and headers that override the
 method. The gateway refuses an ambiguous request before sending anything.
@@ -19,7 +19,7 @@ from bot.organizations.rules import OrganizationKey
 
 
 class GatewayRefusal(GatehouseError):
-    """A request refused before any call: the status, and a label for metrics."""
+    """A request refused before any call, with its HTTP status and a label for metrics."""
 
     def __init__(self, status: HTTPStatus, word: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -48,7 +48,7 @@ class GatewayClient:
     share: float
 
     def require(self, method: str, target: "Target") -> None:
-        """Raise GatewayRefusal unless the client may use the method and all that is named."""
+        """Raise GatewayRefusal if the client may not use the method or call the target."""
         if method not in self.methods:
             raise forbidden(f"The client {self.name} may not use {method}.")
         center, allowed = target.data_center, self.organizations
@@ -58,7 +58,7 @@ class GatewayClient:
             self.require_organization(OrganizationKey(center, organization_id))
 
     def require_organization(self, key: OrganizationKey) -> None:
-        """Raise GatewayRefusal if the client may not call for an organization."""
+        """Raise GatewayRefusal if the client may not make calls for the organization."""
         if self.organizations is not None and key not in self.organizations:
             target, advice = key.organization_id, ""
             if not target:
@@ -75,7 +75,7 @@ def token_hash(token: str) -> str:
 def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> GatewayClient:
     """Return the client with this token, comparing every client's hash in constant time.
 
-    Raises GatewayRefusal unless there is a single token, and a client has it.
+    Raises GatewayRefusal unless there is exactly one token and it belongs to a client.
     """
     sent = token_hash(next(iter(tokens), ""))
     matches = [client for client in clients if hmac.compare_digest(client.token_sha256, sent)]
@@ -118,10 +118,10 @@ _REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "x
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A request's destination: `path` on the service's host and `query`, both unmodified.
+    """A request's destination: the path on the service's host, and the query.
 
-    Only the client's token is removed. `organizations` are those named in the query or in the path,
-    as in `/organizations/10234695`.
+    Both are unmodified, except that the client's token is removed. `organizations` are those named
+    in the query or in the path, as in `/organizations/10234695`.
     """
 
     data_center: str
@@ -143,7 +143,7 @@ def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[
 
 
 def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
-    """Parse the target in the request line; `roots` has the path of each data center's API root."""
+    """Parse the target in the request line. `roots` maps data centers to their API roots' paths."""
     path, _, query = raw_target.partition("?")
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
         raise malformed("The address must be a path of printable characters without spaces.")
@@ -211,7 +211,7 @@ def _require_plain_names(query: str) -> None:
 
 
 def _squashed(name: str) -> str:
-    """Return a name as the most lenient server would read it: unescaped and alphanumeric."""
+    """Return a name as the most lenient server would read it: only its letters and digits."""
     for _ in range(3):
         name = unquote_plus(name)
     before_brackets = re.sub(r"(?<=.)\[.*", "", name, flags=re.DOTALL)
@@ -219,11 +219,14 @@ def _squashed(name: str) -> str:
 
 
 def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
-    """Return the headers to forward, unless one would change the organization or the address."""
+    """Return the headers to forward.
+
+    Raises GatewayRefusal if a header would change the method, the address, or the organization.
+    """
     for raw_name, value in headers:
         name = _squashed(raw_name)
         if name in _REPLACES_METHOD:
-            raise forbidden("A header would override the method. Use the method itself.")
+            raise forbidden("A header would override the method. Change the method instead.")
         if name in _REPLACES_ADDRESS:
             raise malformed("A header would override the address.")
         if _squashed(ORGANIZATION) in name:
@@ -264,6 +267,6 @@ def new_token() -> str:
     return (
         f"token: {token}\n"
         f"token_sha256: {token_hash(token)}\n\n"
-        "Give the token to the program, and token_sha256 to GATEWAY_CLIENTS. The token isn't"
-        " stored, so you can't see it again."
+        "Configure the token in the program, and add token_sha256 to GATEWAY_CLIENTS. The token"
+        " isn't stored, so you can't see it again."
     )

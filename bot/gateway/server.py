@@ -39,9 +39,10 @@ from bot.store.engine import Transaction
 log = structlog.get_logger(__name__)
 
 HEALTH = "/healthz"
-# Maximum open requests per client and process; more are declined before being read.
+# The maximum number of open requests per client and process. Others are declined unread.
 MOST_AT_ONCE = 200
-# Maximum share of the connections for all clients; waiting connections are never closed early.
+# The maximum share of all connections that may have open requests. The rest stay free, so that
+# connections with waiting requests are never closed to make room.
 BUSY_SHARE = 0.9
 # Rate of answers to a client that retries immediately, after the first few. Each answer is delayed
 # by at most a second.
@@ -52,7 +53,7 @@ BODY_SECONDS = 30.0
 
 
 Observe = Callable[[str, str, str, float], None]
-"""Receives every request: client, data center, outcome, and seconds waited; must not raise."""
+"""Receives each request's client, data center, outcome, and seconds waited. It must not raise."""
 
 
 @dataclass(eq=False)
@@ -85,7 +86,7 @@ class Gateway:
     async def listen(
         self, address: tuple[str, int], most: int, count: Callable[[str], None]
     ) -> None:
-        """Start listening with at most `most` connections; raises OSError if that's impossible."""
+        """Listen, with at most `most` connections, or raise OSError if that's impossible."""
         self.most_at_once = int(most * BUSY_SHARE)
         server = web.Server(self.handle, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)

@@ -1,7 +1,7 @@
-"""Queues the gateway's clients, with a queue ("line") per organization and process.
+"""Queues for gateway calls: each process has a queue ("line") for each organization.
 
-A line's task asks the ledger, and grants or declines calls; a waiting call is only a future. The
-client with the fewest slots in the current minute is next, and then its oldest call. A decline is
+Each line has a task that asks the ledger, and grants or declines the calls in the line. The next
+call is the oldest call of the client with the fewest slots in the current minute. A decline is
 remembered until the time that the ledger named, but for at most a second, because another process,
 a new plan, or a probe may free a slot.
 """
@@ -98,7 +98,7 @@ class _Line:
 
 
 class Turns:
-    """Gives each client its turn; `shares` has each client's share by name."""
+    """Gives each client its turn. `shares` maps client names to their shares."""
 
     def __init__(self, guard: Guard, shares: Mapping[str, float]) -> None:
         self.guard = guard
@@ -108,7 +108,7 @@ class Turns:
         # By organization, and also by client if only the client's share is used up.
         self._declines: dict[tuple[OrganizationKey, str | None], _Decline] = {}
         self._is_stopping = False
-        # Lines ask in parallel to keep organizations from waiting for each other, but use at most
+        # Lines ask in parallel, so that organizations don't wait for each other, but use at most
         # half of the database connections, to leave the rest for people.
         self._asking = asyncio.Semaphore(max(1, guard.database.pool_size // 2))
 
@@ -172,7 +172,7 @@ class Turns:
             del self._lines[line.key]
 
     async def _grant(self, line: _Line) -> None:
-        """Grant the calls that fit. The remaining calls have been declined for now."""
+        """Grant calls until all remaining calls are declined for now."""
         used: Counter[str] | None = None
         while wait := self._next(line, used or Counter()):
             if used is None and len({waiter.client for waiter in line.waiters}) > 1:
@@ -198,7 +198,7 @@ class Turns:
                     used[wait.client] += 1
 
     def _next(self, line: _Line, used: Counter[str]) -> Wait | None:
-        """Turn away calls whose client or time is gone; return the next call to ask for."""
+        """Fail calls that were abandoned or are out of time; return the next call to ask for."""
         now, first = self.clock.monotonic(), dict[str, Wait]()
         for waiter in line.waiters:
             decline = waiter.decline = self._declined(waiter)

@@ -1,4 +1,4 @@
-"""The clock, passed as a value to let tests control the time."""
+"""The clock, passed as a value so that tests can control the time."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ def since_boot() -> float:
 
 
 def boot_id() -> str:
-    """Return an ID that identifies the machine's current boot; "" if unavailable (not Linux)."""
+    """Return an ID of the machine's current boot, or "" if it has none (only Linux does)."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return ""

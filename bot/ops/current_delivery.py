@@ -16,7 +16,7 @@ _digest: ContextVar[str] = ContextVar("digest", default="")
 def following(key: str = "") -> Iterator[None]:
     """Make a Slack request the current one, including for tasks started in the block.
 
-    `key` is the same for repeats of a request; "" if repeats are detected in another way.
+    `key` is the same for repeats of a request, or "" if repeats are detected in another way.
     """
     digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest() if key else ""
     token = _digest.set(digest)
@@ -29,7 +29,7 @@ def following(key: str = "") -> Iterator[None]:
 
 @contextmanager
 def following_again(*ids: str) -> Iterator[None]:
-    """Resume work stored for earlier requests under their IDs. Ignore requests without an ID."""
+    """Continue the work of earlier requests, with their IDs in the log. Ignore empty IDs."""
     before = delivery_id()
     now_following(*ids)
     try:
@@ -55,10 +55,10 @@ def current_digest() -> str:
 
 
 def delivery_id() -> str:
-    """Return the current request's ID, as shown in the log; "" without a request."""
+    """Return the current request's ID, as shown in the log, or "" without a request."""
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))
 
 
 def new_delivery_id() -> str:
-    """Return an ID for work without a signature."""
+    """Return a new ID for work that no signed request identifies."""
     return uuid.uuid4().hex[:ID_CHARACTERS]

@@ -42,4 +42,4 @@ def secret_problems(given: Mapping[str, str], slack_api_url: str) -> Iterator[tu
         elif name in KEYS and value in EXAMPLES:
             yield name.upper(), "is the example from the documentation, which is public"
         elif name in KEYS and 0 < len(value) < SHORTEST:
-            yield name.upper(), f"is too short: at least {SHORTEST} characters"
+            yield name.upper(), f"is too short: it must have at least {SHORTEST} characters"

@@ -1,4 +1,4 @@
-"""The client of the inventory service, which lists the organizations of each data center."""
+"""The client for the inventory service, which lists the organizations of each data center."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -24,7 +24,7 @@ ADVICE: Mapping[int, str] = {
 
 
 OpenGrant = Callable[[OrganizationKey, CallCause], AbstractAsyncContextManager[Permit]]
-"""Opens a permit for one attempt at a call; each retry needs another (see `bot.quotas.guard`).
+"""Opens a permit for one attempt at a call. Each retry needs its own (see `bot.quotas.guard`).
 
 On entry, the context raises QuotaExhausted, OrganizationBlocked, or DatabaseUnavailable.
 """

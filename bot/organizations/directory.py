@@ -43,7 +43,7 @@ FAILED_SECONDS = 5.0
 class OrganizationDirectory:
     """Lists all organizations, and stores each data center's last successful listing.
 
-    `named` has the configured `organization_id` of each data center that has one.
+    `named` maps data centers to their configured `organization_id`, if they have one.
     """
 
     inventory: InventoryClient
@@ -188,7 +188,7 @@ class OrganizationDirectory:
         return listing
 
     async def _look(self) -> datetime:
-        """Load newer listings by other processes, and return the time of the database's clock."""
+        """Load newer listings from other processes, and return the database's time."""
         with suppress(DatabaseUnavailable):
             async with self.database.read_only() as tx:
                 dates = select(listings.c.data_center, listings.c.fetched_at)

@@ -1,4 +1,4 @@
-"""The parser of `/orgs` commands."""
+"""The parser for `/orgs` commands."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -123,7 +123,7 @@ def root_of(base_url: str, data_center: str) -> str:
 
 
 CANDIDATES = 10
-# How many names to suggest if nothing matches.
+# The number of names to suggest if nothing matches.
 MEANT = 3
 CANDIDATE_CHARACTERS = 100
 # An option in a menu has at most 75 characters, including the ID.
@@ -153,7 +153,7 @@ class Listing:
         return self.by_id.values()
 
     def representative(self) -> str:
-        """Return the default organization's ID, or else the first active one's, or ""."""
+        """Return the ID of the default or else the first active organization, or "" without any."""
         default = [listed for listed in self.organizations if listed.is_default_org]
         active = [listed for listed in self.organizations if listed.is_org_active]
         return next((listed.organization_id for listed in (*default, *active)), "")
@@ -200,7 +200,7 @@ class Place:
 
     @cached_property
     def key(self) -> OrganizationKey:
-        """The organization's key, which its calls count against."""
+        """The organization's key, for the limits that its calls count against."""
         return OrganizationKey(self.data_center, self.organization.organization_id)
 
 
@@ -232,7 +232,7 @@ class Directory:
         return next(found, DataCenterReport(data_center, None))
 
     def matching(self, text: str) -> list[Place]:
-        """Return organizations whose name, ID, contact, or currency contains the text, by name."""
+        """Return organizations with the text in their name, ID, contact, or currency, by name."""
         wanted = folded(text)
         return [place for place in self.places if wanted and wanted in place.searchable]
 

@@ -40,8 +40,8 @@ log = structlog.get_logger(__name__)
 PERSON_WAITS_SECONDS = 2.0
 # Poll, because other processes return permits without notifying this process.
 LOOK_AGAIN_SECONDS = 0.1
-# The least time that can pass per second of this process's clock: while a time service corrects the
-# clock, it may run up to a twelfth too fast.
+# The minimum real time per second of this process's clock, which may run up to a twelfth too fast
+# while a time service corrects it.
 SURE_SHARE = 0.9
 WRITE_AGAIN_SECONDS = 1.0
 
@@ -133,18 +133,18 @@ class Guard:
                 await self._end(call, error)
             except DatabaseUnavailable as away:
                 log.warning("quota.not_settled", key=str(key), reason=away.sentence)
-                # The job of a probe can retry.
+                # Raise the error for a probe, because its job can retry.
                 if call.is_probe and not isinstance(error, asyncio.CancelledError):
                     raise
 
     async def reserve(self, request: CallRequest) -> Reservation | NotNow:
-        """Ask the ledger once."""
-        # Refusals that aren't written yet could change the decision.
+        """Ask the ledger once for a reservation, without waiting for a free slot."""
+        # Write these first, because they could change the decision.
         await self._write_refusals(request.key)
         is_probe = request.call_class is CallClass.PROBE
         opened = self.database.transaction() if is_probe else self.database.autocommit()
         async with opened as tx:
-            # Use a clock that includes time asleep, as the database's clock does.
+            # Use a clock that keeps counting while the machine sleeps, like the database's clock.
             asked_at = self.clock.since_boot()
             result = await quotas.reserve(tx, request)
         return replace(result, asked_at=asked_at) if isinstance(result, Reservation) else result
@@ -212,7 +212,7 @@ class Guard:
                         tx, call.reservation, self.terms
                     ):
                         await self._note_reported(tx, call)
-                        # Before settling the call, since the refused call itself counted as in use.
+                        # Do this first, because the refused call itself counts as in use.
                         age = call.seconds_since_headers()
                         told = call.request, call.reservation, call.refusal, age
                         await incidents.refused(tx, *told)
@@ -235,8 +235,8 @@ class _Call(Permit):
     def may_send(self) -> bool:
         """Return True if a request sent now would end before its hold expires.
 
-        A call takes at most its timeout; its hold lasts a grace period longer, by a clock that
-        includes time asleep.
+        A call takes at most its timeout, and its hold lasts a grace period longer. The clock
+        includes the time that the machine was asleep.
         """
         return self.clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
@@ -250,7 +250,7 @@ class _Call(Permit):
 
     @property
     def is_probe(self) -> bool:
-        """Return True if this is the single call at the end of a pause."""
+        """True if this is the single call at the end of a pause."""
         return self.request.call_class is CallClass.PROBE
 
     def is_whole(self, error: BaseException | None) -> bool:

@@ -83,7 +83,7 @@ async def _learn(
 ) -> IncidentDetail:
     """Lower the limit after a refusal; return details for the incident.
 
-    The bot's use is that of now or of when the call was granted, whichever is higher.
+    The bot's use is its current use or its use when the call was granted, whichever is higher.
     """
     code, granted, in_use = BlockCode.known(error.code), reservation.in_use, account.in_use
     day_limit, changes = account.day.limit, dict[str, object]()
@@ -131,7 +131,7 @@ async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed:
 
 
 async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
-    """Set the organization's blocks, its probe job, and what its alerts show."""
+    """Save the organization's blocks, and update its probe job and its alerts."""
     await quotas.save_blocks(tx, account, blocks)
     if blocks:
         await probe_job(tx, account.id, account.key, blocks, ensure=False)
@@ -180,7 +180,7 @@ class Probes:
             await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Make the call if the organization is still blocked; return when to try again."""
+        """Make the call if the organization is still blocked; return the next attempt's time."""
         key, database = OrganizationKey.of_path(job.subject), lease.database
         async with database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
@@ -231,14 +231,14 @@ class Probes:
 
 @dataclass(frozen=True)
 class Alerts:
-    """The alerts in `ALERTS_CHANNEL`, which is `channel_id`."""
+    """The alerts, posted in the channel that `ALERTS_CHANNEL` sets."""
 
     database: Database
     directory: OrganizationDirectory
     channel_id: str
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the incident's current message; None if it was muted before posting."""
+        """Return the incident's current alert, or None if it was muted before it was posted."""
         incident, is_posted = await self._load(outbox_message)
         if incident is None or (incident.muted_until is not None and not is_posted):
             return None
@@ -255,7 +255,7 @@ class Alerts:
         return Note(self.channel_id, message, in_thread=True)
 
     async def after_mute(self, job: Job, _lease: Lease) -> None:
-        """Report incidents that began during a mute and are still open (the jobs `alert`)."""
+        """Post the alert for an incident that began during a mute and is still open."""
         async with self.database.transaction() as tx:
             incident = await incidents.load(tx, int(job.subject))
             if incident is not None and incident.closed_at is None:
@@ -277,7 +277,7 @@ class Alerts:
             for open_id in {incident_id, *await incidents.open_ids(tx, incident.organization)}:
                 if seconds:
                     await _mute_job(tx, open_id, until)
-                # Shows who muted the organization, or posts an alert that the mute suppressed.
+                # The card shows who muted the organization. Unmuting posts a suppressed alert.
                 await outbox.put(tx, card_message(open_id))
             action = "alert.muted" if seconds else "alert.unmuted"
             detail = {"incident": incident_id, "seconds": seconds}
@@ -287,7 +287,7 @@ class Alerts:
         return await self._name(incident.key), ends_at
 
     async def key_of(self, incident_id: int) -> OrganizationKey:
-        """Return the organization that an incident is about."""
+        """Return the key of the organization that an incident affects."""
         async with self.database.read_only() as tx:
             return _existing(await incidents.load(tx, incident_id)).key
 

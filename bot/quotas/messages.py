@@ -180,7 +180,7 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
         lines.append(f"{SOURCES[day.source]}{resets}{other_clients}")
     if kind is LimitKind.CONCURRENT and (lowered := standing.lowered_concurrent):
         planned, until = limits_of(standing.plan).concurrent, _moment(lowered.until)
-        lines.append(f"lowered from {planned} until {until}, because the service blocked more")
+        lines.append(f"lowered from {planned} until {until}, because the service blocked calls")
     return "\n".join(lines)
 
 
@@ -225,7 +225,7 @@ def checked(
 
 
 def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
-    """Confirm a plan and its limits; `is_lifted` if the change restored a lowered limit."""
+    """Confirm a plan and its limits. `is_lifted` means that a lowered limit was restored."""
     limits = limits_of(now)
     allowed = (
         f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
@@ -239,7 +239,7 @@ def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
 
 
 def incident_card(incident: Incident, name: str) -> Message:
-    """Return the incident's message, blocked or cleared."""
+    """Return the alert about an incident, open or ended."""
     told, kind = incident.detail, BlockCode(incident.code).kind
     used, limit = told.own[kind.value]
     unit = f"requests {kind.unit}"
@@ -265,7 +265,7 @@ def incident_card(incident: Incident, name: str) -> Message:
         " ".join((cause, *_effects(incident))),
         *([f"> {reason}"] if reason else []),
     ]
-    # Each gateway client's use is part of Gatehouse's use.
+    # Gatehouse's own use includes the use of each gateway client.
     clients = [
         f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
         for name, (minute, day) in list(told.clients.items())[:CLIENTS_SHOWN]
@@ -290,7 +290,7 @@ def incident_card(incident: Incident, name: str) -> Message:
 
 
 def cleared_note(incident: Incident, name: str) -> Message:
-    """Return the thread reply for a call that succeeded."""
+    """Return the thread reply that announces the end of an incident."""
     name, why = text.escape(name, 300), incident.detail.ended_because
     if why:
         return Message(f"Closed: {name} {why}, so Gatehouse has stopped trying.")
@@ -327,8 +327,8 @@ def _effects(incident: Incident) -> Iterator[str]:
 def _small_print(incident: Incident) -> str:
     key, told = incident.key, incident.detail
     times = "once" if incident.refusals == 1 else f"{incident.refusals:,} times"
-    sent = "none" if told.sent_code is None else told.sent_code
-    as_sent = "" if told.sent_code == incident.code else f" (sent as {sent})"
+    sent = "without a code" if told.sent_code is None else f"as {told.sent_code}"
+    as_sent = "" if told.sent_code == incident.code else f" (sent {sent})"
     own = ((*told.own[kind.value], kind.unit) for kind in LimitKind)
     parts = [
         text.code(key.organization_id) if key.organization_id else "no organization named",

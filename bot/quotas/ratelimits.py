@@ -90,7 +90,7 @@ class RateLimits:
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
             reported, others_used = standing.reported, None
             if reported is not None and now < reported.resets_at:
-                # An estimate, like the start of the day.
+                # This is an estimate, because the start of the day is estimated too.
                 own_calls = await accounts.own_day(tx, standing, reported.number, now)
                 others_used = max(0, reported.used - own_calls)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
@@ -104,7 +104,7 @@ class RateLimits:
         return ui.detail(Detail(*found))
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
-        """Make a real call that counts against `key`, unless the organization is blocked."""
+        """Make a real call that counts against the organization's limits, unless it's blocked."""
         name, standing = await self._known(key)
         if standing.blocks:
             # Check this first, because renewing the credential may also need a call.
@@ -143,7 +143,7 @@ class RateLimits:
     async def find(self, person: Person, typed: str, *, in_part: bool) -> Place:
         """Return the organization with this ID or name; `in_part` accepts part of a name.
 
-        Search the known organizations first, to make one call for a check instead of two.
+        The known organizations are searched first, so that a check makes one call instead of two.
         """
         try:
             return (await self.directory.known()).find(typed, in_part=in_part)

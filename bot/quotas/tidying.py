@@ -1,4 +1,4 @@
-"""Maintenance of the ledger: deletes old calls, and adjusts stored times when the clock is set.
+"""Maintains the ledger: deletes old calls, and adjusts stored times when the clock is set.
 
 Held calls expire at a fixed time. If the clock is set forward, they expire too soon; if it is set
 back, they expire too late, and no calls are granted, possibly for a day.
@@ -40,7 +40,7 @@ MOVED = (
 
 @dataclass(frozen=True)
 class Tidying:
-    """Runs the `quota_tidy` job, with `clock` for a database without a clock of its own."""
+    """Runs the `quota_tidy` job. `clock` is used for SQLite, which has no clock of its own."""
 
     database: Database
     clock: Clock
@@ -55,7 +55,7 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete each organization's old calls, except the newest; return the next run's time."""
+        """Delete each organization's old calls except the newest; return the next run's time."""
         now = await self.database.now()
         oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
         older = calls.alias()

@@ -1,8 +1,8 @@
 """The watcher, which calls each organization periodically to notice blocks early.
 
-Checks are spread over the day, within 1 % of each daily limit. The watcher never takes a slot that
-is left to people: a check waits in the database until a background slot is free, while other
-organizations are checked. The probe job makes the call at the end of a pause.
+Checks are spread over the day, and use at most 1 % of each daily limit. The watcher never takes a
+slot that is left to people: a check waits in the database until a background slot is free, while
+other organizations are checked. The probe job makes the call at the end of a pause.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Watcher:
             await jobs.drop(tx, WATCH_KIND)
 
     async def run(self, _job: Job, lease: Lease) -> datetime | None:
-        """Make the check that has been due longest; return the time of the following check."""
+        """Make the check that has been due the longest, and return the time of the next check."""
         if not self.is_on:
             return None
         now = (await self.database.now()).timestamp()
@@ -82,7 +82,7 @@ class Watcher:
         return datetime.fromtimestamp(next_at, UTC)
 
     async def _watched(self) -> tuple[dict[OrganizationKey, float], dict[OrganizationKey, float]]:
-        """Return the least seconds between two checks, and the time of the next, by organization.
+        """Return each organization's minimum seconds between checks, and its next check's time.
 
         Data centers that were never listed are watched too.
         """

@@ -12,7 +12,7 @@ from yarl import URL
 class ServiceCall:
     """A request to a service, with the texts for error messages about it.
 
-    `label` is the service's name within a sentence. `advice` tells people what to do, by HTTP
+    `label` is the service's name within a sentence. `advice` has a next step for each HTTP
     status. `missing` is the error message for a 404 that comes from the service itself. In the JSON
     of an error, `words_field` is the only field that is shown to people.
     """
@@ -72,7 +72,7 @@ PROBE = "probe"
 WATCH = "watch"
 CHECK = "check"
 GATEWAY = "gateway"
-# The prefix that tells gateway clients from people, who are stored by their Slack IDs.
+# Distinguishes gateway clients from people, who are stored by their Slack IDs.
 _CALLER = "client:"
 
 
@@ -90,7 +90,7 @@ def client_named(caller: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CallCause:
-    """The reason for a call: what kind it is, and the person or gateway client who caused it.
+    """The reason for a call: its kind, and the person or gateway client that caused it.
 
     Background calls wait for a free slot, and leave some slots free for people.
     """
@@ -102,7 +102,7 @@ class CallCause:
 
     @property
     def caller(self) -> str:
-        """The name under which the call is stored in the ledger; "" for the bot itself."""
+        """The caller's name in the ledger, or "" for the bot itself."""
         return caller_of(self.client) if self.client else self.slack_user_id or ""
 
     @property
@@ -138,8 +138,8 @@ class ReportedLimits:
         return cls(*map(int, sent))
 
 
-# These outcomes don't mean that the service has a problem. What a person typed can cause a
-# rejection, and a call is cancelled when nobody waits for the answer anymore.
+# These outcomes don't mean that the service has a problem: a person's input can cause a rejection,
+# and a call is cancelled when nobody is waiting for the answer anymore.
 ANSWERS = frozenset({"service_refused", "cancelled"})
 # `/emailkey check <resource>` is expected to fail for resources that the key can't read.
 HARMLESS = {"email": ANSWERS | {"permission_missing"}}

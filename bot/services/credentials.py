@@ -34,7 +34,7 @@ class Signed:
 
     @property
     def secrets(self) -> list[str]:
-        """The credential in every spelling in which an answer may repeat it."""
+        """The credential in every form in which an answer may repeat it."""
         in_headers = (value.rpartition(" ")[2] for value in self.headers.values())
         plain = [*self.params.values(), *in_headers]
         return [form for word in plain for form in (word, quote(word, safe=""), quote_plus(word))]
@@ -47,11 +47,11 @@ class Credential:
         self._signed = signed
 
     async def sign(self) -> Signed:
-        """Return what to add to a request; raise ServiceError if a token can't be renewed."""
+        """Return the credential for a request, or raise ServiceError if it can't be renewed."""
         return self._signed
 
     async def renewed(self, refused: Signed) -> Signed | None:  # noqa: ARG002 - see OAuthCredential
-        """Return a new credential after the service refused one, or None if there can't be one."""
+        """Return a new credential after the service refused one, or None if it can't be renewed."""
         return None
 
 

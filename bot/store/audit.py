@@ -41,7 +41,7 @@ _LOCKED_HEAD = select(audit_head).with_for_update()
 async def append(tx: Transaction, entry: AuditEntry) -> None:
     """Append an entry to the chain, in the caller's transaction.
 
-    The entry's detail gets a `request_id`: the Slack request's ID in the log.
+    If a Slack request caused the entry, its detail includes the request's ID from the log.
     """
     head = (await tx.connection.execute(_LOCKED_HEAD)).one()
     position, at, followed = head.position + 1, await tx.now(), delivery_id()
@@ -76,7 +76,7 @@ async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:
 
 
 async def after(tx: Transaction, position: int) -> list[RecordedEntry]:
-    """Return the next entries after a position, oldest first; empty at the end."""
+    """Return the next page of entries after a position, oldest first."""
     query = select(audit_entries).where(audit_entries.c.position > position)
     rows = await tx.connection.execute(query.order_by(audit_entries.c.position).limit(PAGE))
     return [RecordedEntry(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""Audit entries, before and after they join the chain, and verification results."""
+"""Audit entries, before and after they are added to the chain, and verification results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ REFUSED = "permission.refused"
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """An action (`request.approved`) to be recorded; the actor is a Slack user ID or `BOT`.
+    """An action to record, such as `request.approved`. The actor is a Slack user ID or `BOT`.
 
     The subject is a permission, or the ID of a request, flow or organization. The detail never
     includes a secret.

@@ -150,7 +150,7 @@ CAUSES = (
 
 
 def cause_of(error: BaseException) -> DatabaseCause:
-    """Return the cause; `UNREACHABLE` if it is unknown."""
+    """Return the cause of an error, or `UNREACHABLE` if it's unknown."""
     chain = list(_chain(error))
     if any(isinstance(cause, TimeoutError) for cause in chain):
         return TIMEOUT
@@ -159,7 +159,7 @@ def cause_of(error: BaseException) -> DatabaseCause:
 
 
 def technical_cause(error: BaseException) -> str:
-    """Return the driver's error class and number for the log, without the error's text."""
+    """Return the driver's error class and number for the log, without the error message."""
     deepest = list(_chain(error))[-1]
     number = getattr(deepest, "sqlstate", None) or getattr(deepest, "errno", None)
     name = getattr(deepest, "sqlite_errorname", None) or type(deepest).__name__

@@ -64,7 +64,7 @@ insert_into = postgresql.insert
 BATCH = 2_000
 # Jobs due within this time run on time. For later jobs, the check every second is enough.
 SOON_SECONDS, A_LITTLE_SECONDS = 5.0, 0.005
-# Constant during a PostgreSQL statement, which lets queries with it use indexes.
+# Constant during a PostgreSQL statement, so that queries that contain it can use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
 )
@@ -101,7 +101,7 @@ class Transaction:
         return self._now
 
     def note_job(self, due_at: datetime) -> None:
-        """Note a stored job, to look for it as soon as it is due."""
+        """Note a stored job, so that the job loop looks for it as soon as it's due."""
         now = self._now if self._clock is None else self._clock.now()
         seconds = max(0.0, (due_at - now).total_seconds()) if now else 0.0
         self.due_in = seconds if self.due_in is None else min(self.due_in, seconds)
@@ -110,8 +110,8 @@ class Transaction:
     def clock(self) -> ColumnElement[float]:
         """The time in seconds since 1970 as an SQL expression, which avoids a separate query.
 
-        It is one of two constant objects, which lets statements with it be cached. Execute them
-        with `clock_parameters`.
+        It is one of two constant objects, so that statements that contain it can be cached. Execute
+        them with `clock_parameters`.
         """
         return POSTGRES_CLOCK if self._clock is None else CLOCK_PARAMETER
 
@@ -137,9 +137,9 @@ class Database:
         self.engine = self._postgres.engine if self._postgres else sqlite_engine(sqlite_url(url))
         self.url = url
         self.file = sqlite_file(url)
-        """The SQLite file; None for a server."""
+        """The SQLite file, or None for a server."""
         self.is_superseded = False
-        """True once a newer program has migrated the database; nothing is written then."""
+        """True once a newer program has migrated the database. Nothing more is written then."""
         self._writer = asyncio.Lock()
         # If this process has no job loop, other processes find a due job within a second.
         self._wake: Callable[[], None] = lambda: None
@@ -205,8 +205,8 @@ class Database:
             try:
                 yield connection
             finally:
-                # As SQLAlchemy does: otherwise a cancellation here would leave the connection
-                # checked out.
+                # Shielded as in SQLAlchemy. Otherwise, a cancellation here would leave the
+                # connection checked out.
                 await asyncio.shield(asyncio.create_task(connection.close()))
         except (IntegrityError, DataError):
             raise
@@ -216,7 +216,7 @@ class Database:
                 # The statement itself is at fault.
                 raise
             if now - self._cause_told_at >= CAUSE_EVERY_SECONDS:
-                # People learn only that nothing was done.
+                # The cause goes only to the log. People learn only that nothing was done.
                 self._cause_told_at = now
                 log.warning("database.failed", cause=cause.code, error=technical_cause(error))
             raise DatabaseUnavailable from error
@@ -321,7 +321,7 @@ def sqlite_url(url: str) -> URL:
 
 
 def sqlite_file(url: str) -> Path | None:
-    """Return the path of a SQLite file; None for a server."""
+    """Return the path of a SQLite file, or None for a server."""
     return Path(str(make_url(url).database)) if is_sqlite(url) else None
 
 
@@ -394,7 +394,7 @@ def prepare_sqlite(engine: Engine) -> None:
 
 @contextmanager
 def process_lock(url: str) -> Iterator[None]:
-    """Reserve a SQLite file for this process or raise DatabaseInUse; a server needs no lock.
+    """Reserve a SQLite file for this process, or raise DatabaseInUse. A server needs no lock.
 
     The OS releases the lock when the process ends. The lock file is next to the database file
     itself, even if the path is a symbolic link.

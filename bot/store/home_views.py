@@ -19,9 +19,9 @@ BETWEEN = timedelta(seconds=3)
 
 @dataclass(frozen=True)
 class HomeView:
-    """A person's Home tab, and Slack's hash and a fingerprint ("" if unknown) of its content.
+    """A person's Home tab, with Slack's hash and a fingerprint ("" if unknown) of its content.
 
-    A publish with an unknown outcome may still arrive until `unsure_until`.
+    Until `unsure_until`, a publish with an unknown outcome may still arrive.
     """
 
     slack_user_id: str
@@ -48,7 +48,7 @@ async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> None
 
 
 async def load(tx: Transaction, slack_user_id: str) -> HomeView | None:
-    """Return a person's Home tab; None if the person never opened it."""
+    """Return a person's Home tab, or None if the person has never opened it."""
     query = select(home_views).where(home_views.c.slack_user_id == slack_user_id)
     row = (await tx.connection.execute(query)).first()
     return HomeView(**row._mapping) if row else None  # noqa: SLF001 - SQLAlchemy's documented name
@@ -62,10 +62,10 @@ async def published(tx: Transaction, view: HomeView) -> None:
 
 
 async def mark_changed(tx: Transaction, subject: str) -> None:
-    """Update every open Home tab after this transaction, if any is open.
+    """Schedule an update of every open Home tab, if any are open.
 
-    This adds one job per subject, whose rows are already locked: with a job per tab, transactions
-    would wait for each other.
+    This adds a single job for the subject, which the caller has locked. With a job per tab,
+    transactions would wait for each other.
     """
     now = await tx.now()
     query = select(home_views.c.slack_user_id).where(home_views.c.opened_at > now - OPEN_FOR)

@@ -67,7 +67,7 @@ class Lease:
         """
         before = self.since_boot()
         if not await jobs.renew(tx, self.owner, [self.job.key]):
-            raise LeaseLost(f"The lease of {self.job.key} was lost.")
+            raise LeaseLost(f"The lease on {self.job.key} was lost.")
         self.held_at = before
 
     async def remember(self, tx: Transaction, payload: Mapping[str, Any]) -> None:
@@ -162,7 +162,7 @@ class JobLoop:
         await asyncio.gather(*left, return_exceptions=True)
 
     async def _claim(self) -> bool:
-        """Start the due jobs for which there is room; return True if there may be more."""
+        """Start due jobs while there is room for them; return True if there may be more."""
         self._awake.clear()
         room = AT_ONCE - len(self._running)
         if room <= 0:

@@ -23,7 +23,7 @@ LATE_TRIES = 6
 
 @dataclass(frozen=True)
 class Job:
-    """A job: its unique key (`apply:FW…`), its runner's kind, and its subject's ID.
+    """A job with its unique key (such as `apply:FW…`), its runner's kind, and its subject's ID.
 
     The payload never includes a secret; `tries` is the number of consecutive failed runs.
     """
@@ -95,7 +95,7 @@ async def put(tx: Transaction, job: Job) -> None:
 
 
 async def payload_of(tx: Transaction, key: str) -> Mapping[str, Any]:
-    """Return a job's payload; empty if the job doesn't exist."""
+    """Return a job's payload, or an empty mapping if the job doesn't exist."""
     return await tx.connection.scalar(select(jobs.c.payload).where(jobs.c.key == key)) or {}
 
 
@@ -194,7 +194,7 @@ async def release_all(tx: Transaction) -> None:
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:
-    """Count the jobs that are waiting, due, or late (overdue or failing for a minute)."""
+    """Count all jobs, the due jobs, and the late jobs (overdue or failing for a minute)."""
     now = await tx.now()
     late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
     query = select(

@@ -1,4 +1,4 @@
-"""The outbox of messages that must arrive, stored with the changes that they report."""
+"""The outbox: messages that must be delivered, stored with the changes that they report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ WHATEVER = ""
 class OutboxMessage:
     """A message to send. Messages with the same key belong to one card and are sent in order.
 
-    When it is sent, its kind's renderer renders the stored state of its subject. The payload never
-    includes a secret. The store sets `id` and `created_at`.
+    When a message is sent, the renderer for its kind shows the subject's stored state. The payload
+    never includes a secret. The store sets `id` and `created_at`.
     """
 
     key: str
@@ -70,7 +70,7 @@ _CARD = select(cards).where(cards.c.key == bindparam("its_key"))
 
 
 async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Store outbox messages, and a job that sends them."""
+    """Store an outbox message, and a job that sends it."""
     now = await tx.now()
     new = {
         "key": outbox_message.key,
@@ -95,7 +95,7 @@ async def of_kind(tx: Transaction, key: str, kind: str) -> list[OutboxMessage]:
 
 
 async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
-    """Return those of the keys that have messages, sent or not."""
+    """Return the keys that have messages, sent or not."""
     query = select(outbox_messages.c.key).where(outbox_messages.c.key.in_(keys)).distinct()
     return list((await tx.connection.execute(query)).scalars())
 
@@ -128,9 +128,9 @@ async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
-    """Mark outbox messages as finished; `failure` is the reason why they can never be sent.
+    """Mark outbox messages as finished. `failure` is the reason if they can't be sent.
 
-    If another process marks them again, the first time is kept.
+    If another process also marks them, the first time is kept.
     """
     sent = {"its_ids": list(ids), "sent_at": await tx.now(), "failure": failure}
     await tx.connection.execute(_MARK_SENT, sent)
@@ -208,7 +208,7 @@ async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -
 
 
 async def doubt_card(tx: Transaction, message: OutboxMessage) -> None:
-    """Redraw a card that two processes may have edited in an unknown order."""
+    """Queue a card to be redrawn, because two processes may have edited it in an unknown order."""
     is_card = cards.c.key == message.key
     await tx.connection.execute(update(cards).where(is_card).values(fingerprint=WHATEVER))
     await mark_sent(tx, [message.id])

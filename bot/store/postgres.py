@@ -1,4 +1,4 @@
-"""PostgreSQL, connected directly or through a pooler, at an address that libpq parses."""
+"""Connections to PostgreSQL, directly or through a pooler, at addresses that libpq parses."""
 
 import asyncio
 import os
@@ -53,11 +53,11 @@ Result = TypeVar("Result")
 
 
 class AddressError(Exception):
-    """A problem with an address, worded to follow the setting's name; never quotes the address."""
+    """A problem with an address, to be read after a setting's name. It never quotes the address."""
 
 
 def connection_parameters(url: str) -> dict[str, str]:
-    """Return an address's parameters by their libpq names; raise AddressError if it is unusable."""
+    """Return an address's parameters by their libpq names; raise AddressError if it's unusable."""
     base, _, query = url.partition("?")
     scheme, _, rest = base.partition("://")
     try:
@@ -126,9 +126,9 @@ class Connection(psycopg.AsyncConnection[Any]):
 
 
 class PostgresEngine:
-    """An engine that also detects poolers from its connections.
+    """A PostgreSQL engine that detects poolers.
 
-    Statements aren't prepared, because transaction-level poolers don't support that. If
+    Statements aren't prepared, because transaction-level poolers don't support that. With
     `is_unhurried`, they have no timeout.
     """
 

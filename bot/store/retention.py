@@ -22,7 +22,7 @@ Daily = Callable[[Transaction], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Retention:
-    """Runs the job `retain`. Each prune deletes a batch of old rows and returns their number."""
+    """Runs the job `retain`. Each of `prunes` deletes a batch of rows and returns their number."""
 
     database: Database
     days: float
@@ -30,7 +30,7 @@ class Retention:
     daily: Sequence[Daily] = ()
 
     async def plan(self, tx: Transaction) -> None:
-        """Schedule the job for a day after the first start, unless it is scheduled."""
+        """Schedule the job for a day after the first start, unless it's already scheduled."""
         due_at = await tx.now() + EVERY
         await jobs.ensure(tx, Job(RETAIN_KIND, RETAIN_KIND, RETAIN_KIND, due_at))
 

@@ -174,7 +174,7 @@ presets = Table(
     Column("saved_at", UtcDateTime, nullable=False),
 )
 
-# Lists that are about to be sent to the service, or were sent with an unknown outcome.
+# Lists of test users that are about to be sent, or were sent with an unknown outcome.
 flow_posts = Table(
     "flow_posts",
     metadata,
@@ -185,7 +185,7 @@ flow_posts = Table(
     Index(None, "flow_key", "sent_at"),
 )
 
-# Each replacement of a list by the bot, with the list before and after.
+# Each change that the bot made to a list of test users, with the list before and after.
 flow_changes = Table(
     "flow_changes",
     metadata,
@@ -196,8 +196,8 @@ flow_changes = Table(
     Index(None, "flow_key", "id"),
 )
 
-# An organization's limits, and the known state of its day and blocks. Its calls are numbered;
-# `summed` is the number of the newest call that was deleted before the newest was kept.
+# An organization's limits, day, and blocks. Its calls are numbered; `summed` is the number of the
+# last call deleted by an earlier version, which didn't keep the newest call.
 quota_organizations = Table(
     "quota_organizations",
     metadata,

@@ -291,7 +291,7 @@ def test_gateway_never_listens_on_the_port_of_slack():
 
 
 BAD_SECRETS = [
-    ("METRICS_TOKEN", "m", "is too short: at least 16 characters"),
+    ("METRICS_TOKEN", "m", "is too short: it must have at least 16 characters"),
     ("SLACK_SIGNING_SECRET", "s", "is too short"),
     ("SLACK_SIGNING_SECRET", "8f742231b10e8888abcd99yyyzzz85a5", "is the example"),
     ("SLACK_SIGNING_SECRET", "sandbox-signing-secret", "is the sandbox's"),

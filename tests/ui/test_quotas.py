@@ -39,7 +39,7 @@ def an_incident(code=BlockCode.MINUTE, **changed) -> Incident:
     return Incident(**{**values, **changed})
 
 
-@pytest.mark.parametrize(("sent", "shown"), [(57, "(sent as 57)"), (None, "(sent as none)")])
+@pytest.mark.parametrize(("sent", "shown"), [(57, "(sent as 57)"), (None, "(sent without a code)")])
 def test_a_code_that_is_not_documented_is_shown_as_sent(sent, shown):
     assert shown in messages.incident_card(an_incident(detail={"sent_code": sent}), "Acme").text
 

@@ -1,9 +1,9 @@
-"""The limits of each plan, the current day, and limits that a 429 lowers temporarily.
+"""The limits of each plan, the current day, and limits that a 429 temporarily lowers.
 
 The numbers come from the specification, area B, "Limits". Times are Unix timestamps from the
 database's clock. The service doesn't say when its day begins, so a day is a sliding window of 25
-hours, unless the service reports its own. Calls are numbered when reserved: the number of calls
-since a time is the difference of two numbers.
+hours, unless the service reports its own. Calls are numbered when they are reserved, so the number
+of calls in a period is the difference between two call numbers.
 """
 
 import re
@@ -40,12 +40,12 @@ class LimitKind(StrEnum):
 
     @property
     def in_words(self) -> str:
-        """Return the limit's label: `minute`, `day` or `at once`."""
+        """The limit's label: `minute`, `day` or `at once`."""
         return "at once" if self is LimitKind.CONCURRENT else self.value
 
     @property
     def unit(self) -> str:
-        """Return the unit of the limit's calls: `per minute`, `per day`, `at once`."""
+        """The unit of the limit's calls: `per minute`, `per day` or `at once`."""
         return self.in_words if self is LimitKind.CONCURRENT else f"per {self.value}"
 
 
@@ -69,7 +69,7 @@ class Limits:
         """Return the limits for a class. Background calls leave a fifth of each limit to people."""
         if call_class is not CallClass.BACKGROUND:
             return self
-        # Rounded down, to leave people one call even out of five.
+        # Rounded down, so that people keep at least one call.
         minute, day, concurrent = self.minute * 4 // 5, self.day * 4 // 5, self.concurrent * 4 // 5
         if self.background_minute is not None:
             minute = min(minute, self.background_minute)
@@ -103,7 +103,8 @@ _LOWERED_MINUTE_SECONDS = 3600.0
 MINUTE_MARGIN = 8
 # A lower limit would stop background calls, although the other client may pause at any time.
 LEAST_A_MINUTE = 4
-# The smallest plan's documented limit: if the service refuses it, another client has the rest.
+# The smallest plan's documented limit. If the service accepts fewer calls, another client is
+# making the rest.
 LEAST_AT_ONCE = limits_of(Plan.FREE).concurrent
 
 
@@ -118,11 +119,11 @@ class Lowered:
 def lower_concurrency(
     known: Lowered | None, *, beside: int, used: int, at: float
 ) -> Lowered | None:
-    """Return the limit after a 1070; None if the 1070 doesn't reveal a limit.
+    """Return the limit after a 1070, or None if the 1070 doesn't reveal a limit.
 
-    `beside` calls were in flight when the refused call was granted; `used` is the highest number,
-    including the refused call. Another client may have contributed, so the limit expires and is
-    never lower than the smallest plan's.
+    `beside` calls were in flight when the refused call was granted. `used` is the highest number of
+    calls in flight, including the refused call. Another client may have contributed, so the limit
+    expires and is never lower than the smallest plan's.
     """
     if used <= LEAST_AT_ONCE:
         return None
@@ -131,7 +132,7 @@ def lower_concurrency(
 
 
 def lower_minute(known: Lowered | None, *, used: int, at: float) -> Lowered:
-    """Return the limit for background calls after a 44 when the bot had used `used` calls."""
+    """Return the limit for background calls after a 44. `used` is the bot's use at that time."""
     limit = max(LEAST_A_MINUTE, used - MINUTE_MARGIN)
     return Lowered(min(limit, known.limit) if known else limit, at + _LOWERED_MINUTE_SECONDS)
 
@@ -155,7 +156,7 @@ class DaySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportedDay:
-    """The day that the service reported with the answer to call `number`.
+    """The day's use and limit, as the service reported them in the answer to call `number`.
 
     `unsure` calls were unanswered when that call was reserved; the report may include them.
     """
@@ -168,7 +169,7 @@ class ReportedDay:
 
     @property
     def used(self) -> int:
-        """Return the number of calls that the service has counted, by any client."""
+        """The number of calls that the service has counted, by any client."""
         return self.limit - self.remaining
 
 
@@ -185,7 +186,7 @@ class DayUse:
 def reported_day(
     limits: ReportedLimits, headers_at: float, number: int, unsure: int
 ) -> ReportedDay | None:
-    """Return the day reported in a call's headers; None for numbers that can't be right."""
+    """Return the day reported in a call's headers, or None if the numbers are implausible."""
     is_sane = (
         limits.limit > SMALLEST_DAY
         and 0 <= limits.remaining <= limits.limit
@@ -217,9 +218,9 @@ def day_use(
 ) -> DayUse:
     """Return the current day: the service's recent report, otherwise the last 25 hours.
 
-    `sent` counts the calls since the day began, minus the longest time that a call can be
-    unanswered. `sent_since_report` counts the calls after the one that returned `reported`.
-    `lowered` is the limit named in a 45's message.
+    `sent` counts the calls made since the day began, and also those that were still unanswered
+    then. `sent_since_report` counts the calls after the one that returned `reported`. `lowered` is
+    the limit named in a 45's message.
     """
     if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
         day = DayUse(sent, plan_limit, DaySource.PLAN)
@@ -234,7 +235,8 @@ def day_use(
     return replace(day, limit=lowered, source=DaySource.MESSAGE)
 
 
-# Numbers may have thousands separators; with a time unit or after "when", they are durations.
+# Numbers may have thousands separators. A number before a time unit or after "in" is a
+# duration.
 _NUMBER = re.compile(
     r"(?<![\d.,])(?:\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+|\d{1,9})(?![\d.,]*\d)"
     r"(?!\s*(?:s|sec|second|m|min|minute|h|hour|hr)s?\b)",

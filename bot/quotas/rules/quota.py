@@ -1,4 +1,4 @@
-"""The decision whether a call may be made within the minute, day, and concurrency limits.
+"""Decides if a call fits within the minute, day, and concurrency limits.
 
 The service counts a call at an unknown moment between request and response. A slot of the minute is
 therefore free again 60 s after the *response headers*, and an unanswered call counts as answered
@@ -22,7 +22,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import CallClass, DayUse, LimitKind, Limits, Plan
 
 MINUTE_SECONDS = 60.0
-# Covers windows that include both ends, and clocks running at different rates.
+# Allows for windows that include both ends, and for clocks that run at different rates.
 SLOT_GUARD_SECONDS = 0.05
 SLOT_SECONDS = MINUTE_SECONDS + SLOT_GUARD_SECONDS
 # After its timeout, a call may still be in transit or being processed by the service.
@@ -43,7 +43,7 @@ class BlockCode(IntEnum):
 
     @property
     def kind(self) -> LimitKind:
-        """Return the limit that was exceeded."""
+        """The limit that was exceeded."""
         return LimitKind[self.name]
 
 
@@ -53,7 +53,7 @@ _PAUSES = {
     BlockCode.DAY: (15 * 60.0, 3600.0),
     BlockCode.CONCURRENT: (2.0, 60.0),
 }
-# Longest accepted pause, even if the service requests a longer one.
+# The longest accepted pause, even if the service requests a longer one.
 LONGEST_TOLD_SECONDS = 3600.0
 
 
@@ -86,7 +86,7 @@ class Blocks:
 
     @property
     def longest(self) -> Block | None:
-        """Return the block that ends last, which determines when the organization can be called."""
+        """The block that ends last, which determines when the organization can be called again."""
         return max(self.blocks, key=lambda block: block.until, default=None)
 
     def in_the_way_of(self, call_class: CallClass, now: float) -> Block | None:
@@ -113,7 +113,7 @@ class Blocks:
         return Blocks((*self._others(code), block), 0.0 if probe else self.probing_until)
 
     def unclear(self, now: float) -> "Blocks":
-        """Count an inconclusive probe as a refusal, to keep an outage from using up the day."""
+        """Count an inconclusive probe as a refusal, so that an outage doesn't use up the day."""
         longest = self.longest
         return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
 
@@ -131,10 +131,10 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The settings that decide whether a call is granted.
+    """The settings that the decision about a call depends on.
 
-    `plan_of` is the configured plan; `timeout_seconds` is the client's timeout; `reserve_of`
-    returns the calls of a minute and of a day that are left to programs outside Gatehouse.
+    `plan_of` returns an organization's configured plan. `timeout_seconds` is the client's timeout.
+    `reserve_of` returns the calls per minute and per day to leave to programs outside Gatehouse.
     """
 
     plan_of: Callable[[OrganizationKey], Plan]
@@ -143,7 +143,7 @@ class Terms:
 
     @property
     def hold_seconds(self) -> float:
-        """Return how long the service may still be processing an unanswered call."""
+        """The time during which the service may still be processing an unanswered call."""
         return self.timeout_seconds + GRACE_SECONDS
 
 
@@ -151,8 +151,8 @@ class Terms:
 class InUse:
     """The minute slots in use, and the unanswered calls.
 
-    `is_stalled` is set while the service seems to hang: calls timed out, and none sent since has
-    been answered. The service may process all of them when it recovers.
+    `is_stalled` is set while the service seems to hang: calls timed out, and none sent since
+    then has been answered. The service may process all of them when it recovers.
     """
 
     minute: int = 0
@@ -165,8 +165,8 @@ class NotNow:
     """The reason why a call isn't granted at the time `now`: a block, or a limit that is used up.
 
     A block has a `code`; a limit has a `kind`, and its `used` and `allowed` calls are those of this
-    class of callers. `free_at` is when to ask again. `is_share` is set if it is a gateway client's
-    share; `is_stalled` while calls are made one at a time because the service doesn't answer.
+    class of callers. `free_at` is the time to ask again. `is_share` is set if a gateway client's
+    share is used up, and `is_stalled` while the service doesn't answer and gets one call at a time.
     """
 
     now: float
@@ -188,7 +188,7 @@ def decide(
     day: DayUse,
     blocks: Blocks,
 ) -> NotNow | None:
-    """Return why no other call may be made now; None if it may. `day` has the daily limit.
+    """Return the reason to decline a call now, or None. `day` has the daily limit.
 
     The ledger adds the time when a limit has room again.
     """
@@ -214,9 +214,9 @@ class IncidentDetail:
 
     `own` is the bot's use and the limit, by kind of limit, and `clients` each gateway client's
     calls in the minute and the day. `sent_code` is the code as the service sent it. `is_foreign` is
-    set if the bot's use was below the limit, `may_be_plan` if it was above a smaller plan's, and
-    `is_lowered` if the bot uses less since. `ended_because` says why the organization can no longer
-    be called.
+    set if the bot's use was below the limit, `may_be_plan` if it was above a smaller plan's limit,
+    and `is_lowered` if the bot has made fewer calls since then. `ended_because` is the reason why
+    the organization can no longer be called.
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)

@@ -54,7 +54,7 @@ class Meter:
 
     @property
     def share(self) -> float:
-        """The used share, from 0 to 1; more if use exceeds the limit."""
+        """The share that is used, from 0 to 1, or more if the use exceeds the limit."""
         return self.used / self.limit if self.limit else 1.0
 
 
@@ -62,8 +62,8 @@ class Meter:
 class Standing:
     """An organization's limits, use and blocks at one point in time, known without a call.
 
-    `id` identifies it in other tables; it is 0 if the organization was never called. `made` is the
-    number of its newest call; `made_before` is the number of the newest call before its day.
+    `id` identifies the organization in other tables, and is 0 if it was never called. `made` is the
+    number of its newest call, and `made_before` that of its newest call before the current day.
     `lowered_concurrent` is set while the service accepts fewer concurrent calls than the plan
     allows; `lowered_minute` is set while background calls get fewer per minute.
     """
@@ -92,30 +92,30 @@ class Standing:
 
     @property
     def limits(self) -> Limits:
-        """Return the plan's limits, with the concurrency that the service accepts."""
+        """The plan's limits, with the concurrency that the service accepts."""
         limits, lowered = limits_of(self.plan), self.lowered_concurrent
         return limits if lowered is None else replace(limits, concurrent=lowered.limit)
 
     @property
     def allowed(self) -> Limits:
-        """Return the limits that Gatehouse applies: minus the reserve, and lowered after a 429."""
+        """The limits that Gatehouse applies, without the reserve, and lowered after a 429."""
         background = None if self.lowered_minute is None else self.lowered_minute.limit
         limits = replace(self.limits, day=self.day.limit, background_minute=background)
         return limits.without(*self.reserve)
 
     @property
     def is_lowered(self) -> bool:
-        """Return True if a 429 has lowered a limit below the plan's."""
+        """True if a 429 has lowered a limit below the plan's."""
         is_day_lowered = self.day.source is DaySource.MESSAGE
         return is_day_lowered or (self.lowered_concurrent or self.lowered_minute) is not None
 
     @property
     def day_began_at(self) -> float:
-        """Return the start of the current day."""
+        """The start of the current day."""
         return day_began_at(self.reported, self.now)
 
     def meter(self, kind: LimitKind) -> Meter:
-        """Return how much of one limit is used."""
+        """Return the use of a limit."""
         if kind is LimitKind.MINUTE:
             return Meter(self.in_use.minute, self.limits.minute)
         if kind is LimitKind.DAY:
@@ -124,7 +124,7 @@ class Standing:
 
     @property
     def state(self) -> State:
-        """Return the worst state that applies to the organization."""
+        """The worst state that applies to the organization."""
         if self.blocks:
             return State.BLOCKED
         full = (state for kind, state in _FULL.items() if self.meter(kind).share >= 1)
@@ -133,12 +133,12 @@ class Standing:
 
     @property
     def closeness(self) -> float:
-        """Return the used share of the limit that is closest to being used up."""
+        """The used share of the limit that is closest to being used up."""
         return max(self.meter(kind).share for kind in LimitKind)
 
     @property
     def rank(self) -> tuple[int, float, OrganizationKey]:
-        """Return the sort key, worst first: state, closeness to a limit, then key."""
+        """The sort key, worst first: state, closeness to a limit, then key."""
         return tuple(State).index(self.state), -self.closeness, self.key
 
 
@@ -159,7 +159,7 @@ class OrganizationUse:
 
 @dataclass(frozen=True, slots=True)
 class HourOfCalls:
-    """Calls of a kind by a person (None: the bot) in the hour that begins at `hour_at`."""
+    """A person's or the bot's (None) calls of one kind in the hour that begins at `hour_at`."""
 
     hour_at: float
     kind: str
@@ -176,9 +176,9 @@ def forecast(
 ) -> float | None:
     """Return when the daily limit will be reached at the pace of the last hour.
 
-    Return None if the calls last until the reported reset, or for 25 hours. In a sliding day, the
-    calls in `hours` drop out in order, spread evenly over their hour. Other clients are assumed to
-    continue at their pace.
+    Return None if it won't be reached before the reported reset, or within 25 hours. In a sliding
+    day, the calls in `hours` drop out in order, spread evenly over their hour. Other clients are
+    assumed to continue at their pace.
     """
     left = float(day.limit - day.used)
     if left <= 0:

@@ -41,14 +41,14 @@ UNSENT = 0.0
 
 
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
-    """Return the organization; its ID is 0 if it was never called."""
+    """Return the organization's standing, with the ID 0 if it was never called."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
     row = (await tx.connection.execute(_by_key(tx.clock), {**_now(tx, terms), **its})).first()
     return _standing(row, terms) if row else Standing.idle(key, terms.plan_of(key))
 
 
 async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:
-    """Return every organization that was ever called."""
+    """Return the standing of every organization that has ever been called."""
     rows = await tx.connection.execute(_accounts(tx.clock), _now(tx, terms))
     return [_standing(row, terms) for row in rows]
 
@@ -58,16 +58,17 @@ def _now(tx: Transaction, terms: Terms) -> dict[str, float]:
 
 
 async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
-    """Return the organization, with its row locked until the transaction ends.
+    """Return the organization's standing, with its row locked until the transaction ends.
 
-    A statement that waits for a lock sees other rows as they were before, so a second one reads.
+    This takes two statements, because a statement that waits for a lock sees the other rows as they
+    were before the wait.
     """
     await lock(tx, key)
     return await load(tx, key, terms)
 
 
 async def lock(tx: Transaction, key: OrganizationKey) -> int:
-    """Lock the organization's row until the transaction ends; return its ID."""
+    """Lock the organization's row until the transaction ends, and return its ID."""
     same = {"summed": organizations.c.summed}
     statement = update(organizations).where(named(key)).values(same).returning(organizations.c.id)
     found = (await tx.connection.execute(statement)).scalar()
@@ -90,7 +91,7 @@ def _by_key(clock: ColumnElement[float]) -> Select[Any]:
 
 @cache
 def _accounts(clock: ColumnElement[float]) -> Select[Any]:
-    """Select each organization with its counts, from indexes alone (day: see `day_use`)."""
+    """Select each organization with its counts, read from indexes. For the day, see `day_use`."""
     reset = organizations.c.reported_resets_at
     is_in_the_day = reset.is_not(None) & (reset <= clock) & (reset > clock - DAY_SECONDS)
     begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
@@ -220,12 +221,12 @@ async def count_since(tx: Transaction, account: Standing, since: float, up_to: i
 
 
 async def own_day(tx: Transaction, account: Standing, up_to: int, at: float) -> int:
-    """Count the bot's calls, up to number `up_to`, in the day that was current at a time."""
+    """Count the bot's calls up to number `up_to` in the day that was current at time `at`."""
     return await count_since(tx, account, day_began_at(account.reported, at), up_to)
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
-    """Return each client's calls in the minute and the day at a time, busiest client first."""
+    """Return each client's calls in the minute and the day at time `at`, busiest client first."""
     began_at = day_began_at(account.reported, at)
     then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
     minute = await _count_by_client(tx, then & (calls.c.slot_free_at > at))
@@ -235,7 +236,7 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
 
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
-    """Return how many of an organization's minute slots each client holds now."""
+    """Return the number of an organization's minute slots that each client holds now."""
     organization = select(organizations.c.id).where(named(key)).scalar_subquery()
     held = calls.c.slot_free_at > (await tx.now()).timestamp()
     return await _count_by_client(tx, (calls.c.organization == organization) & held)

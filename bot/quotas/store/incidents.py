@@ -1,4 +1,4 @@
-"""Incidents: a series of 429s with one code for an organization, until a call succeeds."""
+"""Incidents, each of which is a series of 429s with one code, until a call succeeds."""
 
 from collections.abc import Collection
 from dataclasses import asdict, fields
@@ -65,7 +65,7 @@ async def count_one(
 
 
 async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
-    """Add these `IncidentDetail` fields to the incidents."""
+    """Set fields of the incidents' `IncidentDetail`."""
     query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
     for row in (await tx.connection.execute(query)).all():
         noted = update(incidents).where(incidents.c.id == row.id)
@@ -73,7 +73,7 @@ async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
 
 
 async def close_all(tx: Transaction, organization: int) -> list[int]:
-    """Close the organization's open incidents; return the incidents' IDs."""
+    """Close the organization's open incidents, and return their IDs."""
     closed = await tx.connection.execute(
         update(incidents)
         .where(_open_of(organization))

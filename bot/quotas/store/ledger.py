@@ -1,8 +1,8 @@
 """The inventory call ledger: calls made, slots held, and blocks.
 
 There is one row per organization and one row per call. Calls are numbered, so the number of calls
-in a day is the difference of two numbers. If another process takes the next number first, the
-caller counts again.
+in a day is the difference between two call numbers. If another process takes the next number first,
+the caller counts again.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -37,7 +37,7 @@ ROUNDING_SECONDS = 0.001
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A request to the ledger; `share` is the gateway client's share, if a client is calling."""
+    """A request for a call; `share` is the gateway client's share, if a client is calling."""
 
     key: OrganizationKey
     cause: CallCause
@@ -46,7 +46,7 @@ class CallRequest:
 
     @property
     def call_class(self) -> CallClass:
-        """Return the kind of caller."""
+        """The kind of caller."""
         if self.cause.kind == PROBE:
             return CallClass.PROBE
         return CallClass.BACKGROUND if self.cause.background else CallClass.PERSON
@@ -67,9 +67,9 @@ class Reservation:
 
 
 async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow:
-    """Reserve a call within the minute, day, and concurrency limits, or return why not.
+    """Reserve a call within the minute, day, and concurrency limits, or return the reason to wait.
 
-    One statement counts and a second one writes; only a probe needs a transaction.
+    One statement counts and another writes, so only a probe needs a transaction.
     """
     key, terms = request.key, request.terms
     if request.call_class is CallClass.PROBE:
@@ -101,7 +101,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
 
 
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
-    """Return why the call isn't granted, with the time when to ask again."""
+    """Return the reason to decline the call and the time to ask again, or None."""
     terms, limits, in_use = request.terms, account.allowed, account.in_use
     full = decide(
         request.call_class,
@@ -142,7 +142,7 @@ async def free_at(
     terms: Terms,
     *which: ColumnElement[bool],
 ) -> float | None:
-    """Return when fewer than `allowed` of the calls use a limit; None if that is so now."""
+    """Return when fewer than `allowed` of the calls will use a limit, or None if they already do."""
     if kind is LimitKind.DAY:
         if account.day.resets_at is not None and not which:
             return account.day.resets_at
@@ -177,7 +177,7 @@ async def settle(tx: Transaction, reservation: Reservation, seconds_since_header
 
 
 async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
-    """Return True if the end of the call is recorded; False if the database lost the call."""
+    """Return True if the call's end is recorded, which it isn't if the database lost the call."""
     query = select(calls.c.permit_until).where(_the_call(reservation))
     permit_until = await tx.connection.scalar(query)
     held = None if permit_until is None else permit_until - reservation.at
@@ -185,7 +185,7 @@ async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) ->
 
 
 async def give_back(tx: Transaction, unused: Reservation) -> None:
-    """Record that a call was never sent, which frees its slot and uncounts it from the day."""
+    """Record that a call was never sent, so that it no longer counts against any limit."""
     taken_back = update(calls).where(_the_call(unused))
     await tx.connection.execute(taken_back.values(slot_free_at=UNSENT, permit_until=UNSENT))
 
@@ -224,7 +224,8 @@ async def change(tx: Transaction, organization: int, **values: object) -> None:
 async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
     """Set the plan, and clear the limits that a 429 lowered.
 
-    A smaller reported limit is raised: otherwise a used-up day would never be reported again.
+    A lower reported limit is raised to the plan's. If it were used up, no call would be made, and
+    the service could never report the new limit.
     """
     organization = await lock(tx, key)
     its = organizations.c.id == organization

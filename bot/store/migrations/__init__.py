@@ -10,7 +10,7 @@ from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.store.engine import Database
 from bot.store.tables import audit_head, metadata
 
-# An advisory lock number that nothing else in the database uses.
+# The number of an advisory lock that nothing else in the database uses.
 MIGRATION_LOCK = 0x6761746568
 # Alembic's table for the revision.
 VERSIONS = "alembic_version"
@@ -46,7 +46,7 @@ async def notice_newer(database: Database) -> bool:
 
 
 async def revision(database: Database) -> str | None:
-    """Return the schema's revision; None for an empty database."""
+    """Return the schema's revision, or None for an empty database."""
     async with database.read_only() as tx:
         return await tx.connection.run_sync(revision_of)
 
@@ -58,7 +58,7 @@ def known_revisions() -> list[str]:
 
 
 def revision_of(connection: Connection) -> str | None:
-    """Return the schema's revision, read on a connection; None for an empty database."""
+    """Return the schema's revision, read on a connection, or None for an empty database."""
     if not inspect(connection).has_table(VERSIONS):
         return None
     found: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSIONS}"))  # noqa: S608
