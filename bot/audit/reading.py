@@ -62,7 +62,7 @@ async def verify_audit(settings: Settings, noted_head: str | None) -> int:
 
 
 async def export_audit(settings: Settings, since: int) -> int:
-    """Print the entries after a position as JSON lines; return the exit status."""
+    """Print the entries after a position as JSON lines, and return the exit status."""
 
     async def export(database: Database) -> int:
         position = since
@@ -82,7 +82,7 @@ async def export_audit(settings: Settings, since: int) -> int:
 
 
 async def _with_audit(settings: Settings, work: Callable[[Database], Awaitable[int]]) -> int:
-    """Run the command on the configured database; return its status, or 2 without a database."""
+    """Run the command on the configured database. Return its status, or 2 without a database."""
     database = Database(settings.database_url.get_secret_value(), SystemClock())
     try:
         # Connecting would create a missing file.

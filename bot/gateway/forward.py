@@ -63,7 +63,7 @@ _GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
 
 @dataclass(frozen=True)
 class GatewayCall:
-    """A client's request as it will be forwarded; `url` is under the data center's root."""
+    """A client's request as it will be forwarded. `url` is under the data center's root."""
 
     client: str
     key: OrganizationKey
@@ -273,7 +273,7 @@ def masked(data: bytes, secrets: Iterable[str]) -> bytes:
 
 
 class PassedAnswer(web.StreamResponse):
-    """A response with only the service's headers; aiohttp adds no content type."""
+    """A response with only the service's headers, to which aiohttp adds no content type."""
 
     async def _prepare_headers(self) -> None:
         has_type = "Content-Type" in self.headers

@@ -39,7 +39,7 @@ def malformed(sentence: str) -> GatewayRefusal:
 
 @dataclass(frozen=True, slots=True)
 class GatewayClient:
-    """An entry in `GATEWAY_CLIENTS`; `organizations` is None for all organizations."""
+    """An entry in `GATEWAY_CLIENTS`. `organizations` is None for all organizations."""
 
     name: str
     token_sha256: str = field(repr=False)

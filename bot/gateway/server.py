@@ -60,7 +60,7 @@ Observe = Callable[[str, str, str, float], None]
 class Gateway:
     """Answers requests from the team's other programs.
 
-    `schemes` are the `Authorization` schemes that can carry a token; `observe` receives each
+    `schemes` are the `Authorization` schemes that can carry a token. `observe` receives each
     request, for metrics.
     """
 
@@ -137,7 +137,7 @@ class Gateway:
             write("gateway request", method=request.method, **asdict(seen))
 
     def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return a response from the gateway itself; close the connection if data is unread."""
+        """Return a response from the gateway itself, closing the connection if data is unread."""
         is_unread = request.can_read_body and not request.content.is_eof()
         if is_unread or self._is_stopping:
             answer.force_close()

@@ -198,7 +198,7 @@ class Turns:
                     used[wait.client] += 1
 
     def _next(self, line: _Line, used: Counter[str]) -> Wait | None:
-        """Fail calls that were abandoned or are out of time; return the next call to ask for."""
+        """Fail calls that were abandoned or are out of time. Return the next call to ask for."""
         now, first = self.clock.monotonic(), dict[str, Wait]()
         for waiter in line.waiters:
             decline = waiter.decline = self._declined(waiter)

@@ -107,7 +107,7 @@ class InventoryClient:
 
 
 def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, ...]:
-    """Return the organizations in a response; raise ServiceError if it isn't a valid listing."""
+    """Return the organizations in a response, or raise ServiceError if it isn't a valid listing."""
     sent = json_of(call, answer)
     code = model_of(call, sent, _Envelope).code
     if code != 0:

@@ -43,7 +43,7 @@ class OrganizationKey:
 
     @property
     def path(self) -> str:
-        """The key as text, for button values and job subjects; `of_path` parses it."""
+        """The key as text, for button values and job subjects. `of_path` parses it."""
         return f"{self.data_center}/{self.organization_id}"
 
     @classmethod

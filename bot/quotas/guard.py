@@ -50,7 +50,7 @@ _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 
 
 def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
-    """Return the error for a declined call; `name` is the organization's name if known."""
+    """Return the error for a declined call. `name` is the organization's name if known."""
     whose = f"organization {key.organization_id} ({key.data_center})"
     if name:
         whose = f"{text.shorten(name, 60)} ({key.data_center})"
@@ -102,8 +102,8 @@ class Guard:
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
         """Grant a single attempt at a call.
 
-        A person's call waits up to 2 s for a concurrent slot, but never for the minute or the day;
-        other calls don't wait here.
+        A person's call waits up to 2 s for a concurrent slot, but never for the minute or the day.
+        Other calls don't wait here.
         """
         request = CallRequest(key, cause, self.terms)
         deadline = self.clock.monotonic() + PERSON_WAITS_SECONDS

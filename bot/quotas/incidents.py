@@ -81,7 +81,7 @@ async def refused(
 async def _learn(
     tx: Transaction, account: Standing, reservation: Reservation, error: RateLimited, at: float
 ) -> IncidentDetail:
-    """Lower the limit after a refusal; return details for the incident.
+    """Lower the limit after a refusal, and return the incident's details.
 
     The bot's use is its current use or its use when the call was granted, whichever is higher.
     """
@@ -125,7 +125,7 @@ async def _learn(
 
 
 async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed: bool) -> None:
-    """End the blocks and their incidents if the probe succeeded; otherwise extend the pause."""
+    """End the blocks and their incidents if the probe succeeded. Otherwise, extend the pause."""
     account = await accounts.load_locked(tx, key, terms)
     await _become(tx, account, Blocks() if passed else account.blocks.unclear(account.now))
 
@@ -180,7 +180,7 @@ class Probes:
             await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Make the call if the organization is still blocked; return the next attempt's time."""
+        """Make the call if the organization is still blocked. Return the next attempt's time."""
         key, database = OrganizationKey.of_path(job.subject), lease.database
         async with database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)

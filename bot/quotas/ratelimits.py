@@ -141,7 +141,7 @@ class RateLimits:
         return ui.plan_set(place.organization.name, before.plan, plan, is_lifted=before.is_lowered)
 
     async def find(self, person: Person, typed: str, *, in_part: bool) -> Place:
-        """Return the organization with this ID or name; `in_part` accepts part of a name.
+        """Return the organization with this ID or name. `in_part` accepts part of a name.
 
         The known organizations are searched first, so that a check makes one call instead of two.
         """

@@ -43,7 +43,7 @@ _LEAST_BETWEEN_LISTINGS_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Watcher:
-    """Runs the `watch` job; `is_on` is the setting `INVENTORY_WATCH`."""
+    """Runs the `watch` job. `is_on` is the setting `INVENTORY_WATCH`."""
 
     database: Database
     inventory: InventoryClient
@@ -103,7 +103,7 @@ class Watcher:
         return every, due_at
 
     async def _check(self, key: OrganizationKey) -> float | None:
-        """Make the call; if there is no room for the call, return when there will be."""
+        """Make the call, or return the time when there will be room for it."""
         try:
             found = await self.inventory.organizations(key, CallCause(WATCH, background=True))
             await self.directory.accept(key, found)

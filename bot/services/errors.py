@@ -21,8 +21,8 @@ class ServiceError(GatehouseError):
     """A failed call to a service.
 
     `service` is `inventory`, `flow`, `email`, or `oauth`. `retryable` is True if the same call may
-    succeed a moment later; `sent` is False if it was never sent. `message` and `code` come from the
-    service's answer, if it has them.
+    succeed a moment later, and `sent` is False if it was never sent. `message` and `code` come from
+    the service's answer, if it has them.
     """
 
     outcome = "service_error"
@@ -207,12 +207,12 @@ def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
 
 
 def wrong_form(call: ServiceCall, why: str) -> WrongForm:
-    """Return the error for an answer that isn't as specified; `why` names the problem."""
+    """Return the error for an answer that isn't as specified. `why` names the problem."""
     return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
 
 
 def json_of(call: ServiceCall, answer: Answer) -> object:
-    """Return the parsed JSON of an answer; raise NotJson if its body isn't JSON."""
+    """Return the parsed JSON of an answer, or raise NotJson if its body isn't JSON."""
     try:
         sent: object = from_json(answer.body)
     except ValueError:
@@ -222,7 +222,7 @@ def json_of(call: ServiceCall, answer: Answer) -> object:
 
 
 def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
-    """Validate JSON as a model; raise WrongForm, which names the wrong field but not its value."""
+    """Validate JSON as a model. The WrongForm error names the wrong field, but not its value."""
     try:
         return model.model_validate(sent)
     except ValidationError as error:

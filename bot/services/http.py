@@ -106,7 +106,7 @@ class CheckedRequest(aiohttp.ClientRequest):
     may_send: Callable[[], bool] | None = None
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Send the request; raise NeverSentError if its permit expired or a header is invalid."""
+        """Send the request. Raise NeverSentError if its permit expired or a header is invalid."""
         if self.may_send is not None and not self.may_send():
             raise NeverSentError
         try:
@@ -305,7 +305,7 @@ class ServiceHttp:
 
 
 async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
-    """Read the body; raise ResponseTooLarge if it's too large, compressed or decompressed."""
+    """Read the body, or raise ResponseTooLarge if it's too large, compressed or decompressed."""
     body = bytearray()
     if (response.content_length or 0) > MOST_BYTES:
         raise too_large(call, MOST_BYTES)

@@ -40,7 +40,7 @@ class RecordedEntry:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of `verify`; `broken_at` is the first invalid position, or None."""
+    """The result of `verify`. `broken_at` is the first invalid position, or None."""
 
     entries: int
     head: str

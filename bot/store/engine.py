@@ -300,7 +300,7 @@ async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:
 
 
 async def remove_some(tx: Transaction, table: Table, where: ColumnElement[bool]) -> int:
-    """Delete up to `BATCH` matching rows; return the number deleted.
+    """Delete up to `BATCH` matching rows, and return the number deleted.
 
     A single statement for all rows might exceed the statement timeout.
     """

@@ -39,7 +39,7 @@ class LeaseLost(GatehouseError):
 
 @dataclass(eq=False)
 class Lease:
-    """The right to run a job for a limited time; `owner` identifies the claim.
+    """The right to run a job for a limited time. `owner` identifies the claim.
 
     It was last renewed to its full length at `held_at`, in seconds since boot.
     """
@@ -162,7 +162,7 @@ class JobLoop:
         await asyncio.gather(*left, return_exceptions=True)
 
     async def _claim(self) -> bool:
-        """Start due jobs while there is room for them; return True if there may be more."""
+        """Start due jobs while there is room for them, and return True if there may be more."""
         self._awake.clear()
         room = AT_ONCE - len(self._running)
         if room <= 0:

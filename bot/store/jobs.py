@@ -1,7 +1,7 @@
 """Jobs: stored work with a due time and an owner.
 
 Each job has a unique key: putting a job again replaces it. The process that runs the job holds a
-lease; if the lease isn't renewed, it expires and another process takes the job. Putting a running
+lease. If the lease isn't renewed, it expires and another process takes the job. Putting a running
 job again increments its generation, so finishing the old run doesn't remove the new work.
 """
 
@@ -25,7 +25,7 @@ LATE_TRIES = 6
 class Job:
     """A job with its unique key (such as `apply:FW…`), its runner's kind, and its subject's ID.
 
-    The payload never includes a secret; `tries` is the number of consecutive failed runs.
+    The payload never includes a secret. `tries` is the number of consecutive failed runs.
     """
 
     key: str
@@ -106,7 +106,7 @@ async def remember(tx: Transaction, job: Job) -> None:
 
 
 async def ensure(tx: Transaction, job: Job) -> bool:
-    """Add the job unless its key exists; return True if it was added."""
+    """Add the job unless its key exists, and return True if it was added."""
     added = await tx.connection.execute(_ENSURE, _new_row(job))
     tx.note_job(job.due_at)
     return added.rowcount > 0
@@ -154,7 +154,7 @@ async def claim(
 async def renew(
     tx: Transaction, owner: str, keys: Sequence[str], *, skip_locked: bool = False
 ) -> set[str]:
-    """Renew the leases that `owner` still holds; return their keys.
+    """Renew the leases that `owner` still holds, and return their keys.
 
     With `skip_locked`, rows locked by other transactions are skipped.
     """

@@ -146,7 +146,7 @@ async def count_undelivered(tx: Transaction) -> int:
 
 
 async def prune(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of messages sent before a time; return the number deleted.
+    """Delete a batch of messages sent before a time, and return the number deleted.
 
     When none are left, remove a batch of cards that get no more updates. A card's location is kept
     as long as its object exists: otherwise the next change would post a second card, and the first

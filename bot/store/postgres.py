@@ -57,7 +57,7 @@ class AddressError(Exception):
 
 
 def connection_parameters(url: str) -> dict[str, str]:
-    """Return an address's parameters by their libpq names; raise AddressError if it's unusable."""
+    """Return an address's parameters by their libpq names. Raise AddressError if it's unusable."""
     base, _, query = url.partition("?")
     scheme, _, rest = base.partition("://")
     try:

@@ -62,7 +62,7 @@ class Limits:
     background_minute: int | None = None
 
     def without(self, minute: int, day: int) -> "Limits":
-        """Subtract the calls reserved for other programs; at least one call always remains."""
+        """Subtract the calls reserved for other programs. At least one call always remains."""
         return replace(self, minute=max(1, self.minute - minute), day=max(1, self.day - day))
 
     def left_to(self, call_class: CallClass) -> "Limits":
@@ -158,7 +158,7 @@ class DaySource(StrEnum):
 class ReportedDay:
     """The day's use and limit, as the service reported them in the answer to call `number`.
 
-    `unsure` calls were unanswered when that call was reserved; the report may include them.
+    `unsure` calls were unanswered when that call was reserved. The report may include them.
     """
 
     limit: int
@@ -175,7 +175,7 @@ class ReportedDay:
 
 @dataclass(frozen=True, slots=True)
 class DayUse:
-    """The calls in the current day; `resets_at` is set only if the service reported it."""
+    """The calls in the current day. `resets_at` is set only if the service reported it."""
 
     used: int
     limit: int
@@ -253,7 +253,7 @@ _NAMED = re.compile(r"\blimit\s*(?:of|is|was|:|=)\s*$", re.IGNORECASE)
 def limit_in_message(message: str, organization_id: str = "") -> int | None:
     """Return the limit named in a 45's message, as in "exceeded ... of 1,000", or None.
 
-    A number after "limit of" takes precedence; otherwise the largest number is used, ignoring the
+    A number after "limit of" takes precedence. Otherwise, the largest number is used, ignoring the
     organization's ID, times, durations, and numbers too small for a daily limit.
     """
     words = _OF_TIME.sub(" ", message)

@@ -9,7 +9,7 @@ windows begin.
 
 Blocks: code 44 means the minute limit, 45 the daily limit, and 1070 too many concurrent calls
 (specification, area B, "Errors"). The length of a block is not documented, so the pause doubles
-with each failed attempt. During a block, no calls are made; when the pause ends, the bot makes a
+with each failed attempt. During a block, no calls are made. When the pause ends, the bot makes a
 single call as a probe. Times are Unix timestamps from the database's clock.
 """
 
@@ -164,7 +164,7 @@ class InUse:
 class NotNow:
     """The reason why a call isn't granted at the time `now`: a block, or a limit that is used up.
 
-    A block has a `code`; a limit has a `kind`, and its `used` and `allowed` calls are those of this
+    A block has a `code`. A limit has a `kind`, and its `used` and `allowed` calls are those of this
     class of callers. `free_at` is the time to ask again. `is_share` is set if a gateway client's
     share is used up, and `is_stalled` while the service doesn't answer and gets one call at a time.
     """
@@ -234,7 +234,7 @@ class Incident:
     """A series of 429s with the same code, until a call succeeds.
 
     `organization` is the organization's ID in other tables. `blocks` are the organization's current
-    blocks. `muted_until` is None unless the mute is still active; `muted_by` is a person's name.
+    blocks. `muted_until` is None unless the mute is still active. `muted_by` is a person's name.
     """
 
     id: int

@@ -65,7 +65,7 @@ class Standing:
     `id` identifies the organization in other tables, and is 0 if it was never called. `made` is the
     number of its newest call, and `made_before` that of its newest call before the current day.
     `lowered_concurrent` is set while the service accepts fewer concurrent calls than the plan
-    allows; `lowered_minute` is set while background calls get fewer per minute.
+    allows, and `lowered_minute` while background calls get fewer per minute.
     """
 
     key: OrganizationKey
@@ -204,9 +204,9 @@ def forecast(
 class Detail:
     """One organization: current use, the last 24 hours, and a forecast.
 
-    `free_at` is when a used-up limit has room again; `people` has the callers' names; `last_hour`
-    counts the calls in the last hour; `ends_at` is the forecast; `others_used` counts the day's
-    calls by other clients, if the service reports them.
+    `free_at` has the times when used-up limits have room again. `people` has the callers' names.
+    `last_hour` counts the calls in the last hour. `ends_at` is the forecast. `others_used` counts
+    the day's calls by other clients, if the service reports them.
     """
 
     name: str

@@ -36,7 +36,7 @@ async def count_one(
     at: float,
     sent_at: float,
 ) -> tuple[int, bool]:
-    """Count a refusal; return the incident's ID, and True if the incident is new.
+    """Count a refusal. Return the incident's ID, and True if the incident is new.
 
     The last incident is reopened if it ended less than ten minutes ago, or after the refused call
     was sent. The organization's row must be locked.
@@ -130,5 +130,5 @@ def _incident(row: Row[Any], now: float) -> Incident:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of incidents that ended before a time; return the number deleted."""
+    """Delete a batch of incidents that ended before a time, and return the number deleted."""
     return await remove_some(tx, incidents, incidents.c.closed_at < before)

@@ -37,7 +37,7 @@ ROUNDING_SECONDS = 0.001
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A request for a call; `share` is the gateway client's share, if a client is calling."""
+    """A request for a call. `share` is the gateway client's share, if a client is calling."""
 
     key: OrganizationKey
     cause: CallCause
@@ -142,7 +142,7 @@ async def free_at(
     terms: Terms,
     *which: ColumnElement[bool],
 ) -> float | None:
-    """Return when fewer than `allowed` of the calls will use a limit, or None if they already do."""
+    """Return when fewer than `allowed` calls will use a limit, or None if they already do."""
     if kind is LimitKind.DAY:
         if account.day.resets_at is not None and not which:
             return account.day.resets_at

@@ -17,7 +17,7 @@ VERSIONS = "alembic_version"
 
 
 async def migrate(database: Database) -> bool:
-    """Create or upgrade the schema under a database lock; return True if anything changed."""
+    """Create or upgrade the schema under a database lock, and return True if anything changed."""
     async with database.migrating() as tx:
         if tx.is_postgres:
             lock = text("SELECT pg_advisory_xact_lock(:number)")
@@ -29,7 +29,7 @@ async def migrate(database: Database) -> bool:
 
 
 async def is_current(database: Database) -> bool:
-    """Return True if the schema is up to date; raise DatabaseTooNew or DatabaseTooOld."""
+    """Return True if the schema is up to date, or raise DatabaseTooNew or DatabaseTooOld."""
     async with database.read_only() as tx:
         return await tx.connection.run_sync(_is_current)
 
