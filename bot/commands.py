@@ -11,7 +11,7 @@ from bot.errors import UsageError
 from bot.permissions import Permission
 
 HELP = "help"
-# Arguments that fill in a form; they have no effect until it is submitted.
+# Arguments that fill in a form, and have no effect until it is submitted.
 FORM = "form"
 
 
@@ -19,7 +19,7 @@ FORM = "form"
 class Form:
     """A form of a command: its `kind` for the parser, and its description in the help.
 
-    `hint` is for Slack's usage hint if it differs from the `arguments`; "" to omit the form.
+    `hint` replaces the `arguments` in Slack's usage hint, where "" leaves the form out.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A slash command, with its slash in `name`, and its description in Slack."""
+    """A slash command and its description in Slack. `name` includes the slash."""
 
     name: str
     description: str
@@ -73,7 +73,7 @@ class Command:
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 
     def only(self, may: Callable[[Permission], bool]) -> "Command":
-        """Return the command with the forms that the person may use, or all forms if none."""
+        """Return the command with only the forms that the person may use, or unchanged if none."""
         forms = tuple(form for form in self.forms if may(form.permission))
         return replace(self, forms=forms or self.forms)
 

@@ -43,7 +43,7 @@ LEAST_ROLE: Mapping[Permission, Role] = {
     Permission.SET_PLAN: Role.ADMIN,
     Permission.READ_AUDIT: Role.ADMIN,
 }
-# These permissions allow lasting changes, so each Slack request acts on them once.
+# These permissions allow lasting changes, so each Slack request can use them only once.
 ACTING = frozenset(
     {
         Permission.REFRESH,
@@ -63,8 +63,9 @@ Roles = Mapping[Role, tuple[str, ...]]
 class Person:
     """A person, as identified by Slack. People choose their names, so these must be escaped.
 
-    `groups` has the person's user groups that appear in the settings. `doubt` is a sentence if a
-    group couldn't be looked up, and `stranger` if the person isn't a member of this workspace.
+    `groups` are the person's user groups that appear in the settings. `doubt` is a sentence for the
+    person if a group couldn't be looked up, and `stranger` if they aren't a member of this
+    workspace.
     """
 
     slack_user_id: str
@@ -95,7 +96,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision with its reason, and the permission's holders: a `role` or another setting."""
+    """A decision and its reason, with the permission's holders and the setting that names them."""
 
     reason: Reason
     permission: Permission
@@ -111,7 +112,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Policy:
-    """The permissions defined in the settings; flows are by SID in capitals, or `"*"`."""
+    """The permissions defined in the settings. Flows are keyed by SID in capitals, or by `"*"`."""
 
     roles: Roles = field(default_factory=dict)
     flow_approvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -156,7 +157,7 @@ class Policy:
         )
 
     def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
-        """Return the user IDs, group IDs and `"*"` with the permission, without repeats.
+        """Return the user IDs, group IDs and `"*"` with the permission, without duplicates.
 
         With a flow, `DECIDE` is the permission to decide on its requests.
         """

@@ -1,4 +1,4 @@
-"""The common path to an answer: read, acknowledge, identify the person, do the work, reply.
+"""The steps shared by all answers: read, acknowledge, identify the person, do the work, reply.
 
 Bolt drops an acknowledgement if the listener raises right afterwards, and doesn't wait for
 listeners when the program stops. So `receive` only reads, acknowledges and starts a task; the task
@@ -42,10 +42,10 @@ log = structlog.get_logger(__name__)
 # timeout click again, although the first click may still count.
 STORE_SECONDS = 1.5
 SUGGEST_SECONDS = 2.0
-# An event is acknowledged after this time even if it isn't stored, because many may arrive at once.
+# An event is acknowledged after this time even if it isn't stored yet: many may arrive at once.
 EVENT_SECONDS = 0.05
 PATIENCE_SECONDS = 0.5
-# A shutdown waits for this too.
+# A shutdown also waits this long for the message that the program has stopped.
 STOPPED_SECONDS = 0.5
 
 
@@ -97,7 +97,7 @@ class Answering:
         return found
 
     def problems(self, check: Check) -> Mapping[str, str]:
-        """Return a form's problems by input, with an exhausted limit at the first input."""
+        """Return a form's problems by input. An exceeded rate limit is shown at the first input."""
         try:
             self.bot.pace.require(self.interaction.slack_user_id, "clicks")
         except TooManyCommands as error:
@@ -106,7 +106,7 @@ class Answering:
         return check(self._context())
 
     async def run(self) -> str:
-        """Answer the interaction without ever raising; return a word for the outcome."""
+        """Answer the interaction, and return the outcome in one word. Never raises."""
         name = self.listener.name
         reference = delivery_id() or new_delivery_id()
         with following_again(reference):
@@ -143,7 +143,7 @@ class Answering:
                         await self._say(replies.STOPPED, replace=True)
             raise
         finally:
-            # The work is cancelled along with the wait for it.
+            # If waiting was cancelled, so is the work.
             work.cancel()
         is_clicked, typed = place is Place.CLICKED, self.listener.typed
         if message is None and stands and not is_clicked:

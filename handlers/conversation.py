@@ -27,7 +27,7 @@ from handlers.listeners import (
 )
 from handlers.testusers import answer_testusers
 
-# People's messages have no subtype or the file subtype; edits and deletions have others.
+# People's messages have no subtype or the file subtype. Edits and deletions have others.
 PLAIN_SUBTYPES = frozenset({None, "file_share"})
 FORMATTING = "`*_~"
 HELP = frozenset({"help", "?", "what can you do"})

@@ -1,6 +1,6 @@
 """`POST /slack/events`: passes requests signed by Slack to Bolt, and answers all others with 401.
 
-Bolt has no listeners; its middleware, `answering.receive`, finds ours (docs/decisions/0006).
+Bolt has no listeners. Its middleware, `answering.receive`, finds ours (docs/decisions/0006).
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class GatehouseApp(AsyncApp):
     async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
         """Return Bolt's answer to one request from Slack."""
         started = self._bot.clock.monotonic()
-        # Only payloads with a trigger act immediately; events are identified by their ids. Over a
+        # Only payloads with a trigger act immediately. Events are identified by their IDs. Over a
         # socket, payloads have no signature, and repeats have the same trigger.
         trigger = str(req.body.get("trigger_id", ""))
         signatures = req.headers.get("x-slack-signature", [trigger])
@@ -95,7 +95,8 @@ class GatehouseApp(AsyncApp):
 class _Receiver(AsyncMiddleware):
     """Passes requests to `receive`.
 
-    A class, because Bolt reads fields that may be missing to find a function's arguments.
+    This isn't a function, because Bolt looks up a function's arguments in fields that may be
+    missing.
     """
 
     def __init__(self, bot: Gatehouse) -> None:
@@ -127,7 +128,7 @@ class SlackEndpoint:
     async def handle(self, request: web.Request) -> web.Response:
         """Respond to one request from Slack."""
         try:
-            # No limit for a body that arrived with the headers.
+            # A body that arrived with the headers has no time limit.
             async with asyncio.timeout(None if request.content.is_eof() else BODY_SECONDS):
                 body = (await request.read()).decode("utf-8")
         except (UnicodeDecodeError, web.RequestPayloadError):
@@ -135,7 +136,7 @@ class SlackEndpoint:
         except TimeoutError:
             return web.Response(status=408, text="too slow")
         except ConnectionError:
-            # Slack timed out before we could read; nobody sees this response.
+            # Slack timed out before we could read the request, so nobody sees this response.
             return web.Response(status=400, text="gone")
         refusal = self._refusal(request, body)
         slack_request = None if refusal else _bolt_request(request, body)

@@ -1,7 +1,7 @@
 """Slack's interactions, parsed from payloads, and the listeners that answer them.
 
 Each handler names its surface and the permission it needs, which is checked before the handler
-runs; None allows everyone in the workspace. Stored clicks are checked when they are processed,
+runs. None allows everyone in the workspace. Stored clicks are checked when they are processed,
 because the permission may depend on stored data.
 """
 
@@ -34,10 +34,10 @@ _UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
 class Interaction:
     """A person's action in Slack, before the person is identified.
 
-    `team_ids` are the workspaces named in the payload: shared channels have people from others.
-    `name` is the command, action or callback ID, or the type of the event; `value` a button's
-    value, a menu's choice, or the text in a type-ahead. Nobody else sees a message that
-    `is_for_one`. A form may embed the `response_url` as `reply_to`.
+    `team_ids` are the workspaces named in the payload, because shared channels can include people
+    from other workspaces. `name` is the command, action or callback ID, or the type of the event.
+    `value` is a button's value, a menu's choice, or the text in a type-ahead. `is_for_one` is True
+    if only this person sees the message. A form may embed the `response_url` as `reply_to`.
     """
 
     slack_user_id: str
@@ -56,7 +56,7 @@ class Interaction:
     event: Body = field(default_factory=dict)
 
     def typed(self, block_id: str) -> str:
-        """Return the value of a form's input; empty if it has no value.
+        """Return the value of a form's input, or "" if it has none.
 
         Lone surrogates are kept, so the request is refused rather than changed.
         """
@@ -67,7 +67,7 @@ class Interaction:
         return ""
 
     def block(self, block_id: str) -> str:
-        """Return the block ID of an input that may have been refilled, which extends its ID."""
+        """Return an input's current block ID. Refilling an input adds a suffix to its ID."""
         return next((name for name in self._values if name.startswith(f"{block_id}+")), block_id)
 
     @property
@@ -111,7 +111,7 @@ class Context:
 
 
 def read(body: Body) -> Interaction:
-    """Parse Slack's payload without ever raising, because it isn't acknowledged yet."""
+    """Parse Slack's payload. Never raises, because the payload isn't acknowledged yet."""
     actions, event, view = body.get("actions"), _part(body, "event"), _part(body, "view")
     first = actions[0] if isinstance(actions, list) and actions else {}
     action = first if isinstance(first, Mapping) else {}
@@ -190,7 +190,7 @@ def _texts(part: object, depth: int = 0) -> Iterator[str]:
 
 
 Surface = Literal["command", "action", "view", "options", "event", "shortcut"]
-# The surfaces by the type of Slack's payload; a command has no type.
+# The surfaces by the type of Slack's payload. A command has no type.
 SURFACES: Mapping[object, Surface] = {
     "block_actions": "action",
     "view_submission": "view",
@@ -202,7 +202,7 @@ SURFACES: Mapping[object, Surface] = {
 Answer = Callable[[Context], Awaitable[Message | None]]
 Check = Callable[[Context], Mapping[str, str]]
 L = TypeVar("L", bound=Callable[[Context], Awaitable[Any]])
-# The name for all interactions without another listener.
+# The name of the listener for interactions that no other listener handles.
 ANYTHING = "unknown"
 
 
@@ -213,7 +213,7 @@ class Place(Enum):
         NEW: A new message, which replaces "Working on it".
         CLICKED: Replaces the clicked message, as does "Working on it".
         BELOW: A new message below the clicked message, which must stay.
-        FORM: A form opens; errors are shown as in BELOW.
+        FORM: A form opens. Errors are shown as in BELOW.
         LATER: Like FORM, but the click is stored and answered once it has been processed.
         NOWHERE: Nothing is shown.
     """
@@ -256,7 +256,7 @@ LISTENERS: dict[tuple[Surface, str], Listener] = {}
 
 
 def surface_of(body: Body) -> Surface | None:
-    """Return the kind of listener for Slack's payload; None if the bot doesn't listen to it."""
+    """Return the surface that a payload came from, or None if the bot doesn't listen to it."""
     return "command" if "command" in body else SURFACES.get(str(body.get("type")))
 
 
@@ -272,7 +272,7 @@ def listens(
     permission: Permission | None,
     **options: Any,  # noqa: ANN401 - the other fields of `Listener`
 ) -> Callable[[L], L]:
-    """Register the decorated function as a listener; `options` are fields of `Listener`."""
+    """Register the decorated function as a listener. `options` are fields of `Listener`."""
 
     def register(answer: L) -> L:
         LISTENERS[surface, name] = Listener(surface, name, permission, answer, **options)
@@ -284,9 +284,9 @@ def listens(
 def command(
     described: Command, parse: Callable[[Context], Any]
 ) -> Callable[[Callable[[Context, Any], Awaitable[Message | None]]], Answer]:
-    """Answer a slash command. Only the person who typed it sees the answer.
+    """Register the decorated function to answer a slash command, visible only to its sender.
 
-    The function runs after parsing, and after checking the permission of the typed form.
+    The function runs once the text is parsed and the permission for the typed form is checked.
     """
 
     def register(answer: Callable[[Context, Any], Awaitable[Message | None]]) -> Answer:
@@ -313,7 +313,7 @@ def command(
 
 
 async def require(context: Context, permission: Permission, *, acts: bool) -> None:
-    """Require the permission. An action that does more than open a form runs once per request.
+    """Require the permission. With `acts`, also require that this Slack request is new.
 
     Raises:
         Refused: The person lacks the permission.

@@ -1,4 +1,4 @@
-"""`/ratelimits`: the use of each limit and the service's blocks; and the buttons on alerts."""
+"""`/ratelimits`: API usage, limits and blocks, and the buttons on alerts."""
 
 from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound

@@ -41,7 +41,7 @@ ACTS = {
     Act.RETRY: Permission.DECIDE,
     Act.UNDO: Permission.REQUEST,
 }
-# The form's inputs, by the fields of `Prefilled`.
+# The form's inputs by field of `Prefilled`.
 INPUTS = {
     "flow": ids.TESTUSERS_FLOW,
     "kind": ids.TESTUSERS_CHANGE,
@@ -269,5 +269,5 @@ async def request_of_form(context: Context) -> Message | None:
 
 @listens("options", ids.TESTUSERS_FLOW, Permission.REQUEST)
 async def suggest(context: Context) -> list[SlackBlock]:
-    """Return the flows to offer for what was typed into the form's flow input so far."""
+    """Return the flows that match the text typed into the form's flow input so far."""
     return reading.suggestions(context.bot, context.value)

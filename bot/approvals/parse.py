@@ -108,7 +108,7 @@ def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
 def moment_of(
     when: When, now: datetime, zone: tzinfo, *, after: datetime | None = None, ends: bool = False
 ) -> datetime | None:
-    """Convert a typed time to UTC; return None if it has passed or is too far away.
+    """Convert a typed time to UTC, or return None if it has passed or is too far away.
 
     A start can be up to a year away, an end up to ten years. A time that daylight saving time skips
     moves forward by as much as the clocks do. A time that occurs twice means the next occurrence.

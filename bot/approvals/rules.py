@@ -11,8 +11,8 @@
        ├──cancel──> cancelled
        └──time────> expired
 
-A request that hasn't been applied yet goes back to pending when the change would no longer do what
-its card shows. It expires when the requested access would already have ended.
+A request that hasn't been applied yet goes back to pending if the change would no longer do what
+its card shows, or expires if the requested access would already have ended.
 
 `decide` checks whether a click is allowed and gives the reason if it isn't. Each transition is one
 conditional write from its starting state. With a quorum, the last approval moves the request, and
@@ -93,7 +93,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The parts of a request that matter for a decision. People are Slack user ids.
+    """The parts of a request that matter for a decision. People are Slack user IDs.
 
     `starts_at` is when to apply the approved change, or None to apply it right away.
     `is_being_undone` is True once somebody has undone the request or asked to undo it.
@@ -142,7 +142,7 @@ def decide(
     """Return the effect of a click at this time.
 
     The caller has checked the person's permission with `bot.permissions`. `Act.UNDO` isn't decided
-    here, because an undo is a separate request. `approvals_needed` is a number of different people.
+    here, because an undo is a separate request. `approvals_needed` counts different people.
     `entitled_ids` are the earlier approvers who are still allowed to approve.
     """
     if request.state not in _STARTS_IN[act]:
@@ -200,8 +200,8 @@ class AutomaticRule:
 class FlowPolicy:
     """The rules for a flow's requests, from one or more entries of `FLOW_POLICIES`.
 
-    People are user ids and group ids. Rules that aren't set are None, or 0 for `approvals_needed`.
-    Without `approvers`, roles decide who can approve. `sources` has each rule's setting.
+    People are user IDs and group IDs. Rules that aren't set are None, or 0 for `approvals_needed`.
+    Without `approvers`, roles decide who can approve. `sources` names each rule's setting.
     """
 
     approvers: tuple[str, ...] | None = None
@@ -239,7 +239,7 @@ def duration_problem(policy: FlowPolicy, duration_seconds: float | None) -> str 
     return None
 
 
-# The prefix of a rule's id, which is stored in place of an approver's Slack user id.
+# The prefix of a rule's ID, which is stored in place of an approver's Slack user ID.
 RULE_ID = "rule:"
 RULE_NAME = "an automatic rule"
 
@@ -267,8 +267,8 @@ def is_automatic(
 ) -> bool:
     """Return True if the policy's rule approves a request that starts now.
 
-    `used` is how many of the person's requests the rule has approved today. `requester_ids` are the
-    person's user id and group ids. `lasts_seconds` is how long each addition lasts, or None for no
+    `used` is the number of the person's requests that it approved today. `requester_ids` are the
+    person's user ID and group IDs. `lasts_seconds` is how long each addition lasts, or None for no
     end. `takes_away` is True if somebody is removed or loses access sooner.
     """
     rule = policy.auto
@@ -281,6 +281,6 @@ def is_automatic(
 
 
 def rule_id(policy: FlowPolicy, flow_key: str) -> str:
-    """Return the id of a flow's rule, under which its approvals are counted."""
+    """Return the ID of a flow's rule, under which its approvals are counted."""
     is_of_every_flow = policy.sources.get("auto") == OF_EVERY_FLOW
     return f"{RULE_ID}{EVERY_FLOW if is_of_every_flow else flow_key}"

@@ -1,6 +1,6 @@
 """The jobs that publish the Home tab and keep it up to date.
 
-Every change adds a job `homes`, which adds a job `home` for everybody who opened the tab in the
+Every change adds a `homes` job, which adds a `home` job for everyone who opened the tab in the
 last day. Only one `home` job per person runs at a time, across all processes. Each publish call
 names the view that it replaces, so a late call can't replace a newer view.
 """
@@ -47,18 +47,18 @@ HASH_CONFLICT = "hash_conflict"
 
 CLOSEST_SECONDS = 5.0
 WAITING_SHOWN, OWN_SHOWN, CLOSEST_SHOWN = 10, 15, 3
-# How many of a person's grants are read to group those that end first.
+# The number of a person's grants that are read to group those that end first.
 TIMED_READ = 1_000
-# How many pending requests are read to find those that the person can decide on.
+# The number of pending requests that are read to find those the person can decide on.
 PENDING_READ = 200
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 DOUBTFUL = timedelta(seconds=30)
-# How old the usage on a tab can be.
+# The maximum age of the usage on a tab.
 LIMITS_FRESH = timedelta(minutes=2)
 
 Drawn = tuple[Mapping[str, Any], datetime | None]
-"""A view, and the time when it changes even if nothing happens."""
+"""A view, and the time when it is due to be redrawn even if nothing happens."""
 
 
 @dataclass

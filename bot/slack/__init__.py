@@ -1,1 +1,1 @@
-"""Everything about Slack: the Web API client, people and groups, messages, and the app manifest."""
+"""The Slack integration: the Web API client, people and groups, messages, and the app manifest."""

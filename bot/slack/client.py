@@ -38,7 +38,7 @@ BAD_BLOCKS = frozenset(
 
 @dataclass(frozen=True)
 class BotIdentity:
-    """The bot's own IDs, from `auth.test`; `answered_at` is the response's `Date`."""
+    """The bot's own IDs, from `auth.test`. `answered_at` is the response's `Date`."""
 
     team_id: str
     slack_user_id: str
@@ -98,11 +98,11 @@ class SlackClient:
         )
 
     async def try_app_token(self, app_token: str) -> None:
-        """Check the Socket Mode token (`apps.connections.open`); raise if Slack refuses it."""
+        """Check the Socket Mode token (`apps.connections.open`), and raise if Slack refuses it."""
         await self._call(self._web.apps_connections_open, app_token=app_token)
 
     async def user(self, slack_user_id: str) -> SlackUser:
-        """Return the person with a Slack user ID (`users.info`)."""
+        """Return the person with this Slack user ID (`users.info`)."""
         answer = await self._call(self._web.users_info, user=slack_user_id)
         user = answer.get("user")
         if not isinstance(user, dict):
@@ -135,7 +135,7 @@ class SlackClient:
         return {group["id"]: group.get("handle") or group["id"] for group in groups}
 
     async def channel(self, channel_id: str) -> Mapping[str, Any]:
-        """Return the channel with an ID (`conversations.info`)."""
+        """Return the channel with this ID (`conversations.info`)."""
         answer = await self._call(self._web.conversations_info, channel=channel_id)
         channel: Mapping[str, Any] = answer.get("channel") or {}
         return channel
@@ -143,7 +143,7 @@ class SlackClient:
     async def post(
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
-        """Post to a channel or a direct message; return the channel ID and the message's ts."""
+        """Post to a channel or direct message, and return the channel ID and the message's ts."""
         thread = {"thread_ts": thread_ts} if thread_ts else {}
         answer = await in_plain_if_need_be(
             message,
@@ -280,7 +280,7 @@ def slack_web_client(
         base_url=base_url.rstrip("/") + "/",
         session=session,
         timeout=seconds,
-        # Only the outbox repeats posts, because it knows what it has posted.
+        # Only the outbox repeats posts, because it records them.
         retry_handlers=[],
     )
     client.proxy = None

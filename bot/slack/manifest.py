@@ -48,7 +48,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
     """Return the manifest for a bot at `url` (not needed with Socket Mode).
 
     Raises:
-        ValueError: Slack can't call this address; the message is a sentence for people.
+        ValueError: Slack can't call this address. The message explains why.
     """
     endpoint = ""
     if not socket:
@@ -110,7 +110,7 @@ def manifest_text(url: str | None, *, socket: bool) -> str:
 
 
 def missing_scopes(granted: frozenset[str]) -> str:
-    """Return a sentence about the scopes that a token lacks; "" if none or unknown."""
+    """Return a sentence about the scopes that a token lacks, or "" if none or unknown."""
     missing = [scope for scope in SCOPES if granted and scope not in granted]
     if not missing:
         return ""

@@ -14,7 +14,7 @@ from bot.errors import UsageError
 from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, closest
 
 MAX_CHARS = 12_000
-"""Longer texts are not parsed; Slack's own limit is not documented."""
+"""The longest text that is parsed, in characters. Slack doesn't document its own limit."""
 _HELP = frozenset({"help", "h", "?"})
 
 _MARKUP = r"<(?:[@#!]|[A-Za-z][A-Za-z0-9+.-]*:)[^<>]*>"
@@ -36,7 +36,7 @@ class Word:
 
     @property
     def keyword(self) -> str:
-        """The word as a keyword: lower case, plain dashes, `--help` as `help`; "" if quoted."""
+        """The word in lower case with plain dashes (`--help` as `help`), or "" if it's quoted."""
         if self.is_quoted:
             return ""
         plain = re.sub(rf"[{LONG_DASHES}]", "-", self.text).casefold()
@@ -81,7 +81,7 @@ def recover(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return the text as Slack would send it; the inverse of `recover`."""
+    """Return the text as Slack would send it. The inverse of `recover`."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -91,7 +91,7 @@ def rest_of_line(text: str, start: int) -> str:
 
 
 def read_words(text: str, *, commas: bool = False) -> tuple[Word, ...]:
-    """Split a command's text into words at white space, and at commas if `commas`."""
+    """Split a command's text into words at white space and, with `commas`, at commas."""
     separators = r"\s," if commas else r"\s"
     gap = re.compile(rf"[{separators}]*")
     plain = re.compile(rf"(?:{_MARKUP}|[^{separators}])+")
@@ -114,9 +114,9 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
-    """Read a quoted word, which closes only before a separator: `"a"b c"` is one word.
+    """Read a quoted word. Only a mark before a separator closes it: `"a"b c"` is one word.
 
-    `never_closed` caches unclosed marks, to search for each only once.
+    `never_closed` caches the marks that are never closed, so each is searched for only once.
     """
     for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
         if text[start] in marks and marks not in never_closed:

@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 # Contract, section 4: group membership is cached for at most five minutes.
 CACHE_SECONDS = 240
 NAMED_HOLDERS = 8
-# A new process soon learns its identity from Slack, and requests wait for it.
+# How long requests wait while a new process learns its identity from Slack.
 MEET_SECONDS = 5.0
 WINDOW_SECONDS = 60.0
 PEOPLE_COUNTED = 10_000
@@ -55,7 +55,7 @@ GROUPS_UNKNOWN = "I couldn't check your groups with Slack. Please try again in a
 class Pace:
     """Counts each person's actions over the last minute, separately for each kind.
 
-    `limit` is the number of commands per minute; 0 means no limit.
+    `limit` is the number of commands per minute, or 0 for no limit.
     """
 
     def __init__(self, limit: int, clock: Clock) -> None:
@@ -66,7 +66,7 @@ class Pace:
         )
 
     def require(self, slack_user_id: str, kind: str) -> None:
-        """Count an action; raise TooManyCommands if the limit is used up."""
+        """Count an action, or raise TooManyCommands if the limit is used up."""
         now, times = self._clock.monotonic(), self._recent.get((slack_user_id, kind)) or deque()
         while times and times[0] <= now - WINDOW_SECONDS:
             times.popleft()
@@ -113,7 +113,7 @@ class People:
     async def find(
         self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
     ) -> Person:
-        """Look up a person; `team_ids` are the workspaces named in the payload.
+        """Look up a person. `team_ids` are the workspaces named in the payload.
 
         With `fresh`, the cache is used only if Slack doesn't answer.
 
@@ -169,7 +169,7 @@ class People:
         """Raise and record a refusal unless the person has the permission.
 
         Raises:
-            Refused: The person lacks the permission; the sentence says why, and names its holders.
+            Refused: The person lacks the permission. The message says why, and names its holders.
         """
         decision = self.policy.judge(person, permission, flow_sid, requester)
         if decision.is_granted:
@@ -217,7 +217,7 @@ class People:
         return f"{why} {await self._who(decision, besides)}"
 
     async def lacks_access(self, person: Person) -> str | None:
-        """Return the sentence for people who can use only the help; None for all others."""
+        """Return the sentence for people who can use only the help, or None for all others."""
         named = {person.slack_user_id, *person.groups}
         if person.roles or any(named.intersection(ids) for ids in self.policy.approver_lists()):
             return None
@@ -275,7 +275,7 @@ class People:
         return await self._look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
 
     async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | None:
-        """Return a group's members: an empty set if the group was deleted, None if unknown."""
+        """Return a group's members, an empty set for a deleted group, or None if unknown."""
         try:
             return await self._look_up(self._groups, group_id, self._slack.members, fresh=fresh)
         except SlackRefused as error:

@@ -67,7 +67,7 @@ class ReceivedEvents:
 
 
 async def take_in(tx: Transaction) -> bool:
-    """Act as `ReceivedEvents.take`, in the transaction that stores the request's effects."""
+    """Like `ReceivedEvents.take`, but in the transaction that stores the request's effects."""
     digest = current_digest()
     if not digest:
         return True
@@ -78,7 +78,7 @@ async def take_in(tx: Transaction) -> bool:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of old events and signatures; return the number deleted."""
+    """Delete a batch of old events and signatures, and return the number deleted."""
     at = received_events.c.received_at
     is_signature = received_events.c.event_id.startswith(SIGNATURE)
     is_old = (at < before) | (is_signature & (at < await tx.now() - SIGNED_KEPT))

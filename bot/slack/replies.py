@@ -1,4 +1,4 @@
-"""Replies through response_urls, the only way to edit a message that one person sees, or by DM."""
+"""Replies by DM or through response_urls, which alone can edit a message only one person sees."""
 
 import json
 import re
@@ -59,7 +59,7 @@ class Replies:
         replace: bool = False,
         tries: int = TRIES,
     ) -> bool:
-        """Show the message to the person `to`; return True if Slack accepted it.
+        """Show the message to the person `to`, and return True if Slack accepted it.
 
         `replace` replaces the message that the URL belongs to. Without a URL (Home tab, shortcuts),
         or after the URL has expired (a form left open), the answer is a direct message, unless
@@ -127,8 +127,8 @@ class DirectReplies:
         replace: bool = False,
         tries: int = TRIES,
     ) -> bool:
-        """Show the message; return True if Slack accepted it."""
-        # With one client_msg_id, a post repeated after a lost answer doesn't appear twice.
+        """Show the message, and return True if Slack accepted it."""
+        # With the same client_msg_id, a post repeated after a lost response appears only once.
         name = f"{'working' if tries == 1 else 'answer'}:{self.event_id}"
         client_msg_id = str(uuid.uuid5(ANSWERS, name))
 

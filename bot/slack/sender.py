@@ -58,13 +58,13 @@ class CardNow:
 
     @property
     def is_beside(self) -> bool:
-        """True if the card may be dropped when it can't be shown: the main card has its content."""
+        """True if the card can be dropped when it can't be shown: the main card says the same."""
         return self.is_copy or bool(self.under)
 
 
 @dataclass(frozen=True)
 class Note:
-    """A message to a channel or person; `in_thread` posts it in the thread of its key's card."""
+    """A message to a person or channel or, with `in_thread`, to the thread of its key's card."""
 
     channel_id: str
     message: Message
@@ -88,14 +88,14 @@ class Sender:
     card_kinds: Collection[str]
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Send a key's waiting messages; return when to continue, or None when all are sent."""
+        """Send a key's waiting messages. Return when to continue, or None once all are sent."""
         async with self.database.read_only() as tx:
             outbox_messages = await outbox.waiting(tx, job.subject)
         for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
             same = following and (following.kind, following.subject)
             is_card = outbox_message.kind in self.card_kinds
             if is_card and same == (outbox_message.kind, outbox_message.subject):
-                # One edit shows both; messages between two edits are sent in order.
+                # A single edit shows both. Messages between two edits are sent in order.
                 await self._done([outbox_message.id])
                 continue
             await lease.confirm()
@@ -130,7 +130,7 @@ class Sender:
         thread_ts, channel_id = None, note.channel_id
         if note.in_thread and sent is not None:
             thread_ts, channel_id = sent.message_ts, sent.channel_id
-        # Earlier versions used this name; keep it so their posts aren't repeated.
+        # Earlier versions used this name. Keep it, so their posts aren't repeated.
         name = f"letter:{outbox_message.id}:{outbox_message.created_at}"
         lease.check()
         try:
@@ -210,7 +210,7 @@ class _Showing:
 
     async def _edit(self, sent: SentCard) -> None:
         if sent.fingerprint != outbox.WHATEVER:
-            # If the answer is lost, it's unknown which text Slack shows.
+            # If the response is lost, it's unknown which text Slack shows.
             unsure = await self._note(
                 sent.channel_id, sent.message_ts, outbox.WHATEVER, is_done=False
             )

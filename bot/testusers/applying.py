@@ -85,7 +85,7 @@ class Waiting:
 
     @property
     def deliveries(self) -> list[str]:
-        """The log's ids of the clicks and commands that led to this run."""
+        """The log's IDs of the clicks and commands that led to this run."""
         return [request.progress.delivery_id for request in self.ready]
 
     @classmethod
@@ -115,7 +115,7 @@ class Waiting:
 
 
 async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
-    """Apply all approved changes and expired grants; return the time of the next run."""
+    """Apply all approved changes and expired grants, and return the time of the next run."""
     async with bot.database.read_only() as tx:
         waiting = await Waiting.load(tx, job.subject)
     is_well = True
@@ -153,7 +153,7 @@ class Run:
     at: datetime
 
     async def apply(self) -> bool:
-        """Read the list once and send it at most once; return False if a call failed."""
+        """Read the list once and send it at most once. Return False if a call failed."""
         plan = None
         try:
             plan = await self._look()
@@ -206,7 +206,7 @@ class Run:
     async def _plan(
         self, tx: Transaction, changes: ChangeSet, waiting: Waiting, listed: tuple[str, ...]
     ) -> tuple[ListChangePlan | None, list[str]]:
-        """Return the next plan, unless nothing has to be sent, and the people who are missing."""
+        """Return the next plan, or None if it's empty, and the people who are missing."""
         if waiting.post is not None:
             await changes.settle(waiting.post.plan, waiting.post.sent_at, listed)
         left = []

@@ -172,13 +172,13 @@ def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | 
 
 
 def longest(bot: Parts, flow: Flow) -> str:
-    """Return the longest access that the flow's policy allows, such as `7d`; "" for no limit."""
+    """Return the longest access that the flow's policy allows, such as `7d`, or "" for no limit."""
     seconds = bot.people.policy.of_flow(flow.sid).longest_seconds
     return spell_duration(seconds) if seconds else ""
 
 
 async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, datetime]]:
-    """Return an empty change to the current list, and when the flow's grants end.
+    """Return an empty change to the current list, and the ends of the flow's grants.
 
     The bot's own changes are read before the list, or they could look like changes by others.
     """
@@ -239,7 +239,7 @@ async def _open(
         if is_now:
             await put_apply_job(tx, flow.key)
             return request
-        # Appending to the audit log has locked it, so simultaneous requests can't exceed this.
+        # Appending to the audit log has locked it, so simultaneous requests can't exceed the limit.
         if await store.count_pending(tx, person.slack_user_id) > MOST_PENDING:
             raise Conflict(
                 f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"

@@ -69,11 +69,11 @@ class FlowClient:
         self._urls: LRUCache[str, str] = LRUCache(URLS_KEPT)
 
     async def read(self, flow_sid: str) -> list[str]:
-        """Return the flow's test users in the service's order; raise a ServiceError on failure."""
+        """Return the flow's test users in the service's order, or raise a ServiceError."""
         return await self._identities(flow_sid, self._call("GET", flow_sid))
 
     def url_of(self, flow_sid: str) -> str:
-        """Return the list's URL from the service's last response; "" if it had none."""
+        """Return the list's URL from the service's last response, or "" if it had none."""
         return self._urls.get(flow_sid.upper(), "")
 
     async def replace(
@@ -140,7 +140,7 @@ FLOWS_MEANT = 3
 
 
 class Flows:
-    """Finds flows by alias or SID; `client` is None if the flow service isn't configured."""
+    """Finds flows by alias or SID. `client` is None if the flow service isn't configured."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Flows:
         self._missing = missing
 
     def named(self, typed: str) -> Flow:
-        """Return the flow with this alias or SID; raise NotFound with the closest aliases."""
+        """Return the flow with this alias or SID, or raise NotFound with the closest aliases."""
         if found := find_flow(typed, self.sids):
             return found
         self.service()
@@ -174,7 +174,7 @@ class Flows:
         return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
 
     def service(self) -> FlowClient:
-        """Return the client; raise NotConfigured if the flow service isn't configured."""
+        """Return the client, or raise NotConfigured if the flow service isn't configured."""
         if self._client is None:
             raise NotConfigured("the flow service", self._missing)
         return self._client

@@ -58,7 +58,7 @@ async def decide(
     """Carry out a click if the person has permission and the request is still undecided.
 
     If the change would no longer do what the card shows, nothing is applied and the card asks
-    again.
+    for a new decision.
     """
     request = await _look(bot, person, act, request_id)
     checked = request.progress.approvals if act is Act.APPROVE else ()

@@ -31,7 +31,7 @@ from bot.testusers.transitions import (
 class ChangeSet:
     """Collects changes to a flow's requests and grants until `write` stores them.
 
-    `granted` has the flow's current grants by identity.
+    `granted` maps identities to the flow's current grants.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ChangeSet:
         await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
-        """Record the part of a plan that a list confirms; `at` is when it took effect."""
+        """Record the part of a plan that a list confirms. `at` is the time when it took effect."""
         spellings = plan.spellings_on(listed)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)
@@ -129,7 +129,7 @@ class ChangeSet:
             self._asking.append((request, review, request_hours))
 
     async def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
-        """Record a failed attempt; `tried` returns the request as it is after the attempt."""
+        """Record a failed attempt. `tried` returns the request as it is after the attempt."""
         stored = await self._request(request_id)
         if stored is None or stored.state is not State.APPLYING:
             return

@@ -47,7 +47,7 @@ class StoredInteraction:
 
     `page` is the page of the request list that had the button, if any. `channel_id` and
     `message_ts` identify the message that had the button, if the whole channel can see it.
-    `delivery_id` is the id used in logs, and `clicked_at` is the time when the click was stored.
+    `delivery_id` is the ID used in logs, and `clicked_at` is the time when the click was stored.
     """
 
     act: Act
@@ -163,7 +163,7 @@ class StoredInteractions:
     async def _renewed(
         self, interaction: StoredInteraction, message: Message, outcome: str
     ) -> Message | None:
-        """Return the request list that had the button, brought up to date; None if it fails."""
+        """Return an updated version of the request list that had the button, or None on failure."""
         if not interaction.page or outcome not in {"ok", "conflict"}:
             return None
         try:

@@ -25,5 +25,5 @@ class Parts(Protocol):
     metrics: Metrics
 
     def new_id(self) -> str:
-        """Return a new unique id for a request or a job."""
+        """Return a new unique ID for a request or a job."""
         ...

@@ -47,7 +47,7 @@ async def names(bot: Parts) -> list[str]:
 async def save_preset(
     bot: Parts, person: Person, name: str, identities: Sequence[str]
 ) -> Preset | None:
-    """Save a preset; return the earlier preset with this name, or None."""
+    """Save a preset, and return the earlier preset with this name, or None."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         before = (await saved_presets(tx, [name])).get(name)

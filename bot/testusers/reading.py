@@ -41,7 +41,7 @@ def reader_of(people: People, person: Person) -> Reader:
 
 
 async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a page of a flow's current test users, with who granted access and until when.
+    """Return a page of a flow's current test users, with the approvers and the end of their access.
 
     The search text only matches the part of each identity that the person is allowed to see.
     """
@@ -118,7 +118,7 @@ def open_row(people: People, person: Person, request: Request) -> OpenRow:
 
 
 def suggestions(bot: Parts, typed: str) -> list[SlackBlock]:
-    """Return the flows that match the typed text as options; any valid SID is offered, too."""
+    """Return options for the flows that match the typed text. Any valid SID is offered too."""
     wanted = typed.strip().casefold()
     found = [
         (f"{alias} ({sid})", alias)

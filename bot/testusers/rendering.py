@@ -44,7 +44,7 @@ async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | No
 
 
 async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
-    """Return the answer to the requester, with a link to the card; see `notes.asked`."""
+    """Return the answer to the requester, with a link to the card. See `notes.asked`."""
     channel, request = bot.settings.approvals_channel, asked.request
     message = notes.asked(asked.flow, asked.effect, request, channel, time_zone)
     if request is None or not request.waits:
@@ -112,7 +112,7 @@ class RequestMessages:
         return await self._bot.people.named(user_id for user_id in ids if user_id != asker)
 
     async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the message about a failure in the card's thread, or about its later success."""
+        """Return the message in the card's thread about a failure, or about its later success."""
         request, above = await self._request(outbox_message), card_key(outbox_message.subject)
         if request is None or request.state not in {State.FAILED, State.APPLIED}:
             return None
@@ -131,7 +131,7 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.ending(request, ending, ends_at))
 
     async def waiting(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the reminder or escalation in the card's thread, up to date after a decision."""
+        """Return the reminder or escalation in the card's thread, updated after a decision."""
         is_escalation = outbox_message.kind == transitions.ESCALATION
         request = await self._request(outbox_message)
         if request is None:

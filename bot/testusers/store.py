@@ -39,7 +39,7 @@ async def add_request(tx: Transaction, request: Request) -> None:
 
 
 async def save_request(tx: Transaction, request: Request) -> bool:
-    """Write the request, unless its stored version has changed; return True if it was written.
+    """Write the request and return True, unless its stored version has changed.
 
     If several writers have read the same version, only the first one wins.
     """
@@ -85,7 +85,7 @@ async def requests_of(
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
-    """Return how many of a person's requests since then a rule has approved and didn't fail."""
+    """Return how many of a person's requests a rule has approved since then, except failed ones."""
     query = select(func.count()).where(
         requests.c.requester_id == slack_user_id,
         requests.c.decided_by_id == rule_id,
@@ -106,7 +106,7 @@ async def count_pending(tx: Transaction, slack_user_id: str = "") -> int:
 async def requests_of_flow(
     tx: Transaction, flow_key: str, *, limit: int, offset: int = 0
 ) -> tuple[list[Request], int]:
-    """Return a page of a flow's requests, newest first, and how many there are in total."""
+    """Return a page of a flow's requests, newest first, and their total number."""
     of_flow = requests.c.flow_key == flow_key
     total = await tx.connection.scalar(select(func.count()).where(of_flow).select_from(requests))
     found = await _requests(tx, of_flow, order=_NEWEST, limit=limit, offset=offset)
@@ -120,7 +120,7 @@ async def flow_of(tx: Transaction, flow_key: str) -> Flow:
 
 
 async def forget_requests(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of closed requests that were decided before then; return how many.
+    """Delete a batch of closed requests that were decided before then, and return the number.
 
     A request is kept while it has a grant that will end, because its card announces the end. It's
     also kept while a message about it is waiting in the outbox or was sent since then.
@@ -240,13 +240,13 @@ async def grants_of_request(tx: Transaction, request_id: str) -> list[Grant]:
 
 
 async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
-    """Return the ids of requests with grants that end after this time."""
+    """Return the IDs of requests with grants that end after this time."""
     query = select(grants.c.request_id).distinct().where(grants.c.ends_at > after)
     return list(await tx.connection.scalars(query))
 
 
 async def ends_of_flow(tx: Transaction, flow_key: str) -> dict[str, datetime]:
-    """Return when each person's access to a flow ends, without people whose access has no end."""
+    """Return the end of each person's access to a flow, omitting access without an end."""
     granted = await grants_of_flow(tx, flow_key)
     return {identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at}
 
@@ -301,7 +301,7 @@ async def record_change(
 
 
 async def forget_changes(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of changes from before then, except the latest one; return how many."""
+    """Delete a batch of changes from before then, except the latest, and return the number."""
     last = select(func.max(flow_changes.c.id)).scalar_subquery()
     return await remove_some(
         tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)
@@ -309,7 +309,7 @@ async def forget_changes(tx: Transaction, before: datetime) -> int:
 
 
 async def latest_change_id(tx: Transaction, flow_key: str) -> int:
-    """Return the id of the bot's latest change to a flow's list, or 0."""
+    """Return the ID of the bot's latest change to a flow's list, or 0."""
     query = select(func.max(flow_changes.c.id)).where(flow_changes.c.flow_key == flow_key)
     return int(await tx.connection.scalar(query) or 0)
 

@@ -58,7 +58,7 @@ async def write_card(tx: Transaction, request_id: str) -> None:
 
 
 async def write_related_cards(tx: Transaction, request: Request) -> None:
-    """Redraw the cards of other open requests for the same people, as they mention each other."""
+    """Redraw the cards of other open requests for the same people, which mention this one."""
     for other in await store.naming_the_same(tx, request):
         await write_card(tx, other.id)
 
@@ -97,7 +97,7 @@ async def review_of(
     *,
     reads_settings: bool = True,
 ) -> Review:
-    """Return what the request would do, now or at an earlier time.
+    """Return the effect that the request would have, now or at an earlier time.
 
     `listed` is the flow's list if it was just read. Otherwise, the review is based on the list that
     the request was last compared with, plus the bot's own changes since then.
@@ -187,7 +187,7 @@ async def ask_again(
     request_hours: float,
     actor: str = BOT,
 ) -> Request:
-    """Ask for a new decision on what the request does now; it expires if nothing is left to do."""
+    """Ask for a new decision on the current effect, or expire the request if nothing is left."""
     moved = reconsidered(request, review, await tx.now(), request_hours, THE_BOT)
     detail = {"flow": request.flow.sid, "news": moved.progress.news}
     entry = AuditEntry(actor, "request.asked_again", request.id, detail)
@@ -207,7 +207,8 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
     """Return the time and name of the request's next timer, or None.
 
     Each timer fires once. Reminders and escalations wait until the request's card is in Slack
-    (`is_posted`), because they appear in its thread. `unposted` tells the requester that it isn't.
+    (`is_posted`), because they appear in its thread. The `unposted` timer tells the requester that
+    the card isn't there yet.
     """
     asked_at, policy = request.created_at, bot.people.policy.of_flow(request.flow.sid)
     times: dict[str, datetime | None] = {}
@@ -230,7 +231,7 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
 
 
 async def plan_timers(tx: Transaction) -> None:
-    """Check the timers of all requests, because settings may have changed before the start."""
+    """Check the timers of all requests at startup, because settings may have changed."""
     now = await tx.now()
     waiting = [request.id for request in await store.requests_in(tx, *store.OPEN)]
     for request_id in (*waiting, *await store.granting_requests(tx, now)):
@@ -238,7 +239,7 @@ async def plan_timers(tx: Transaction) -> None:
 
 
 async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
-    """Fire a timer that is due; return when to check again, or None if no timer is left."""
+    """Fire a due timer. Return when to check again, or None if no timer is left."""
     async with bot.database.transaction() as tx:
         request = await store.load_request(tx, job.subject, lock=True)
         if request is None:

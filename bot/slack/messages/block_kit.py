@@ -101,7 +101,7 @@ def plain(value: str, limit: int = BUTTON_CHARACTERS) -> dict[str, Any]:
 
 
 def header(title: str) -> SlackBlock:
-    """Return a heading; `title` may contain external text."""
+    """Return a heading. `title` may contain external text."""
     return {"type": "header", "text": plain(title, HEADER_CHARACTERS)}
 
 
@@ -141,7 +141,7 @@ def context(*markup: str) -> SlackBlock:
 
 
 def confirm(title: str, question: str, label: str) -> SlackBlock:
-    """Return a confirmation dialog; `label` is the text of the button that proceeds."""
+    """Return a confirmation dialog. `label` is the text of the button that confirms."""
     return {
         "title": plain(title, 100),
         "text": plain(question, 300),
@@ -200,12 +200,12 @@ def actions(*elements: SlackBlock) -> SlackBlock:
 
 
 def row(elements: Sequence[SlackBlock]) -> list[SlackBlock]:
-    """Return a row of buttons and menus as a list of blocks; an empty list without elements."""
+    """Return a row of buttons and menus as a list of blocks, or an empty list without elements."""
     return [actions(*elements)] if elements else []
 
 
 def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> SlackBlock:
-    """Return a table of plain text with headings in the first row; align `right` columns right.
+    """Return a plain-text table. The first row has headings, and `right` columns align right.
 
     The first column contains names and wraps.
     """
@@ -218,12 +218,12 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
 
 
 def page_count(total: int, size: int) -> int:
-    """Return the number of pages of this size; at least 1."""
+    """Return the number of pages of this size, at least 1."""
     return max(1, -(-total // size))
 
 
 def page_of(value: str) -> int:
-    """Read the page number from a button's value; return 0, the first page, if it is unreadable."""
+    """Return the page number in a button's value, or 0, the first page, if it can't be read."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0
 
 
@@ -232,8 +232,8 @@ def turns(
 ) -> list[SlackBlock]:
     """Return the buttons `Previous` and `Next`, plus `First` and `Last` for pages further away.
 
-    Each button has its own action ID. `value` builds a button's value from its page number, which
-    alone is the default.
+    Each button has its own action ID. `value` builds a button's value from its page number. By
+    default, the value is the page number itself.
     """
     last = pages - 1
     turned = (

@@ -20,7 +20,7 @@ May = Callable[[Permission], bool]
 
 
 def meant_subcommand(command: str, typed: str) -> str | None:
-    """Return the subcommand that a typo probably means; None if it's correct or resembles none."""
+    """Return the subcommand that a typo probably means, or None if it's correct or unlike any."""
     known = {word for form in COMMANDS if form.name == command for word in form.subcommands}
     close = closest(typed, known) if typed.casefold() not in known else []
     return close[0] if close else None
@@ -29,7 +29,7 @@ def meant_subcommand(command: str, typed: str) -> str | None:
 def of_command(command: Command, aliases: Sequence[str], may: May) -> Message:
     """Return a command's available forms, and the forms that need a higher role.
 
-    The help of `/gatehouse` has the forms of all commands. `aliases` are the names of flows.
+    The help for `/gatehouse` lists the forms of all commands. `aliases` are the names of flows.
     """
     if command is GATEHOUSE:
         return of_all(may)

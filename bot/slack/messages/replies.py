@@ -66,7 +66,7 @@ def said(sentence: str) -> Message:
 
 
 def with_command(message: Message, command: str) -> Message:
-    """Add the command for a form's request if its input is lost; nothing if `command` is ""."""
+    """Add the command that repeats a form's request, or a request to fill in the form again."""
     typed = text.exact(command, block_kit.FILLED_CHARACTERS)
     # A separate section is never shortened and is easy to copy.
     return message.plus(lines=(TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,))

@@ -78,7 +78,7 @@ def code(value: str, limit: int = 300) -> str:
 def identity(value: str, limit: int | None = None) -> str:
     """Return an identity as a code span, with ambiguous characters as code points.
 
-    The readable form follows in brackets. With `limit` it may be shortened; use that only where
+    The readable form follows in brackets. With `limit`, it may be shortened. Use that only where
     nobody makes a decision based on the identity.
     """
     shown = spelling.exactly(value)
@@ -88,7 +88,7 @@ def identity(value: str, limit: int | None = None) -> str:
 
 
 def exact(value: str, limit: int) -> str | None:
-    """Return text as a code span to copy, unchanged; None if Slack can't show it exactly."""
+    """Return text unchanged as a code span to copy, or None if Slack can't show it exactly."""
     if tidy(value) != value or "`" in value or _isolated(value) != value:
         return None
     span = f"`{_escaped(value)}`"

@@ -114,7 +114,7 @@ class _Card:
         return f"{outcome} {who(request.requester)} asked to {change_of(request)}."
 
     def headline(self) -> Iterator[str]:
-        """Yield who wants what, along with the outcome or the approvals so far."""
+        """Yield the request, along with its outcome or the approvals so far."""
         request, progress = self.request, self.request.progress
         wanted = f"to {change_of(request, name=phrases.counted)}"
         if request.state is State.PENDING:
@@ -141,7 +141,7 @@ class _Card:
             yield f"{needed} approvals needed."
 
     def trying(self) -> str:
-        """Return the last failure and when the next attempt follows, or "" without a failure."""
+        """Return the last failure and the time of the next attempt, or "" without a failure."""
         tries, progress = self.request.progress.tries, self.request.progress
         failure = f" {text.sentence(progress.failure, self.reason_characters)}"
         if self.request.state is State.FAILED:
@@ -154,7 +154,7 @@ class _Card:
         return f" Attempt {tries} of {TRIES} failed:{failure} Trying again in {pause:g} s."
 
     def facts(self) -> Iterator[str]:
-        """Yield the small print: the list's size, times, and ids."""
+        """Yield the small print: the list's size, times, and IDs."""
         request, done = self.request, self.request.progress.done
         yield self.sizes()
         if request.state is State.PENDING:
@@ -196,7 +196,7 @@ class _Card:
         yield f":warning: *Other open requests for the same people:* {'; '.join(listed)}"
 
     def news(self) -> Iterator[str]:
-        """Yield what else happened: changes by others, access that ended, and undos."""
+        """Yield other events: changes by others, access that ended, and undos."""
         progress = self.request.progress
         if progress.done is not None:
             yield from self.surprises(progress.done)
@@ -286,7 +286,7 @@ def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
 
 
 def main_buttons(*, asks: bool) -> list[SlackBlock]:
-    """Return the buttons for the most common tasks; `asks` includes the form."""
+    """Return the buttons for the most common tasks. `asks` adds the form's button."""
     return [
         *([change_button()] if asks else []),
         block_kit.button("Organizations", ids.HOME_ORGS, "list"),

@@ -37,7 +37,7 @@ def change_form(
         flow: The preselected flow.
         presets: The names of all presets.
         longest: The longest access that the selected flow allows, or "" for no limit.
-        identities_block: The block id of the identities input.
+        identities_block: The block ID of the identities input.
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
     only_preset = " Required unless you add a preset." if presets else ""
@@ -87,7 +87,7 @@ def change_form(
 
 
 def denial_form(request: Request, reply_to: str, page: str = "") -> Json:
-    """Return the form that asks for a reason; `page` is the page of the list with the request."""
+    """Return the form that asks for a reason. `page` is the page of the list with the request."""
     reason = _input(
         ids.TESTUSERS_REASON,
         "Reason",

@@ -34,7 +34,7 @@ NOT_POSTED = "Slack hasn't accepted the card yet. It will appear as soon as Slac
 def asked(
     flow: Flow, effect: Effect, request: Request | None, channel_id: str, time_zone: str = ""
 ) -> Message:
-    """Return the answer to the requester: where the request went, and what it doesn't change.
+    """Return the answer to the requester, with the request's status and the people left out of it.
 
     `time_zone` is the requester's time zone, if they typed a time.
     """
@@ -163,7 +163,7 @@ def with_next_steps(message: Message, request: Request, card: str | None) -> Mes
 
 
 def failure_in_thread(request: Request) -> Message:
-    """Return the message in the card's thread about a failure, or about the later success."""
+    """Return the message in the card's thread about a failure, or about its later success."""
     if request.state is State.FAILED:
         asked = f"{who(request.requester)} asked to {change_of(request)}"
         return Message.of(*_failure(request, asked, request.progress.failure))

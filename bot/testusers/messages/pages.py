@@ -43,7 +43,7 @@ class FlowPage(ButtonValue):
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """The items on one of `pages` pages, the total number of items, and the page asked for."""
+    """The items on the `wanted` page, and the total number of items and pages."""
 
     items: Sequence[T]
     total: int
@@ -70,7 +70,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What the reader of a page is allowed to see and do."""
+    """The rights of a page's reader: what they can see and do."""
 
     sees_identities: bool
     asks: bool = False
@@ -124,7 +124,7 @@ def listing(
     scheduled: Sequence[Request] = (),
     url: str = "",
 ) -> Message:
-    """Return a page of a flow's test users, with who approved their access and when it ends.
+    """Return a page of a flow's test users, with the approvers and the end of their access.
 
     Args:
         flow: The flow.
@@ -199,7 +199,7 @@ def open_requests(
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
     for number, row in enumerate([*page.items, *scheduled]):
-        # The block id tells which page to refresh after a click.
+        # The block ID says which page to refresh after a click.
         block_id = f"{LIST_BLOCK}{page.wanted.page}.{number}"
         message = message.then(waiting(row, channel_id, reader.show, block_id))
     return message.plus(*page.turning("requests"))

@@ -114,7 +114,7 @@ def how_many(number: int) -> str:
 
 
 def brief(identities: Sequence[str], show: Show = in_full, most: int = BRIEF_COUNT) -> str:
-    """Return the first few identities and how many more there are."""
+    """Return the first few identities, and the number of others."""
     shown = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:most])
     more = len(identities) - most
     return f"{shown} and {more} more" if more > 0 else shown
@@ -126,7 +126,7 @@ def exact(identities: Sequence[str], show: Show = in_full) -> str:
 
 
 def counted(identities: Sequence[str], _show: Show = in_full) -> str:
-    """Return how many test users there are, instead of their identities."""
+    """Return the number of test users instead of their identities."""
     return f"*{how_many(len(identities))}*"
 
 
@@ -253,7 +253,7 @@ def titled(request: Request, *, each_end: bool = True) -> dict[str, tuple[str, .
 
 
 def effect_of_change(request: Request) -> str:
-    """Describe what an applied change has done: `+1 can test welcome until 3:57 PM`."""
+    """Describe the effect of an applied change: `+1 can test welcome until 3:57 PM`."""
     change, flow = request.requested.change, flow_name(request.flow)
     people = change.identities
     subject = in_full(people[0]) if len(people) == 1 else how_many(len(people))
@@ -270,7 +270,7 @@ def effect_of_change(request: Request) -> str:
 
 
 def outcome_of(request: Request) -> str:
-    """Describe a request's state and who decided: `:no_entry: *Denied* by Ada`."""
+    """Describe a request's state and decider: `:no_entry: *Denied* by Ada`."""
     by, state, mark = decider(request), request.state, MARKS[request.state]
     if state is State.PENDING:
         return mark
@@ -294,7 +294,7 @@ def outcome_of(request: Request) -> str:
 
 
 def outcome_line(request: Request, asked: str) -> str:
-    """Return the outcome as a sentence, with what an applied change has done, or `asked`."""
+    """Return the outcome as a sentence, with the effect of an applied change, or with `asked`."""
     is_applied = request.state is State.APPLIED
     return f"{outcome_of(request)}: {effect_of_change(request) if is_applied else asked}."
 
@@ -315,7 +315,7 @@ def summary(request: Request, show: Show, *, names_requester: bool = False) -> s
 
 
 def what_failed(request: Request) -> str:
-    """Describe how much of a failed request took effect, as far as it's known."""
+    """Describe how much of a failed request took effect, as far as is known."""
     part, is_unsure = request.progress.part, request.progress.is_unsure
     if part is None:
         return "not sure whether the change went through" if is_unsure else "nothing was changed"
@@ -351,7 +351,7 @@ def size_of(value: object) -> int:
 
 
 def state_sentence(request: Request, now: datetime) -> str:
-    """Describe in plain text who decided on a request and how long ago.
+    """Describe in plain text the last decision on a request and its age.
 
     Plain text can't show times in the reader's time zone.
     """
@@ -369,7 +369,7 @@ def state_sentence(request: Request, now: datetime) -> str:
 
 
 def ago(elapsed: timedelta) -> str:
-    """Return how long ago something was: `just now`, `5 min ago`."""
+    """Return an age in words: `just now`, `5 min ago`."""
     if elapsed < JUST_NOW:
         return "just now"
     return f"{text.duration(elapsed // JUST_NOW * 60)} ago"

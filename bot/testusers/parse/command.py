@@ -79,7 +79,7 @@ class ChangeRequest:
 
     @property
     def form(self) -> str:
-        """The form of the command, which decides what permission it requires."""
+        """The form of the command, which determines the required permission."""
         return "now" if self.now else self.kind
 
 
@@ -89,7 +89,7 @@ def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> Usage
 
 
 def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest:
-    """Return the change that the words after `add` or `remove` ask for; `text` is the command."""
+    """Return the change requested by the words after `add` or `remove`. `text` is the command."""
     if not words:
         raise misuse(kind, "Which flow, and who? Put the flow first, then phone numbers or IDs.")
     first = words[0]
@@ -208,7 +208,7 @@ def _tidied(word: Word) -> str:
 
 
 def _duration_at(word: Word, text: str) -> str:
-    """Return the duration in a word, or in the word and the unit after it; "" if there is none."""
+    """Return the duration in a word, or in the word and the unit after it, or "" if none."""
     unit = re.match(r"\s+[A-Za-z]+", text[word.end :])
     found = [text[word.start : word.end + unit.end()]] if unit else []
     found.append(text[word.start : word.end])
@@ -244,14 +244,14 @@ class Term:
     ends_at: datetime | None = None
 
     def seconds(self, requested: ChangeRequest, now: datetime) -> float | None:
-        """Return how long the access lasts from its start, or None if it has no end."""
+        """Return the length of the access from its start, or None if it has no end."""
         if self.ends_at is None:
             return requested.duration_seconds
         return (self.ends_at - (self.starts_at or now)).total_seconds()
 
 
 def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
-    """Return the start and end of the requested access; typed times are in this time zone."""
+    """Return the start and end of the requested access. Typed times are in this time zone."""
     if requested.start is None and requested.until is None:
         return Term()
     zone = zone_of(time_zone)
@@ -306,7 +306,7 @@ def question(typed: str, meant: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A parsed subcommand other than `add` and `remove`; `form` is its name in `bot/commands.py`.
+    """A parsed subcommand other than `add` and `remove`. `form` is its name in `bot/commands.py`.
 
     `text` is the text to search a list for, or the name of a preset with these `identities`.
     """
@@ -321,7 +321,7 @@ TestusersRequest = ChangeRequest | Subcommand
 
 
 def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersRequest:
-    """Parse the text of a `/testusers` command; `aliases` are the short names of flows.
+    """Parse the text of a `/testusers` command. `aliases` are the short names of flows.
 
     Raises:
         UsageError: The text can't be parsed. All commands that the error suggests can be.

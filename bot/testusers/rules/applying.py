@@ -103,11 +103,11 @@ class ListChangePlan:
 
     @property
     def request_ids(self) -> list[str]:
-        """The ids of the requests in the plan."""
+        """The IDs of the requests in the plan."""
         return [step.request_id for step in self.steps]
 
     def spellings_on(self, listed: Collection[str]) -> Mapping[str, str]:
-        """Return how the list spells added people, where that differs from what was sent."""
+        """Return the list's spellings of added people that differ from the spellings sent."""
         missing = [identity for identity in self.change.additions if identity not in listed]
         unknown = [identity for identity in listed if identity not in self.after]
         return stored_spellings(missing, unknown)
@@ -169,8 +169,8 @@ def make_plan(
 ) -> ListChangePlan:
     """Return the plan that applies approved requests and expired grants to a list.
 
-    `requests` are sorted by decision, oldest first. `own` has, for each request id, the changes
-    that the bot made to the list since the request was made.
+    `requests` are sorted by decision, oldest first. `own` maps each request ID to the
+    changes that the bot made to the list since the request was made.
     """
     current, steps = tuple(listed), []
     for request in requests:

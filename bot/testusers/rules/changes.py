@@ -99,7 +99,7 @@ def identities_problem(identities: Sequence[str]) -> str | None:
 
 
 def _escaped_size(identity: str) -> int:
-    """Return how many characters an identity takes up on a card, including punctuation."""
+    """Return the number of characters that an identity takes up on a card, with punctuation."""
     shown = exactly(identity)
     # Identities in other alphabets are also shown in a readable form.
     reading = 0 if identity.isascii() else len(identity[:_READING_CHARS])
@@ -107,7 +107,7 @@ def _escaped_size(identity: str) -> int:
 
 
 def mask(identity: str) -> str:
-    """Return only the last four characters of an identity, or none if it has no more than four."""
+    """Return only the last four characters of an identity, or none if it has four or fewer."""
     visible = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
     return f"…{visible}"
 
@@ -183,7 +183,7 @@ class Effect:
 
     `change` is the part still to do, and `dropped` is what the list already has. People who are
     already listed can still be added to change when their access ends (`end_changes`). `respelled`
-    are people whom the list spells differently than the request does.
+    are people whose identities are spelled differently on the list.
     """
 
     change: Change
@@ -201,7 +201,7 @@ def effect_of(
 ) -> Effect:
     """Return the effect of a requested change on a list.
 
-    `grant_ends` has the end of each grant that has one. `timed` are the additions that are
+    `grant_ends` maps people to the end of their access, if it has one. `timed` are the additions
     requested with an end. Adding somebody again extends, shortens, or removes the end of a grant.
     """
     present = [identity for identity in wanted.additions if identity in listed]
@@ -226,7 +226,7 @@ def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
 
 
 def apply_changes(listed: Sequence[str], changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the list after these changes, one after the other."""
+    """Return the list after these changes, applied in order."""
     result = tuple(listed)
     for change in changes:
         result = apply_change(result, change)
@@ -243,12 +243,12 @@ def difference(before: Sequence[str], after: Sequence[str]) -> Change:
 
 
 def outside_edits(seen: Sequence[str], own: Iterable[Change], found: Sequence[str]) -> Change:
-    """Return what others have changed since the list was seen, without the bot's own changes."""
+    """Return the changes others have made since the list was seen, without the bot's own."""
     return difference(apply_changes(seen, own), found)
 
 
 def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...]:
-    """Return how a list spells identities, or an identity itself if it isn't on the list.
+    """Return identities as a list spells them. An identity that isn't on the list is unchanged.
 
     Typed identities are cleaned up, but the list isn't. For example, `+15550100` may be on the list
     with invisible characters that a phone added. All such spellings matter, because a person who is
@@ -268,7 +268,7 @@ def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...
 
 
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:
-    """Return how the service spells identities that are missing from its list.
+    """Return the service's spellings of identities that seem to be missing from its list.
 
     A new identity on the list counts as another spelling if it only differs in case or Unicode
     form, and if there is no other match.

@@ -1,4 +1,4 @@
-"""Requests and grants as stored, and what follows from their data."""
+"""Requests and grants as stored, and the values derived from them."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ ANNOUNCED_FROM = timedelta(hours=3)
 
 
 class Effect(StrEnum):
-    """What a change does to one person's access."""
+    """The effect of a change on one person's access."""
 
     ADD = "add"
     EXTEND = "extend"
@@ -31,14 +31,14 @@ TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A person's Slack id, and their name at the time it was stored."""
+    """A person's Slack ID, and their name at the time it was stored."""
 
     slack_user_id: str
     name: str
 
     @classmethod
     def of(cls, person: Person) -> "Who":
-        """Return the parts of a person that are stored."""
+        """Return a person's Slack ID and current name."""
         return cls(person.slack_user_id, person.name)
 
 
@@ -47,7 +47,7 @@ THE_BOT = Who(BOT, "Gatehouse")
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The person who approved a request, and when."""
+    """The person who approved a request, and the time."""
 
     who: Who
     at: datetime
@@ -58,11 +58,11 @@ class RequestedChange:
     """The requested change as its card shows it.
 
     `end_changes` are additions of people who are already on the list, so only the end of their
-    access changes. `current_ends` has their current ends. Access ends at a time in `ends`, or
-    `duration_seconds` after it starts. `starts_at` is when to apply the change, or None to apply it
-    once it's approved. `shown_at` is when the change was last compared with the list, or None if
-    that was when the request was made. `seen` is the list at that time, after the recorded change
-    `seen_change_id`. It's no longer stored once the request is closed.
+    access changes. `current_ends` maps them to their current ends. Access ends at a time in
+    `ends`, or `duration_seconds` after it starts. `starts_at` is when to apply the change, or None
+    to apply it once it's approved. `shown_at` is when the change was last compared with the list,
+    or None if that was when the request was made. `seen` is the list at that time, after the
+    recorded change `seen_change_id`. It's no longer stored once the request is closed.
     """
 
     change: Change
@@ -79,7 +79,7 @@ class RequestedChange:
     shown_at: datetime | None = None
 
     def end_of(self, identity: str, applied_at: datetime) -> datetime | None:
-        """Return when an added person's access ends, or None if it has no end."""
+        """Return the end of an added person's access, or None if it has no end."""
         if identity in self.ends:
             return self.ends[identity]
         if self.duration_seconds is None:
@@ -87,11 +87,11 @@ class RequestedChange:
         return (self.starts_at or applied_at) + timedelta(seconds=self.duration_seconds)
 
     def begins_at(self, at: datetime) -> datetime:
-        """Return when the change starts: at this time, or at its planned start if that is later."""
+        """Return the start of the change: this time, or its planned start if that is later."""
         return max(at, self.starts_at or at)
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
-        """Return what a part of the change would do to each person if it were applied then."""
+        """Return the effect on each person if a part of the change were applied at this time."""
         begins_at = self.begins_at(at)
         found = dict.fromkeys(change.removals, Effect.REMOVE)
         for identity in change.additions:
@@ -115,11 +115,11 @@ class RequestedChange:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What an applied request has actually changed.
+    """The changes that an applied request actually made.
 
     `already` is the part that was on the list before. `outside` are other people's changes since
-    the request was made. `previous_ends` has the earlier end of each grant that was removed or
-    changed, or None if the grant had no end.
+    the request was made. `previous_ends` maps each person whose grant was removed or
+    changed to its earlier end, or None if it had no end.
     """
 
     at: datetime
@@ -175,7 +175,7 @@ class Progress:
     """Everything that has happened to a request so far.
 
     Decisions: `news` are sentences that explain why the card asks again, and `rule` is the
-    automatic rule that approved the request. `delivery_id` is the log's id for the click or command
+    automatic rule that approved the request. `delivery_id` is the log's ID for the click or command
     that led to the last attempt.
 
     Attempts: `is_unsure` is True if a failed change may have arrived anyway. `retries` are the
@@ -183,7 +183,7 @@ class Progress:
     taken effect if the rest hasn't. `respelled` maps requested identities to other spellings.
 
     Afterward: `superseded` are people whose grant a later request replaced or removed, and
-    `overdue` is the reason why expired access couldn't be removed yet. `undone_by` is the id of the
+    `overdue` is the reason why expired access couldn't be removed yet. `undone_by` is the ID of the
     request that undoes this one, and `is_undone` is True once it's applied. `rung` are the timers
     that have fired, and ends of access up to `announced_until` have been announced.
     """
@@ -250,7 +250,7 @@ class Request:
 
     @property
     def shown_since(self) -> datetime | None:
-        """When the card should have appeared in the channel, or None if it isn't due yet."""
+        """The time the card should have appeared in the channel, or None if it isn't due yet."""
         if not self.requested.without_approval:
             return self.created_at
         return self.took_effect.at if self.took_effect else self.decided_at
@@ -277,7 +277,7 @@ class Request:
 
     @property
     def took_effect(self) -> Done | None:
-        """What the request has changed so far, or None if it has changed nothing."""
+        """The changes that the request has made so far, or None if there are none."""
         return self.progress.done or self.progress.part
 
     @property
@@ -298,11 +298,11 @@ class Request:
         return self.progress.is_undone or gone.issuperset(let_in)
 
     def moved(self, state: State, by: Who, at: datetime, progress: Progress) -> "Request":
-        """Return the request in a new state, with who decided this and when."""
+        """Return the request in a new state, with the person and the time of the decision."""
         return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)
 
     def change_at(self, at: datetime) -> Change:
-        """Return what is left of the change at this time, without access that would have ended.
+        """Return the rest of the change at this time, without access that would have ended.
 
         If an undo would restore an end that has passed, the person is removed instead.
         """
@@ -336,7 +336,7 @@ class RecordedChange:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A named list of people, with who saved it and when. The name has no `@`."""
+    """A named list of people, the person who saved it, and the time. The name has no `@`."""
 
     name: str
     identities: tuple[str, ...]

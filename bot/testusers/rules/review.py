@@ -1,4 +1,4 @@
-"""The comparison of what a request would do now with what its card shows.
+"""The comparison of a request's current effect with the effect that its card shows.
 
 Lists, grants and policies may have changed since the card was drawn. So before a request is decided
 or applied, its effect is calculated again. If it's different, nothing is applied, and the card is
@@ -40,7 +40,7 @@ def reconsidered(
 ) -> Request:
     """Return the request as pending for a new decision, or as expired if nothing is left to do.
 
-    Earlier approvals are dropped, unless the effect is still the one that the card showed.
+    Earlier approvals are dropped, unless the effect is still as shown on the card.
     """
     if review.is_over:
         return request.moved(State.EXPIRED, bot, at, request.progress)
@@ -71,10 +71,10 @@ def review(
     change_id: int,
     grant_ends: Mapping[str, datetime],
 ) -> Review:
-    """Calculate what a request would do at this time, and what differs from its card.
+    """Calculate a request's effect at this time, and its differences from the card.
 
-    `listed` is the flow's list after the bot's change `change_id`. `grant_ends` has the end of each
-    of the flow's grants that has one.
+    `listed` is the flow's list after the bot's change `change_id`. `grant_ends` maps
+    people to the end of their access, if it has one.
     """
     requested = request.requested
     begins_at = requested.begins_at(at)
@@ -120,7 +120,7 @@ def _change(
     present: Collection[str],
     grant_ends: Mapping[str, datetime],
 ) -> tuple[Change, tuple[str, ...]]:
-    """Return what is left of the change, and the people for whom it only changes the end."""
+    """Return the rest of the change, and the people for whom it only changes the end."""
     additions, removals, end_changes = [], list(left.removals), []
     for identity in left.additions:
         end, is_there = requested.end_of(identity, begins_at), identity in present
@@ -136,7 +136,7 @@ def _change(
 
 
 _NEWS = {
-    Effect.ADD: "{who} off the list by the time this takes effect, so this adds them again.",
+    Effect.ADD: "{who} no longer on the list when this takes effect, so this adds them again.",
     Effect.EXTEND: "{who} already on the list, so this extends their access.",
     Effect.SHORTEN: "{who} already on the list with longer access, so this shortens it.",
     Effect.LIMIT: "{who} already on the list with no end date, so this sets one.",
