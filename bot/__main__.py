@@ -31,7 +31,7 @@ BROKEN, UNUSABLE = 1, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command and return the exit status: 0 success, 1 problems found, 2 cannot run."""
+    """Run a command and return the exit status (0: success, 1: problems, 2: cannot run)."""
     # A SQLite file contains identities: keep it from other users of this machine.
     os.umask(0o077)
     given = sys.argv[1:] if arguments is None else arguments
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _is_all_written() -> bool:
-    """Flush the output. After a failure, keep Python from trying again at exit."""
+    """Flush stdout and stderr. After a failure, keep Python from trying again at exit."""
     is_all_written = True
     for stream in (sys.stdout, sys.stderr):
         try:

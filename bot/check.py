@@ -30,7 +30,7 @@ async def examine(
 ) -> list[Finding]:
     """Return a finding for each line of the report.
 
-    `environment` holds the settings; its other variables may be misspelled settings.
+    The check also looks for misspelled settings in `environment`.
     """
     async with gatehouse(settings) as bot:
         await prepare(bot.database)

@@ -30,7 +30,7 @@ def redactor_of(settings: Settings) -> Redactor:
 def inventory_access(
     settings: Settings, http: ServiceHttp, clock: Clock
 ) -> dict[str, DataCenterAccess]:
-    """Return the access to each configured data center, in the order of the setting."""
+    """Return each data center's address and credential, in the order of the setting."""
     template = settings.inventory_auth_header
     access: dict[str, DataCenterAccess] = {}
     for name, center in settings.inventory_data_centers.items():

@@ -26,7 +26,7 @@ MOST_RESOURCES = 10
 RESOURCE = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*")
 # "username is always the literal apikey" (specification, area A, authentication, 3).
 BASIC_USER = "apikey"
-# By default, SendGrid lists only legacy templates; other services ignore the parameter.
+# Without this, SendGrid lists only legacy templates. Other services ignore the parameter.
 GENERATIONS = {"generations": "legacy,dynamic"}
 PAGE = 20
 
@@ -104,9 +104,9 @@ class EmailTemplates:
 
 
 def templates_in(body: object) -> EmailTemplates:
-    """Find the list of templates in a body whose format is not specified.
+    """Find the templates in a response body, whose format isn't specified.
 
-    Looks for objects under `templates`, then under `result`; a bare list works too.
+    The body can be a list, or an object with a list under `templates` or `result`.
     """
     places = [body]
     if isinstance(body, dict):

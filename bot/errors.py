@@ -211,7 +211,7 @@ class QuotaError(GatehouseError):
 class QuotaExhausted(QuotaError):
     """A limit is used up: `limit_kind` is `minute`, `day` or `concurrent`.
 
-    Calls are possible again at `free_at`, `seconds` after the decision by the database's clock.
+    Calls are possible again at `free_at`, `seconds` after the refusal, by the database's clock.
     """
 
     outcome = "quota_exhausted"

@@ -51,8 +51,8 @@ _DASHES = re.compile("-{2,}")
 def exactly(identity: str) -> str:
     """Return an identity in a form in which no two different identities look the same.
 
-    ASCII stays unchanged. Characters that are invisible or could look like others, including all
-    other alphabets, are replaced by their code points.
+    Characters that can't be seen or could look like others, including all alphabets except ASCII,
+    are replaced by their code points.
 
     >>> exactly("chat:\u0430da")
     'chat:⟨U+0430⟩da'

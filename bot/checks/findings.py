@@ -60,7 +60,7 @@ class Finding:
 
     @property
     def is_problem(self) -> bool:
-        """True for a problem to fix; False if another problem kept this check from running."""
+        """True for a problem to fix, but not if another problem kept this check from running."""
         return not self.is_well and self.code != NOT_TRIED
 
     @property

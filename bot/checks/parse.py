@@ -11,7 +11,7 @@ COUNTS = {str(count): count for count in range(1, 51)}
 
 @dataclass(frozen=True)
 class GatehouseRequest:
-    """A parsed `/gatehouse` command; `count` is the number of audit entries."""
+    """A parsed `/gatehouse` command. `count` is the number of audit entries."""
 
     form: Literal["help", "whoami", "status", "audit"]
     count: int = 10

@@ -152,7 +152,7 @@ async def roles(parts: Parts) -> list[Finding]:
 async def _look_up(
     slack: SlackClient, team_id: str, slack_id: str, subject: str
 ) -> frozenset[str] | Finding:
-    """Return the people with the ID of a person or a group, or the problem with the ID."""
+    """Return the person or the group's members with this ID, or the problem with the ID."""
     try:
         if slack_id.startswith("S"):
             return await _in_time(slack.members(slack_id))

@@ -66,7 +66,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     """Return the settings from the environment. An empty value counts as not set.
 
     Raises:
-        SettingsError: Some settings are invalid or missing; the error names all of them.
+        SettingsError: Some settings are invalid or missing. The error names all of them.
     """
     given = {
         name: environment[name.upper()].strip()

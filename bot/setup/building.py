@@ -23,7 +23,7 @@ def settings_of(
 ) -> dict[str, str]:
     """Return the settings for the answers, by name.
 
-    `workspace` and `tokens` (see `inventory_settings`) are the results of earlier calls.
+    Pass `workspace` and `tokens` (see `inventory_settings`) to reuse results of earlier calls.
     """
     workspace = workspace or asyncio.run(look_up(answers.slack_bot_token, rest))
     people = {key: getattr(answers, key) for key in ROLES.values()}
@@ -86,8 +86,8 @@ def inventory_settings(
 def _inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> dict[str, str]:
     vendor = INVENTORY[answer.vendor]
     base_url = answer.base_url or vendor.base_url or ""
-    # Other data centers' roots are derived from the root on the .com host; any other URL is used
-    # unchanged.
+    # If the root is on a .com host, the roots of other data centers are derived from it. Any other
+    # URL is used unchanged.
     is_regional = (URL(base_url).host or "").endswith(".com") and DATA_CENTER not in base_url
     centers: dict[str, object] = {}
     for name, center in answer.data_centers.items():

@@ -43,7 +43,7 @@ class Workspace:
         """Return the IDs for the names in answers. IDs and `*` stay as they are.
 
         Raises:
-            SetupError: Some names have no ID or more than one; the error names all of them.
+            SetupError: Some names have no ID, or several. The error lists all of them.
         """
         found: dict[str, list[str]] = {key: [] for key in answers}
         problems = []
