@@ -113,7 +113,7 @@ async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]
     if channel.get("is_archived"):
         found.append(mistake("channel_archived", "is archived. Choose another channel."))
     elif channel.get("is_member") is False:
-        words = "is a channel that the bot is not in. /invite the bot there."
+        words = "doesn't have the bot as a member. /invite the bot there."
         found.append(mistake("bot_not_in_channel", words))
     is_open = not (channel.get("is_private") or channel.get("is_im"))
     if setting == "APPROVALS_CHANNEL" and is_open:

@@ -34,8 +34,8 @@ TOKENS_ADVICE = (
     " connections:write."
 )
 MANIFEST_ADVICE = (
-    "Create the app: https://api.slack.com/apps, Create New App, From a manifest, paste the\n"
-    "text above. Install it, then type /invite @gatehouse in both channels."
+    "Go to https://api.slack.com/apps, choose Create New App, From a manifest, and paste the text\n"
+    "above. Install the app, and then type /invite @gatehouse in both channels."
 )
 PEOPLE = {
     "approvers": "Who can approve changes? At least two people, such as @ada @abel, or a user"
@@ -206,7 +206,7 @@ class _Questions:
 
         _ask(
             9,
-            "Listing organizations uses up a few API calls of one organization. Which"
+            "Listing organizations uses a few of one organization's API calls. Which"
             " organization? Enter a number for each data center (leave empty for the account's"
             " default organization)",
             choose,
@@ -217,7 +217,7 @@ class _Questions:
         keys = ("authtoken",) if len(words) == len(names) else CREDENTIAL
         if len(words) != len(keys) * len(names):
             needed = len(keys) * len(names)
-            raise SetupError(f"{needed} words are needed, but you entered {len(words)}.")
+            raise SetupError(f"You entered {len(words)} words instead of {needed}.")
         parts = zip(*[iter(words)] * len(keys), strict=True)
         centers = {
             name: dict(zip(keys, part, strict=True))

@@ -42,7 +42,7 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     print(manifest)
     for name, value in settings.items():
         if environment.get(name, value) != value:
-            print(f"{name} is also set in the environment and overrides the file: unset it.")
+            print(f"{name} is also set in the environment and overrides the file. Unset it.")
     print(f"Wrote {out}. Checking the settings:\n")
     checked = read_settings(settings)
     findings = asyncio.run(examine(checked, settings))

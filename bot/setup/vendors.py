@@ -32,9 +32,9 @@ INVENTORY = {
             "INVENTORY_SCOPE": "ZohoInventory.settings.READ",
         },
         advice=(
-            "In each data center's API console (https://api-console.zoho.com, or with its suffix)"
-            " open Self Client. Copy the client ID and secret. Under Generate Code, enter the scope"
-            " ZohoInventory.settings.READ and ten minutes, and copy the code."
+            "In each data center's API console (https://api-console.zoho.com, or with its"
+            " suffix), open Self Client. Copy the client ID and secret. Under Generate Code, enter"
+            " the scope ZohoInventory.settings.READ, choose ten minutes, and copy the code."
         ),
     ),
     "other": OTHER,
