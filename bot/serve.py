@@ -142,7 +142,7 @@ class Service:
         return runner
 
     async def _scrape(self) -> bytes:
-        """Return the metrics within 2 s, with earlier values if the database is slow."""
+        """Return the metrics within 2 s. If the database is slow, its values may be out of date."""
         if self._counting is None or self._counting.done():
             self._counting = self._bot.tasks.start(self._count(), "metrics")
         await asyncio.wait({self._counting}, timeout=COUNT_SECONDS)

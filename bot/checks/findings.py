@@ -18,7 +18,7 @@ from bot.slack.client import SlackClient
 from bot.store.engine import Database
 
 WELL = "ok"
-# Not checked: the part isn't configured, or another problem has to be fixed first.
+# Not checked, because it isn't configured, or because another problem has to be fixed first.
 NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
 # Slack's answer doesn't show whether there is a problem.
 UNSURE = frozenset({"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"})

@@ -1,10 +1,10 @@
 r"""The settings file that `GATEHOUSE_ENV_FILE` names.
 
-A line is empty, a comment (`# …`), or `NAME=value`; `export ` may precede the name. A value is
+A line is empty, a comment (`# …`), or `NAME=value`. The name can follow `export `. A value is
 
-- `'literal'`, up to the next single quote;
-- `"quoted"`, in which `\"` and `\\` mean `"` and `\`; other backslashes are rejected;
-- unquoted, up to the end of the line or a `#` after a space.
+- `'literal'`, up to the next single quote
+- `"quoted"`, in which `\"` and `\\` mean `"` and `\` (other backslashes are rejected)
+- unquoted, up to the end of the line or a `#` after a space
 
 A value can't span lines, `$` has no special meaning, and each name can be set only once.
 """

@@ -67,7 +67,7 @@ def ask(rest: Mapping[str, str], out: Path) -> dict[str, str]:
 def _ask(
     number: int, question: str, take: Callable[[str], Taken], secret_advice: str = ""
 ) -> Taken:
-    """Ask until `take` accepts the answer, which isn't shown if it has `secret_advice`."""
+    """Ask until `take` accepts the answer. With `secret_advice`, don't show the answer."""
     if secret_advice:
         print(textwrap.fill(secret_advice, 100))
         question += ". The answer is not shown"
