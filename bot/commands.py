@@ -68,7 +68,7 @@ class Command:
     def misuse(
         self, sentence: str, kind: str | None = None, *, has_right_form: bool = False
     ) -> UsageError:
-        """Return an error with the problem and, if they help, the form and an example."""
+        """Return an error with the problem and, if they help, the usage and an example."""
         usage, example = self.usage(kind), self.example(kind)
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 

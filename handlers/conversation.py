@@ -103,11 +103,11 @@ async def run_command(context: Context) -> Message | None:
 
 @listens("action", ANYTHING, None)
 async def outdated(_: Context) -> Message:
-    """Answer a button or menu that no longer exists."""
+    """Respond to a button or menu that no longer exists."""
     return Message(OUTDATED)
 
 
 @listens("command", ANYTHING, None, place=Place.NEW)
 async def no_such_command(_: Context) -> Message:
-    """Answer a command that is in the manifest but not in this version."""
+    """Respond to a command that is in the manifest but not in this version."""
     return Message("Unknown command. Try `/gatehouse help`.")

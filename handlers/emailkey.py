@@ -11,7 +11,7 @@ from handlers.listeners import Context, Place, command, listens
 
 @command(EMAILKEY, lambda context: parse_emailkey(context.text))
 async def answer_emailkey(context: Context, typed: EmailKeyRequest) -> Message:
-    """Answer `/emailkey …`."""
+    """Answer the `/emailkey` command."""
     if typed.form == "check":
         return emailkey.verdicts(await context.bot.emailkey.check(typed.resources))
     return emailkey.templates(await context.bot.emailkey.templates())
@@ -19,6 +19,6 @@ async def answer_emailkey(context: Context, typed: EmailKeyRequest) -> Message:
 
 @listens("action", ids.EMAILKEY_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
-    """Answer `Previous` and `Next`."""
+    """Handle the `Previous` and `Next` buttons."""
     templates = await context.bot.emailkey.templates()
     return emailkey.templates(templates, block_kit.page_of(context.value))

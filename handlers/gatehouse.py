@@ -13,7 +13,7 @@ from handlers.listeners import Context, command
 
 @command(GATEHOUSE, lambda context: parse_gatehouse(context.text))
 async def answer_gatehouse(context: Context, typed: GatehouseRequest) -> Message:
-    """Answer `/gatehouse …`."""
+    """Answer the `/gatehouse` command."""
     bot, person = context.bot, context.person
     if typed.form == "whoami":
         without_access = await bot.people.lacks_access(person)

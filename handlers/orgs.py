@@ -15,7 +15,7 @@ from handlers.listeners import Context, Place, command, listens
 
 @command(ORGS, lambda context: parse_orgs(context.text))
 async def answer_orgs(context: Context, typed: OrgsRequest) -> Message:
-    """Answer `/orgs …`."""
+    """Answer the `/orgs` command."""
     if typed.form == "refresh":
         return await _refreshed(context, orgs.OrgsPage())
     if typed.form == "list":
@@ -30,19 +30,19 @@ async def answer_orgs(context: Context, typed: OrgsRequest) -> Message:
 
 @listens("action", ids.ORGS_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
-    """Answer the buttons that turn pages."""
+    """Handle the buttons that turn pages."""
     return await _listed(context, orgs.OrgsPage.of(context.value))
 
 
 @listens("action", ids.ORGS_REFRESH, Permission.REFRESH, place=Place.CLICKED)
 async def refresh(context: Context) -> Message:
-    """Answer `Refresh`."""
+    """Handle the `Refresh` button."""
     return await _refreshed(context, orgs.OrgsPage.of(context.value))
 
 
 @listens("action", ids.ORGS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
-    """Answer the menu `Open an organization …`."""
+    """Handle the `Open an organization …` menu."""
     return await _shown(context, context.value)
 
 

@@ -13,7 +13,7 @@ from handlers.listeners import Context, Place, command, listens
 
 @command(RATELIMITS, lambda context: parse_ratelimits(context.text))
 async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Message:
-    """Answer `/ratelimits …`."""
+    """Answer the `/ratelimits` command."""
     workflow, person = context.bot.ratelimits, context.person
     if typed.form == "all":
         return await workflow.overview(person)
@@ -37,7 +37,7 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
 
 @listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
-    """Answer the list's `Previous`, `Next` and `Refresh`."""
+    """Handle the list's `Previous`, `Next` and `Refresh` buttons."""
     page = block_kit.page_of(context.value)
     return await context.bot.ratelimits.overview(context.person, page)
 
@@ -45,34 +45,34 @@ async def turn(context: Context) -> Message:
 @listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
 @listens("action", ids.RATELIMITS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
-    """Answer the menu `Open an organization …`, and an organization's `Refresh`."""
+    """Handle the `Open an organization …` menu, and an organization's `Refresh` button."""
     key = OrganizationKey.of_path(context.value)
     return await context.bot.ratelimits.detail(key)
 
 
 @listens("action", ids.RATELIMITS_CHECK, Permission.REFRESH)
 async def check(context: Context) -> Message:
-    """Answer `Check now`."""
+    """Handle the `Check now` button."""
     key = OrganizationKey.of_path(context.value)
     return await context.bot.ratelimits.check(context.person, key)
 
 
 @listens("action", ids.INCIDENT_CHECK, Permission.REFRESH)
 async def check_blocked(context: Context) -> Message:
-    """Answer `Check now` with one call, or from stored data while the organization is blocked."""
+    """Handle an alert's `Check now`: make one call, or use stored data during a block."""
     key = await context.bot.alerts.key_of(_incident_id(context))
     return await context.bot.ratelimits.check(context.person, key)
 
 
 @listens("action", ids.INCIDENT_MUTE, Permission.REFRESH)
 async def mute(context: Context) -> Message:
-    """Answer `Mute 1 h`."""
+    """Handle the `Mute 1 h` button."""
     return ui.muted(*await context.bot.alerts.mute(context.person, _incident_id(context)))
 
 
 @listens("action", ids.INCIDENT_UNMUTE, Permission.REFRESH)
 async def unmute(context: Context) -> Message:
-    """Answer `Unmute`."""
+    """Handle the `Unmute` button."""
     return ui.muted(*await context.bot.alerts.mute(context.person, _incident_id(context), 0))
 
 

@@ -108,7 +108,7 @@ async def _form(
 @listens("action", ids.TESTUSERS_PERSON, Permission.REQUEST, place=Place.FORM)
 @listens("action", ids.TESTUSERS_MORE, Permission.REQUEST)
 async def fill_in(context: Context) -> Message | None:
-    """Answer `Extend`, `Remove` and `Change…` by making a request or opening the form."""
+    """Handle `Extend`, `Remove` and `Change…` by making a request or opening the form."""
     bot, known = context.bot, Prefilled.of(context.value)
     if not known.more_seconds:
         return await _open_form(context, known)
@@ -119,7 +119,7 @@ async def fill_in(context: Context) -> Message | None:
 
 @listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
 async def ask_anyway(context: Context) -> Message:
-    """Answer `Ask anyway` by making the request, even though the same one is already open."""
+    """Handle `Ask anyway` by making the request, even though the same one is already open."""
     typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
     if not isinstance(typed, ChangeRequest) or typed.now:
         raise NotFound("This button no longer works. Please send the command again.")
@@ -171,7 +171,7 @@ async def _store(
     requires_itself=True,
 )
 async def ask_why(context: Context) -> None:
-    """Answer `Deny` by asking for the reason, if the person can still deny the request."""
+    """Handle `Deny` by asking for the reason, if the person can still deny the request."""
     request = await deciding.look_to_deny(context.bot, context.person, context.value)
     page = pages.page_of_block(context.interaction.block_id)
     form = forms.denial_form(request, context.interaction.response_url, page)

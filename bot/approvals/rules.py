@@ -215,7 +215,7 @@ class FlowPolicy:
     sources: dict[str, str] = field(default_factory=dict)
 
     def over(self, general: "FlowPolicy", source: str) -> "FlowPolicy":
-        """Return this policy, with rules that aren't set taken from a more general policy."""
+        """Return this policy, with unset rules taken from a more general policy."""
         own = {
             name: value
             for name, rule in FlowPolicy.__dataclass_fields__.items()

@@ -86,7 +86,7 @@ def escaped(text: str) -> str:
 
 
 def rest_of_line(text: str, start: int) -> str:
-    """Return the typed text from `start` on, on one line."""
+    """Return the typed text from `start` to the end, on one line."""
     return " ".join(recover(text[start:]).split())
 
 

@@ -238,14 +238,14 @@ class People:
         holders = tuple(holder for holder in decision.holders if holder != besides)
         if EVERY_FULL_MEMBER in holders:
             other = "other " if besides else ""
-            return f"Any {other}full member of this workspace can; guests can't."
+            return f"Any {other}full member of this workspace can, but guests can't."
         if holders:
             return f"People who can: {await self.named(holders)}."
         nobody = f"Nobody {'else ' if besides else ''}has this permission yet."
         return f"{nobody} Whoever runs Gatehouse can assign it (setting {decision.setting})."
 
     async def named(self, ids: Iterable[str]) -> str:
-        """Return the names of people and groups, without mentions. Equal names get their IDs."""
+        """Return the names of people and groups, without mentions. Identical names show the ID."""
         holders = tuple(ids)
         shown = holders[:NAMED_HOLDERS]
         names = await asyncio.gather(*(self.name(holder) for holder in shown))

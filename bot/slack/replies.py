@@ -1,4 +1,4 @@
-"""Replies by DM or through response_urls, which alone can edit a message only one person sees."""
+"""Replies by DM, or through response_urls, the only way to edit ephemeral messages."""
 
 import json
 import re

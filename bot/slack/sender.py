@@ -76,7 +76,7 @@ Renderer = Callable[[OutboxMessage], Awaitable[CardNow | Note | None]]
 
 @dataclass
 class Sender:
-    """Runs the jobs `send:<key>`.
+    """Runs `send:<key>` jobs.
 
     `renderers` turn the stored state into each kind of message, or None if it's no longer needed.
     Kinds in `card_kinds` show the state of a card, so one edit is enough for consecutive messages.

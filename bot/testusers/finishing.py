@@ -1,4 +1,4 @@
-"""The consequences of reading or replacing a list, written in one transaction.
+"""The results of reading or replacing a list, written in one transaction.
 
 New states, audit log entries and messages are collected first. They are then written in the same
 order as in `transitions.apply_transition`: requests, the audit log, then jobs and messages.

@@ -59,7 +59,7 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
         own = policy.judge(person, Permission.DECIDE, flow.sid, slack_user_id)
         allowed = "can" if own.is_granted else "can't"
         groups = sorted(person.groups.intersection(decision.holders))
-        why = f"in {_ids(groups)}, which {decision.setting} names"
+        why = f"in {_ids(groups)}, listed in {decision.setting}"
         if decision.setting == "ROLES":
             why = f"has the {person.role} role [ROLES]"
         elif person.slack_user_id in decision.holders:

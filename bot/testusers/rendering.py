@@ -60,7 +60,7 @@ class RequestMessages:
 
     @property
     def renderers(self) -> dict[str, Renderer]:
-        """The function that renders each kind of outbox message."""
+        """The functions that render outbox messages, by kind."""
         return {
             transitions.CARD: self.card,
             transitions.REMINDER: self.waiting,

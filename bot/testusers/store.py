@@ -120,7 +120,7 @@ async def flow_of(tx: Transaction, flow_key: str) -> Flow:
 
 
 async def forget_requests(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of closed requests that were decided before then, and return the number.
+    """Delete a batch of requests closed before then, and return the number deleted.
 
     A request is kept while it has a grant that will end, because its card announces the end. It's
     also kept while a message about it is waiting in the outbox or was sent since then.
@@ -301,7 +301,7 @@ async def record_change(
 
 
 async def forget_changes(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of changes from before then, except the latest, and return the number."""
+    """Delete a batch of changes made before then, except the latest, and return how many."""
     last = select(func.max(flow_changes.c.id)).scalar_subquery()
     return await remove_some(
         tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)

@@ -171,7 +171,7 @@ async def test_the_star_is_every_full_member(tmp_path, user, flags, sees) -> Non
         answer = await world.ask(user, "/orgs")
         assert ("Northwind" in answer.all_text) is sees
         if not sees:
-            assert "Any full member of this workspace can; guests can't." in answer.all_text
+            assert "Any full member of this workspace can, but guests can't." in answer.all_text
             assert world.services.state.calls == []
 
 

@@ -46,7 +46,7 @@ async def test_an_outside_edit_survives_and_the_card_mentions_it(world):
     world.services.state.edit_flow(WELCOME, ["new"])
     await world.approve(message, "Applied")
     assert world.flow.identities == ["new", "+1"]
-    assert "Changes by someone else in the meantime, which were kept" in message.all_text
+    assert "Changes made by someone else in the meantime, and kept" in message.all_text
     assert "added `new`; removed `old`" in message.all_text
 
 

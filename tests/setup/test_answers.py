@@ -82,7 +82,7 @@ async def test_a_file_that_was_there_is_kept(place):
 WRONG = [
     ("slack_bot_token", "xoxb-gone", 2, "refuses slack_bot_token (invalid_auth)"),
     ("slack_signing_secret", "abc", 1, "SLACK_SIGNING_SECRET"),
-    ("url", "http://bot.example.com", 2, "url: Slack calls only https:// addresses"),
+    ("url", "http://bot.example.com", 2, "url: Slack only calls https:// addresses"),
     ("alerts_channel", "#alarts", 2, "no channel “#alarts” that Gatehouse can see"),
     ("approvals_channel", "#alerts", 1, "is public"),
     ("approvers", ["@abbel", "@ada"], 2, "approvers: There is no person or user group “@abbel”"),

@@ -223,7 +223,7 @@ def page_count(total: int, size: int) -> int:
 
 
 def page_of(value: str) -> int:
-    """Return the page number in a button's value, or 0, the first page, if it can't be read."""
+    """Return the page number in a button's value, or 0 (the first page) if it can't be read."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0
 
 

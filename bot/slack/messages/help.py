@@ -20,7 +20,7 @@ May = Callable[[Permission], bool]
 
 
 def meant_subcommand(command: str, typed: str) -> str | None:
-    """Return the subcommand that a typo probably means, or None if it's correct or unlike any."""
+    """Return the subcommand that a typo probably means, or None if it's correct or matches none."""
     known = {word for form in COMMANDS if form.name == command for word in form.subcommands}
     close = closest(typed, known) if typed.casefold() not in known else []
     return close[0] if close else None

@@ -73,7 +73,7 @@ def with_command(message: Message, command: str) -> Message:
 
 
 def choice(several: Ambiguous, action_id: str) -> Message:
-    """Ask which of several matches the person meant, with a menu that continues with the choice."""
+    """Ask which of several matches the person meant, with a menu to choose from."""
     options = [(label, value) for value, label in several.choices.items()]
     menu = block_kit.select("Pick an organization …", action_id, options)
     question = block_kit.section(text.sentence(several.sentence, 1500))

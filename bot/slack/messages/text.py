@@ -43,7 +43,7 @@ ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
 
 def tidy(value: str) -> str:
-    """Return the text on one line, without control characters or tall stacks of marks."""
+    """Return the text on one line, without control characters or stacks of combining marks."""
     return STACKED_MARKS.sub(r"\1", UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split())))
 
 

@@ -239,7 +239,7 @@ class _Card:
             yield f"*Already removed:* {self.named(already.removals)}"
         edits = (("added", done.outside.additions), ("removed", done.outside.removals))
         if kept := "; ".join(f"{verb} {self.named(people)}" for verb, people in edits if people):
-            yield f"*Changes by someone else in the meantime, which were kept:* {kept}"
+            yield f"*Changes made by someone else in the meantime, and kept:* {kept}"
 
     def named(self, identities: Sequence[str]) -> str:
         return str(len(identities)) if self.is_short else brief(identities)

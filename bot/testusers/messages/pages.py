@@ -236,7 +236,7 @@ def waiting(row: OpenRow, channel_id: str, show: Show, block_id: str) -> Message
 def own(
     requests: Sequence[Request], page: Page[GrantGroup], people: int, reader: Reader
 ) -> Message:
-    """Return a person's own requests, and the access they requested for a number of `people`."""
+    """Return a person's requests, and a page of the access they requested for `people` people."""
     rows: list[Row] = [(NO_REQUESTS, None)] if not (requests or page.wanted.page) else []
     if requests and not page.wanted.page:
         rows = [(f"*Your requests* ({len(requests):,})", None)]
@@ -253,7 +253,7 @@ def own(
 
 
 def group_message(group: GrantGroup, reader: Reader) -> Message:
-    """Return people with the same access, with buttons to extend it."""
+    """Return the people in a group, with buttons to extend their access."""
     people = brief(group.identities, reader.show)
     line = f"on {flow_name(group.flow)} · {_until(group.ends_at)}"
     if len(group.identities) > 1:

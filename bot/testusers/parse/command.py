@@ -1,4 +1,4 @@
-"""`/testusers`: turn text into a typed request, or a usage error with a correct example.
+"""`/testusers`: parsing of text into a typed request, or a usage error with a correct example.
 
 An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. The
 command and the form ask about any other word.

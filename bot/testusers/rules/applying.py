@@ -36,7 +36,7 @@ IN_DOUBT = timedelta(seconds=60)
 """A POST without a response arrives within this time or never."""
 
 CONFIRMED = timedelta(seconds=60)
-"""How long after a confirmed change a list without the change is treated as outdated."""
+"""A list that lacks a change confirmed within this time is treated as outdated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ def make_plan(
 ) -> ListChangePlan:
     """Return the plan that applies approved requests and expired grants to a list.
 
-    `requests` are sorted by decision, oldest first. `own` maps each request ID to the
-    changes that the bot made to the list since the request was made.
+    `requests` are sorted by decision, oldest first. `own` maps each request ID to the changes that
+    the bot made to the list since the request was made.
     """
     current, steps = tuple(listed), []
     for request in requests:

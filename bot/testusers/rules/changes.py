@@ -17,7 +17,7 @@ MAX_IDENTITY_BYTES = 300
 """The longest identity that the flow service accepts, in bytes of UTF-8."""
 
 MAX_REQUEST_CHARS = 6_000
-"""The number of characters that a card has for all its identities, once they're escaped."""
+"""The space that a card has for all its identities, in characters after escaping."""
 
 PHONE_CHARS = 20
 """The number of characters that a phone number takes up on a card."""
@@ -93,7 +93,7 @@ def identities_problem(identities: Sequence[str]) -> str | None:
     if sum(map(_escaped_size, identities)) > MAX_REQUEST_CHARS:
         return (
             f"{len(identities):,} people are too many for one request. Please split them up into"
-            f" requests with up to about {MAX_REQUEST_CHARS // PHONE_CHARS} phone numbers each."
+            f" requests of up to about {MAX_REQUEST_CHARS // PHONE_CHARS} phone numbers each."
         )
     return None
 

@@ -57,12 +57,15 @@ class Approval:
 class RequestedChange:
     """The requested change as its card shows it.
 
-    `end_changes` are additions of people who are already on the list, so only the end of their
-    access changes. `current_ends` maps them to their current ends. Access ends at a time in
-    `ends`, or `duration_seconds` after it starts. `starts_at` is when to apply the change, or None
-    to apply it once it's approved. `shown_at` is when the change was last compared with the list,
-    or None if that was when the request was made. `seen` is the list at that time, after the
-    recorded change `seen_change_id`. It's no longer stored once the request is closed.
+    Access ends at a time in `ends`, or `duration_seconds` after it starts.
+
+    Attributes:
+        seen: The list when the change was last compared with it, which was after the recorded
+            change `seen_change_id`. It's no longer stored once the request is closed.
+        end_changes: Additions of people who are already on the list. Only the end of their access
+            changes, which is currently in `current_ends`, if it has one.
+        starts_at: The time to apply the change, or None to apply it once it's approved.
+        shown_at: The time of the last comparison, or None if that was when the request was made.
     """
 
     change: Change
@@ -117,9 +120,9 @@ class RequestedChange:
 class Done:
     """The changes that an applied request actually made.
 
-    `already` is the part that was on the list before. `outside` are other people's changes since
-    the request was made. `previous_ends` maps each person whose grant was removed or
-    changed to its earlier end, or None if it had no end.
+    `already` is the part that was in effect before. `outside` are other people's changes since
+    the request was made. `previous_ends` maps each person whose grant was removed or changed to its
+    earlier end, or None if it had no end.
     """
 
     at: datetime

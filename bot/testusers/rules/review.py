@@ -73,8 +73,8 @@ def review(
 ) -> Review:
     """Calculate a request's effect at this time, and its differences from the card.
 
-    `listed` is the flow's list after the bot's change `change_id`. `grant_ends` maps
-    people to the end of their access, if it has one.
+    `listed` is the flow's list after the bot's change `change_id`. `grant_ends` maps people to the
+    end of their access, if it has one.
     """
     requested = request.requested
     begins_at = requested.begins_at(at)
@@ -159,13 +159,11 @@ def _news(
     if capped != request.requested:
         longest = spell_duration(capped.duration_seconds or 0)
         limit = (
-            f"can now last at most {longest}"
-            if capped.duration_seconds
-            else "now has to end sooner"
+            f"can now last at most {longest}" if capped.duration_seconds else "must now end sooner"
         )
         yield f"Access to this flow {limit}."
     if number_over:
-        yield f"{_people(number_over)} already past the requested end of access."
+        yield f"{_people(number_over)} already past the end date in this request."
     changed = Counter(
         effect for person, effect in after.items() if before.get(person) is not effect
     )

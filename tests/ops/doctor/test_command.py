@@ -74,7 +74,7 @@ async def test_the_manifest_needs_no_settings() -> None:
     assert "https://bot.example.org/slack/events" in out
     assert (await run({}, "manifest", "--socket"))[0] == 0
     status, out = await run({}, "manifest", "--url", "http://bot.example.org")
-    assert (status, out.startswith("Slack calls only https:// addresses")) == (2, True)
+    assert (status, out.startswith("Slack only calls https:// addresses")) == (2, True)
 
 
 async def test_help_is_a_command_and_speaks_of_gatehouse() -> None:
@@ -100,7 +100,7 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(with_policies
     assert status == 0
     assert "Approvers: S0APPROVERS [FLOW_POLICIES (this flow)]" in out
     # Her name stays on its line.
-    verdict = "can approve: in S0APPROVERS, which FLOW_POLICIES (this flow) names."
+    verdict = "can approve: in S0APPROVERS, listed in FLOW_POLICIES (this flow)."
     assert f"Ada\\x1b[2K\\nAdmins (U0APPROVER2) {verdict}" in out
     assert "They can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
     rule = "additions requested by S0APPROVERS, for at most 4h, up to 5 per person per day"
