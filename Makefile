@@ -18,9 +18,11 @@ help: ## list these commands
 
 setup: $(STAMP) ## create .venv with the locked dependencies
 
-$(STAMP): requirements-dev.txt
+$(STAMP): requirements-dev.txt requirements-build.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Gatehouse needs Python 3.11 or newer; set PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
+	@# Python's own pip can be years old, and takes twice as long.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-build.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.txt
 	@$(BIN)/python -m pip uninstall --quiet --disable-pip-version-check --yes setuptools 2>/dev/null
 	@touch $(STAMP)
@@ -76,7 +78,7 @@ lock: setup ## resolve the dependencies again and lock them with hashes
 	$(LOCK) --upgrade -o requirements.txt
 	$(LOCK) --upgrade --group dev -c requirements.txt -o requirements-dev.txt
 	$(LOCK) --group bench -c requirements-dev.txt -o requirements-bench.txt
-	echo setuptools | $(subst pyproject.toml,-,$(LOCK)) --upgrade -o requirements-build.txt
+	printf 'pip\nsetuptools\n' | $(subst pyproject.toml,-,$(LOCK)) --upgrade -o requirements-build.txt
 
 clean: ## remove everything that setup created
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
