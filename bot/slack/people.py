@@ -294,7 +294,7 @@ class People:
                 entry = AuditEntry(slack_user_id, REFUSED, subject, detail)
                 await audit.append(tx, entry)
         except DatabaseUnavailable as error:
-            # The person is refused even if the record fails.
+            # The person is refused even if the refusal can't be recorded.
             log.error("people.refusal_not_recorded", reason=error.sentence)  # noqa: TRY400 - expected
 
     async def _look_up(

@@ -51,7 +51,7 @@ def with_next_steps(message: Message, error: GatehouseError, command: str) -> Me
 
 
 def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message:
-    """Add buttons of (label, command) that run the commands."""
+    """Add a button for each (label, command) pair, which runs the command."""
     buttons = [
         block_kit.button(label, f"{ids.RUN_COMMAND}.{number}", command)
         for number, (label, command) in enumerate(steps[:BUTTONS])

@@ -179,7 +179,7 @@ class _Card:
             return f"{done.size_before} → {phrases.how_many(done.size_after)}"
         if self.request.state in GIVEN_UP or self.request.state is State.FAILED:
             return ""
-        # People who are on the list but count as added will be off it when this change starts.
+        # People who are on the list but count as added won't be on it when this change starts.
         new = set(requested.change.additions).difference(requested.end_changes)
         seen = [identity for identity in requested.seen if identity not in new]
         size = len(apply_change(seen, requested.change))
@@ -324,7 +324,7 @@ def again_button(request: Request) -> list[SlackBlock]:
     requested, change = request.requested, request.requested.change
     if requested.undo_of or (change.additions and change.removals):
         return []
-    # A form can't have both. A typed end is the same for everybody, so the last one is enough.
+    # A form has a duration or an end. A typed end is the same for everybody, so take the last one.
     seconds = requested.duration_seconds
     filled = Prefilled(
         request.flow.sid,

@@ -183,7 +183,7 @@ def service_refuses(sentence: str, flow: Flow) -> Message:
 
 
 def service_accepts() -> Message:
-    """Return the message that ends the alert about refused credentials."""
+    """Return the message that the flow service accepts the credentials again."""
     return Message.of(":white_check_mark: Gatehouse can use the flow service again.")
 
 
@@ -267,7 +267,7 @@ def open_form() -> Message:
 
 
 def filled_form(flow: Flow, filled: Prefilled) -> Message:
-    """Return a button that opens the form with the values of a command in a direct message."""
+    """Return a button that opens the form, filled in from a command in a direct message."""
     people = brief(filled.identities) if filled.identities else "everyone in the preset"
     start = f" from {text.time(filled.start)}" if filled.start else ""
     end = f" until {text.time(filled.until)}" if filled.until else ""

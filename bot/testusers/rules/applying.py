@@ -135,7 +135,7 @@ class Post:
         return request_id in self.plan.request_ids
 
     def is_in_the_air(self, at: datetime) -> bool:
-        """Return True if the service may still carry out the POST after this point in time."""
+        """Return True if the service may still carry out the POST after this time."""
         return not self.is_answered and at < self.ends_at
 
     def is_settled_by(self, listed: Sequence[str], at: datetime) -> bool:
@@ -269,7 +269,7 @@ def is_final(error: GatehouseError) -> bool:
 def tried(
     request: Request, error: GatehouseError, at: datetime, post: Post | None, *, is_shared: bool
 ) -> Request:
-    """Return the request after a failed attempt, waiting for the next attempt or failed.
+    """Return the request after a failed attempt: waiting for the next attempt, or failed.
 
     `post` is the request's POST if it's in doubt. `is_shared` is True if the POST also contained
     other changes. If the service refused it, the request gets one more attempt of its own.
@@ -292,7 +292,7 @@ def tried(
 
 
 def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Request:
-    """Return the request as failed, by default for the reason that its last attempt failed.
+    """Return the request as failed. By default, the reason is that of its last attempt.
 
     `is_unsure` is True if the outcome of its POST is still unknown.
     """
