@@ -36,7 +36,7 @@ class Names:
 
 
 def people_in(entries: Sequence[RecordedEntry]) -> set[str]:
-    """Return the people whose names the sentences need: actors and approvers."""
+    """Return the IDs of the people named in the sentences: actors and approvers."""
     people = {entry.actor for entry in entries}
     for entry in entries:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -120,7 +120,7 @@ BY_ITSELF = {
     "started": "started as scheduled",
     "approved_by_rule": "was approved by a rule",
     "asked_again": "needs approval again, because its effect has changed",
-    "escalated": "was pending too long and has been escalated",
+    "escalated": "was escalated because it was pending too long",
 }
 
 

@@ -48,14 +48,14 @@ class Witness:
 
 
 async def verify_audit(settings: Settings, noted_head: str | None) -> int:
-    """Print the result. Return 0 if the audit log is intact, 1 if it's broken, or 2 without one."""
+    """Verify the audit log, and print the result. Return 0 (intact), 1 (broken), or 2 (none)."""
 
     async def verify(database: Database) -> int:
         async with database.read_only() as tx:
             verdict = await audit.verify(tx, noted_head)
         print(verdict)
         if verdict.is_intact and noted_head is None:
-            print("To detect a truncated or rewritten end too, add an earlier head: --head HASH.")
+            print("To detect changes to the latest entries too, pass an earlier head: --head HASH.")
         return 0 if verdict.is_intact else BROKEN
 
     return await _with_audit(settings, verify)

@@ -21,7 +21,7 @@ CONCURRENT_RETRY_SECONDS = 2.0
 
 
 def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
-    """Return the outcome of a request that failed, as a metrics label, and the response."""
+    """Return a failed request's outcome, as a label for metrics, and the response to it."""
     if isinstance(error, GatewayRefusal):
         answer = message(error.status, error.sentence)
         if error.status == HTTPStatus.UNAUTHORIZED:
@@ -45,7 +45,7 @@ def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
 
 
 def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Response:
-    """Return the service's response for this limit, marked as the gateway's."""
+    """Return a decline in the service's format, marked as the gateway's."""
     if kind == LimitKind.CONCURRENT:
         # Running calls usually end long before their timeout.
         seconds = min(seconds, CONCURRENT_RETRY_SECONDS)

@@ -50,9 +50,9 @@ from bot.services.http import (
 IN_MEMORY_BYTES = 256 * 1024
 PIECE_BYTES = 64 * 1024
 SHORTEST_SECRET = 4
-# Minimum time between renewals of an access token that the service has never accepted.
+# The minimum time between renewals of an access token that the service has never accepted.
 RENEW_SECONDS = 60.0
-# Time limit for reading the message of a 429, which has already been counted.
+# The time limit for reading the message of a 429, which has already been counted.
 REFUSAL_SECONDS = 3.0
 # Disconnect a client that reads no data for this long.
 STANDSTILL_SECONDS = 30.0
@@ -197,7 +197,7 @@ class Forwarder:
         if status < HTTPStatus.OK:
             # Data after a 101 is not HTTP, and no client requested another protocol.
             response.close()
-            sentence = f"{call.service.subject} requested another protocol."
+            sentence = f"{call.service.subject} tried to switch to another protocol."
             raise ResponseUnreadable("inventory", sentence)
         failure = failure_of_status(call.service, status, told, b"", self.redactor)
         has_body = call.method != "HEAD" and status not in _WITHOUT_BODY

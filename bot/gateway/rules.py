@@ -28,12 +28,12 @@ class GatewayRefusal(GatehouseError):
 
 
 def forbidden(sentence: str) -> GatewayRefusal:
-    """Return the refusal of a request that the client isn't allowed to make."""
+    """Return the error for a request that the client isn't allowed to make."""
     return GatewayRefusal(HTTPStatus.FORBIDDEN, "forbidden", sentence)
 
 
 def malformed(sentence: str) -> GatewayRefusal:
-    """Return the refusal of an ambiguous or invalid request."""
+    """Return the error for an ambiguous or invalid request."""
     return GatewayRefusal(HTTPStatus.BAD_REQUEST, "malformed", sentence)
 
 
@@ -174,7 +174,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     root = [part for part in roots[data_center].split("/") if part]
     outside = root[:1] if len(root) > 1 and root[0] == data_center else []
     if root[len(outside) :][:1] == segments[:1]:
-        # The path is the host's, because it already begins with the root.
+        # The path already includes the root, so it's the path on the host.
         root = outside
     path = "/".join(["", *root, rest])
     return Target(data_center, path, kept, organization_id, tuple(named))
@@ -207,7 +207,7 @@ def _require_plain_names(query: str) -> None:
         if len(written) > 1:
             raise malformed(f"The query names {matters} more than once.")
         if written and (written != [matters] or matters not in plain):
-            raise malformed(f"The query has {matters} in a different spelling.")
+            raise malformed(f"The query has a variant of {matters}. Use exactly that name.")
 
 
 def _squashed(name: str) -> str:

@@ -44,8 +44,8 @@ MOST_AT_ONCE = 200
 # The maximum share of all connections that may have open requests. The rest stay free, so that
 # connections with waiting requests are never closed to make room.
 BUSY_SHARE = 0.9
-# Rate of answers to a client that retries immediately, after the first few. Each answer is delayed
-# by at most a second.
+# The rate of answers to a client that retries immediately, after the first few. Each answer is
+# delayed by at most a second.
 BETWEEN_DECLINES_SECONDS, FREE_DECLINES, LONGEST_HOLD_SECONDS = 0.05, 10, 1.0
 FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
@@ -86,7 +86,7 @@ class Gateway:
     async def listen(
         self, address: tuple[str, int], most: int, count: Callable[[str], None]
     ) -> None:
-        """Listen, with at most `most` connections, or raise OSError if that's impossible."""
+        """Start listening with up to `most` connections, or raise OSError if that fails."""
         self.most_at_once = int(most * BUSY_SHARE)
         server = web.Server(self.handle, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)
@@ -161,7 +161,7 @@ class Gateway:
             raise too_large()
         headers = headers_to_send(list(request.headers.items()))
         if self._running[client.name] >= MOST_AT_ONCE or self._running.total() >= self.most_at_once:
-            sentence = "Too many requests are open already. Close some, or wait for their answers."
+            sentence = "Too many requests are already open. Close some, or wait for their answers."
             seen.outcome = "declined_concurrent"
             return self._short(request, answers.declined("concurrent", 1070, sentence, 1))
         self._running[client.name] += 1
@@ -199,7 +199,7 @@ class Gateway:
         if client.organizations is None:
             for organization_id in filter(str.isdigit, target.organizations):
                 if not await self.directory.lists(OrganizationKey(center, organization_id)):
-                    raise forbidden(f"{center} does not list the organization {organization_id}.")
+                    raise forbidden(f"{center} doesn't list the organization {organization_id}.")
         key = OrganizationKey(center, target.organization_id or "")
         if target.organization_id is None:
             key = OrganizationKey(center, await self.directory.representative(center))
@@ -214,7 +214,7 @@ class Gateway:
 
 
 def too_large() -> GatewayRefusal:
-    """Return the response that refuses a body above the size limit."""
+    """Return the error for a body above the size limit."""
     return GatewayRefusal(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "too_large",

@@ -26,7 +26,7 @@ from bot.services.http import Permit
 
 log = structlog.get_logger(__name__)
 
-# Interval for checking that a waiting client is still connected.
+# The interval for checking that a waiting client is still connected.
 LOOK_SECONDS = 0.5
 BELIEVED_SECONDS = 1.0
 # Poll, because calls that end in other processes free their slots without notification.

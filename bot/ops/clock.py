@@ -14,7 +14,7 @@ def since_boot() -> float:
 
 
 def boot_id() -> str:
-    """Return an ID of the machine's current boot, or "" if it has none (only Linux does)."""
+    """Return an ID of the machine's current boot, or "" on systems other than Linux."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return ""

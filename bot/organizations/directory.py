@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
 NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the current list."
-# How long a person waits for a slow data center. The call continues in the background.
+# The time that a person waits for a slow data center. The call continues in the background.
 PATIENCE_SECONDS = 12.0
 # Call kinds in charts: `refresh` bypasses fresh listings from other processes.
 REFRESH, LIST = "refresh", "list"

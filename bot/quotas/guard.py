@@ -261,7 +261,7 @@ class _Call(Permit):
         return error is None or answered
 
     def was_never_sent(self, error: BaseException | None) -> bool:
-        """Return True if nothing was sent: no connection was made, or no token was renewed."""
+        """Return True if nothing was sent, because connecting or renewing the token failed."""
         if isinstance(error, ServiceError) and error.service == "oauth":
             return self.headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent

@@ -79,7 +79,7 @@ def overview(
     table, menu = [], []
     if rows:
         table = [block_kit.table([HEADINGS, *rows], right=NUMBERS)]
-        menu = [block_kit.select("Open an organization …", ids.RATELIMITS_SHOW, options)]
+        menu = [block_kit.select("Open an organization…", ids.RATELIMITS_SHOW, options)]
     turns = block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
     refresh = block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page))
     return Message(
@@ -129,7 +129,7 @@ def detail(organization: Detail) -> Message:
         (
             f"ID {text.code(key.organization_id)}"
             if key.organization_id
-            else "no organization named",
+            else "no specific organization",
             f"data center {text.escape(key.data_center)}",
             f"plan {standing.plan.value}",
             f"as of {_moment(organization.at)}",
@@ -331,7 +331,7 @@ def _small_print(incident: Incident) -> str:
     as_sent = "" if told.sent_code == incident.code else f" (sent {sent})"
     own = ((*told.own[kind.value], kind.unit) for kind in LimitKind)
     parts = [
-        text.code(key.organization_id) if key.organization_id else "no organization named",
+        text.code(key.organization_id) if key.organization_id else "no specific organization",
         f"{text.escape(key.data_center)}, code {incident.code}{as_sent}",
         f"since {text.time(incident.opened_at)}",
         f"blocked {times}",

@@ -34,7 +34,7 @@ from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database
 
 LIST = "list"
-# Maximum number of organizations in the metrics.
+# The maximum number of organizations in the metrics.
 MOST_SHOWN = 1_000
 
 
@@ -63,7 +63,7 @@ class RateLimits:
         return standings[:MOST_SHOWN]
 
     async def _standings(self, directory: Directory) -> tuple[list[Standing], float]:
-        """Return all organizations, worst first and never-called ones last, and the time."""
+        """Return all organizations, worst first and those never called last, and the time."""
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
             now = (await tx.now()).timestamp()

@@ -73,8 +73,8 @@ class Tidying:
 async def follow(tx: Transaction, boot: str, offset: float) -> float:
     """Adjust the ledger of a database without its own clock to this process's clock.
 
-    `offset` is the clock's time minus the time since `boot`: if it differs from the last process's,
-    the clock was set by the difference, which is returned.
+    `offset` is the clock's time minus the time since `boot`. If it differs from that of the last
+    process, the clock was set in the meantime. Return the difference in seconds.
     """
     last = await jobs.payload_of(tx, TIDY_JOB)
     step = offset - last["offset"] if last.get("boot") == boot else 0.0

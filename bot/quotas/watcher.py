@@ -82,7 +82,7 @@ class Watcher:
         return datetime.fromtimestamp(next_at, UTC)
 
     async def _watched(self) -> tuple[dict[OrganizationKey, float], dict[OrganizationKey, float]]:
-        """Return each organization's minimum seconds between checks, and its next check's time.
+        """Return each organization's check interval in seconds, and the time of its next check.
 
         Data centers that were never listed are watched too.
         """

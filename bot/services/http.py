@@ -43,8 +43,8 @@ Read = TypeVar("Read")
 class Permit:
     """Permission for one attempt at a call. This base class is for calls without a quota.
 
-    A permit is used as a context. If the context ends without `responded()`, no answer arrived. If
-    it ends without an error, the call succeeded, so the organization isn't blocked.
+    A permit is used as a context manager. If the context ends without `responded()`, no answer
+    arrived. If it ends without an error, the call succeeded, so the organization isn't blocked.
     """
 
     def __init__(self, is_fresh: Callable[[], bool] = lambda: True) -> None:

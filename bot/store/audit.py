@@ -89,7 +89,7 @@ async def head(tx: Transaction) -> tuple[int, str]:
 
 
 async def verify(tx: Transaction, noted_head: str | None = None) -> Verdict:
-    """Check every entry against the previous one, and that the noted head still exists.
+    """Check every entry against the previous one, and check that the noted head still exists.
 
     The transaction must be read-only, because the check needs a snapshot of the database.
     """

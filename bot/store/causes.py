@@ -67,7 +67,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_parameter",
-        "A connection parameter is rejected. Remove the parameters after ? from DATABASE_URL.",
+        "The server rejects a parameter. Remove the parameters after ? from DATABASE_URL.",
         words=r"startup parameter|configuration parameter|weak sslmode",
     ),
     TOO_MANY,
@@ -117,7 +117,7 @@ CAUSES = (
     TIMEOUT,
     DatabaseCause(
         "database_host_unknown",
-        "The host name can't be resolved. Correct the name, or fix the DNS.",
+        "The host name can't be resolved. Correct the name, or fix DNS.",
         words=r"resolve host|could not translate host|name or service not known",
     ),
     DatabaseCause(

@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-# Leaves room for other kinds when all `crowds` in `bot/app.py` are full.
+# The most jobs at once. Leaves room for other kinds when all `crowds` in `bot/app.py` are full.
 AT_ONCE = 116
 LONGEST_PAUSE_SECONDS = 20.0
 # A call takes at most 10 s, so a call sent with a lease this recent arrives or fails before the
@@ -100,8 +100,8 @@ class JobLoop:
     """Claims due jobs and runs them concurrently until it is stopped.
 
     A runner returns None when the job is done, or the time of its next run. `owner` is unique to
-    this process. `crowds` limits how many jobs of a kind run at once, at most half of them retries,
-    to keep kinds that wait long for a service from delaying others.
+    this process. `crowds` limits the jobs of a kind that run at once, at most half of them retries,
+    so that kinds that wait long for a service don't delay others.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class JobLoop:
         return len(claimed) == room
 
     def _limits(self, claimed: Sequence[Job], room: int) -> tuple[int, set[str], set[str]]:
-        """Return how many jobs to claim, kinds to exclude, and kinds whose retries to exclude."""
+        """Return the number of jobs to claim, and the kinds and retried kinds to exclude."""
         running = [*(lease.job for lease in self._running), *claimed]
         crowd = Counter(job.kind for job in running)
         retried = Counter(job.kind for job in running if job.tries > 0)

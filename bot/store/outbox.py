@@ -163,7 +163,7 @@ async def prune(tx: Transaction, before: datetime) -> int:
 
 
 def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
-    """Match cards whose object exists. The condition is written to use an index."""
+    """Match cards whose object exists. The condition is written so that it can use an index."""
     subject = func.substr(cards.c.key, len(prefix) + 1)
     return exists().where(cards.c.key.startswith(prefix), ids == subject)
 

@@ -138,7 +138,7 @@ class PostgresEngine:
             **connection_parameters(url),
         }
         if self._parameters.get("sslrootcert") == TRUSTED_BY_THE_SYSTEM:
-            # Point libpq's bundled OpenSSL to the machine's trusted certificates.
+            # Point libpq's bundled OpenSSL at the machine's trusted certificates.
             paths = ssl.get_default_verify_paths()
             for name, path in (("SSL_CERT_FILE", paths.cafile), ("SSL_CERT_DIR", paths.capath)):
                 if path:

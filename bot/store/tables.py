@@ -107,7 +107,7 @@ home_views = Table(
     Index(None, "opened_at"),
 )
 
-# Deliveries from Slack, recorded to handle each once even if Slack sends it again.
+# Deliveries from Slack, recorded so that each is handled once, even if Slack sends it again.
 received_events = Table(
     "received_events",
     metadata,

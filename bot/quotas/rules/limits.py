@@ -110,7 +110,7 @@ LEAST_AT_ONCE = limits_of(Plan.FREE).concurrent
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A limit of `limit` calls until the given time."""
+    """A temporary limit of `limit` calls, until the given time."""
 
     limit: int
     until: float
@@ -216,7 +216,7 @@ def day_use(
     sent_since_report: int = 0,
     lowered: int | None = None,
 ) -> DayUse:
-    """Return the current day: the service's recent report, otherwise the last 25 hours.
+    """Return the current day's use, from a recent report or else from the last 25 hours.
 
     `sent` counts the calls made since the day began, and also those that were still unanswered
     then. `sent_since_report` counts the calls after the one that returned `reported`. `lowered` is

@@ -131,7 +131,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The settings that the decision about a call depends on.
+    """The settings used to grant or decline calls.
 
     `plan_of` returns an organization's configured plan. `timeout_seconds` is the client's timeout.
     `reserve_of` returns the calls per minute and per day to leave to programs outside Gatehouse.
@@ -165,7 +165,7 @@ class NotNow:
     """The reason why a call isn't granted at the time `now`: a block, or a limit that is used up.
 
     A block has a `code`. A limit has a `kind`, and its `used` and `allowed` calls are those of this
-    class of callers. `free_at` is the time to ask again. `is_share` is set if a gateway client's
+    class of caller. `free_at` is the time to ask again. `is_share` is set if a gateway client's
     share is used up, and `is_stalled` while the service doesn't answer and gets one call at a time.
     """
 
@@ -188,7 +188,7 @@ def decide(
     day: DayUse,
     blocks: Blocks,
 ) -> NotNow | None:
-    """Return the reason to decline a call now, or None. `day` has the daily limit.
+    """Return the reason to decline a call now, or None to grant it. `day` has the daily limit.
 
     The ledger adds the time when a limit has room again.
     """

@@ -159,7 +159,7 @@ class OrganizationUse:
 
 @dataclass(frozen=True, slots=True)
 class HourOfCalls:
-    """A person's or the bot's (None) calls of one kind in the hour that begins at `hour_at`."""
+    """Calls of one kind by a person, or by the bot (None), in the hour that begins at `hour_at`."""
 
     hour_at: float
     kind: str
@@ -245,6 +245,6 @@ def _most_first(calls: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def first_hour(now: float) -> float:
-    """Return the start of the first of the 24 clock hours that end with the current hour."""
+    """Return the start of the 24 clock hours that end with the current hour."""
     this_hour = now // HOUR_SECONDS * HOUR_SECONDS
     return this_hour - (HOURS_SHOWN - 1) * HOUR_SECONDS

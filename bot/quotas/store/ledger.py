@@ -56,7 +56,7 @@ class CallRequest:
 class Reservation:
     """A granted call: its organization, its number, and the use when it was granted.
 
-    `at` is the time by the database's clock, `asked_at` the seconds since this machine's boot.
+    `at` is the time by the database's clock, and `asked_at` the seconds since the machine's boot.
     """
 
     organization: int
@@ -101,7 +101,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
 
 
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
-    """Return the reason to decline the call and the time to ask again, or None."""
+    """Return the reason to decline the call and the time to ask again, or None to grant it."""
     terms, limits, in_use = request.terms, account.allowed, account.in_use
     full = decide(
         request.call_class,
