@@ -192,7 +192,7 @@ class Forwarder:
         signed: Signed,
         content: IO[bytes],
     ) -> tuple[web.StreamResponse, ServiceError | None]:
-        """Return the answer and its failure. A 429 is counted before its body is read."""
+        """Return the answer and its failure, if any. A 429 is counted before its body is read."""
         status, told = response.status, response.headers
         if status < HTTPStatus.OK:
             # Data after a 101 is not HTTP, and no client requested another protocol.

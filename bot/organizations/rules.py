@@ -232,7 +232,10 @@ class Directory:
         return next(found, DataCenterReport(data_center, None))
 
     def matching(self, text: str) -> list[Place]:
-        """Return organizations with the text in their name, ID, contact, or currency, by name."""
+        """Return the organizations that contain the text, sorted by name.
+
+        The name, ID, contact, and currency are searched.
+        """
         wanted = folded(text)
         return [place for place in self.places if wanted and wanted in place.searchable]
 

@@ -168,7 +168,7 @@ def card_message(incident_id: int) -> OutboxMessage:
 
 @dataclass(frozen=True)
 class Probes:
-    """Runs the `probe` jobs: a single call, from any process, at the end of a pause."""
+    """Runs the `probe` jobs. Each makes a single call at the end of a pause, in any process."""
 
     inventory: InventoryClient
     directory: OrganizationDirectory

@@ -139,7 +139,7 @@ VERDICTS: Mapping[int, tuple[type[ServiceError], str]] = {
     401: (CredentialsRefused, "rejected Gatehouse's credentials"),
     403: (PermissionMissing, "doesn't allow this with Gatehouse's credentials"),
     404: (ServiceRefused, "can't find this"),
-    429: (RateLimited, "is getting too many requests"),
+    429: (RateLimited, "is receiving too many requests"),
 }
 
 Model = TypeVar("Model", bound=BaseModel)

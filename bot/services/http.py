@@ -296,7 +296,7 @@ class ServiceHttp:
 
     @asynccontextmanager
     async def _limited(self, call: ServiceCall, deadline: float) -> AsyncIterator[None]:
-        """End at the deadline, and convert exceptions of the HTTP library to ServiceError."""
+        """Stop at the deadline, and convert the HTTP library's exceptions to ServiceError."""
         try:
             async with asyncio.timeout_at(deadline):
                 yield

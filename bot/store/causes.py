@@ -10,10 +10,10 @@ import psycopg
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCause:
-    """A stable name, and a sentence with the problem and the remedy, without any values.
+    """A cause of failures, with a stable name and a sentence about the problem and its remedy.
 
-    `states` are the SQLSTATEs of the cause, and `words` matches messages of libpq, poolers, SQLite,
-    or the OS: connection failures have no SQLSTATE.
+    The sentence contains no values. `states` are the SQLSTATEs of the cause. `words` matches
+    messages of libpq, poolers, SQLite, or the OS, because connection failures have no SQLSTATE.
     """
 
     code: str

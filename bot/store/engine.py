@@ -88,7 +88,7 @@ class Transaction:
 
     @property
     def is_postgres(self) -> bool:
-        """True for PostgreSQL."""
+        """True if the database is PostgreSQL."""
         return self.connection.dialect.name == "postgresql"
 
     async def now(self) -> datetime:
@@ -156,7 +156,7 @@ class Database:
 
     @property
     def is_absent(self) -> bool:
-        """True for a SQLite file that doesn't exist and that connecting would create."""
+        """True if the SQLite file doesn't exist yet. Connecting would create it."""
         return self.file is not None and not self.file.exists()
 
     @asynccontextmanager

@@ -123,7 +123,7 @@ async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> tuple[da
 
 
 async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Undo `begin_post` after Slack has definitely not accepted the card."""
+    """Undo `begin_post` if Slack has definitely not accepted the card."""
     await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id, "more": -1})
 
 

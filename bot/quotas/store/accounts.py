@@ -191,7 +191,7 @@ _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 
 
 async def hours_since(tx: Transaction, account: Standing, since: float) -> list[HourOfCalls]:
-    """Return the calls since a time within the last 26 hours, by hour, kind, and person."""
+    """Return the calls since a time, at most 26 hours ago, by hour, kind, and person."""
     whole = literal(_HOUR_MICROSECONDS, BigInteger)
     microseconds = type_coerce(calls.c.reserved_at, BigInteger) // whole * whole
     hour = type_coerce(microseconds, EpochSeconds).label("hour_at")

@@ -35,7 +35,7 @@ async def is_current(database: Database) -> bool:
 
 
 async def notice_newer(database: Database) -> bool:
-    """Return True, and refuse all later writes, if a newer program has migrated the database."""
+    """Return True if a newer program has migrated the database, and refuse writes from then on."""
     try:
         await is_current(database)
     except DatabaseTooNew:
