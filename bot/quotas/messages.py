@@ -316,7 +316,7 @@ def _effects(incident: Incident) -> Iterator[str]:
     if incident.detail.is_lowered and is_minute:
         yield "For an hour, Gatehouse leaves more calls per minute to other clients."
     elif incident.detail.is_lowered:
-        yield "Gatehouse makes fewer calls at once for a day."
+        yield "For a day, Gatehouse makes fewer calls at once."
     if is_open and (block := incident.blocks.longest):
         again = _moment(block.until)
         yield f"Gatehouse will try again {again} and won't make any calls until then."

@@ -95,7 +95,7 @@ async def of_kind(tx: Transaction, key: str, kind: str) -> list[OutboxMessage]:
 
 
 async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
-    """Return the keys that have messages, sent or not."""
+    """Return the given keys that have messages, sent or not."""
     query = select(outbox_messages.c.key).where(outbox_messages.c.key.in_(keys)).distinct()
     return list((await tx.connection.execute(query)).scalars())
 
