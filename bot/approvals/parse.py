@@ -1,4 +1,4 @@
-"""Parsing of durations and times such as `1h30m`, `2 hours`, `friday` and `tomorrow 9:00`."""
+"""Parses durations and times such as `1h30m`, `2 hours`, `friday` and `tomorrow 9:00`."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ UNITS = {
 UNIT_SECONDS = {
     name: seconds for unit, (seconds, names) in UNITS.items() for name in (unit, *names)
 }
-# A duration can have each unit once: "1 week 2 days 3 h 4 min 5 s".
+# A duration can contain each unit once: "1 week 2 days 3 h 4 min 5 s".
 MOST_PARTS = len(UNITS)
 _PART = re.compile(r"([0-9]{1,9})\s*([a-z]{1,7})\s*", re.IGNORECASE)
 
@@ -36,7 +36,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def spell_duration(seconds: int) -> str:
-    """Return a duration in the largest unit that fits, up to days: `90s`, `2h`, `14d`."""
+    """Return a duration in the largest unit that fits evenly, up to days: `90s`, `2h`, `14d`."""
     spelled = ((size, unit) for unit, (size, _) in UNITS.items() if unit != "w")
     largest_first = sorted(spelled, reverse=True)
     size, unit = next(pair for pair in largest_first if seconds % pair[0] == 0)
@@ -56,8 +56,8 @@ _STAMP = re.compile(rf"({_DATE.pattern})T([0-9:]+)(Z?)", re.IGNORECASE)
 class LocalTime:
     """A day, a time of day, or both, in the time zone of the person who typed it.
 
-    `at` is None for a whole day. `day` is "" if only a time was typed, which means its next
-    occurrence.
+    `at` is None for a whole day. If only a time was typed, `day` is "" and the next
+    occurrence is meant.
     """
 
     at: time | None
@@ -72,7 +72,7 @@ When = LocalTime | datetime
 
 
 def spell_when(when: When) -> str:
-    """Return text that `parse_when` reads as this time, to the minute.
+    """Return the time as text that `parse_when` can read, to the minute.
 
     >>> spell_when(datetime(2026, 12, 1, 9, 0, tzinfo=UTC))
     '2026-12-01T09:00Z'
@@ -110,8 +110,9 @@ def moment_of(
 ) -> datetime | None:
     """Convert a typed time to UTC, or return None if it has passed or is too far away.
 
-    A start can be up to a year away, an end up to ten years. A time that daylight saving time skips
-    moves forward by as much as the clocks do. A time that occurs twice means the next occurrence.
+    A start can be up to a year away, and an end up to ten years. A time that daylight saving time
+    skips moves forward by as much as the clocks do. If a time occurs twice, the next occurrence is
+    used.
 
     `today` is the date of `now` in `zone`, the person's time zone. The result is later than
     `after`. With `ends`, a day without a time means its last minute instead of its first.

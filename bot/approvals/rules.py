@@ -141,9 +141,9 @@ def decide(
 ) -> Decision:
     """Return the effect of a click at this time.
 
-    The caller has checked the person's permission with `bot.permissions`. `Act.UNDO` isn't decided
-    here, because an undo is a separate request. `approvals_needed` counts different people.
-    `entitled_ids` are the earlier approvers who are still allowed to approve.
+    The caller must have checked the person's permission with `bot.permissions`. `Act.UNDO` isn't
+    decided here, because an undo is a separate request. `approvals_needed` is the required number
+    of different approvers. `entitled_ids` are the earlier approvers who can still approve.
     """
     if request.state not in _STARTS_IN[act]:
         return Decision(Reason.WRONG_STATE)
@@ -201,7 +201,7 @@ class FlowPolicy:
     """The rules for a flow's requests, from one or more entries of `FLOW_POLICIES`.
 
     People are user IDs and group IDs. Rules that aren't set are None, or 0 for `approvals_needed`.
-    Without `approvers`, roles decide who can approve. `sources` names each rule's setting.
+    Without `approvers`, roles decide who can approve. `sources` maps each rule to its setting.
     """
 
     approvers: tuple[str, ...] | None = None
@@ -267,9 +267,9 @@ def is_automatic(
 ) -> bool:
     """Return True if the policy's rule approves a request that starts now.
 
-    `used` is the number of the person's requests that it approved today. `requester_ids` are the
-    person's user ID and group IDs. `lasts_seconds` is how long each addition lasts, or None for no
-    end. `takes_away` is True if somebody is removed or loses access sooner.
+    `used` is the number of the person's requests that the rule approved today. `requester_ids` are
+    the person's user ID and group IDs. `lasts_seconds` contains the duration of each addition, or
+    None if it has no end. `takes_away` is True if somebody is removed or loses access sooner.
     """
     rule = policy.auto
     if rule is None or used >= rule.a_day or set(rule.requesters).isdisjoint(requester_ids):
@@ -281,6 +281,6 @@ def is_automatic(
 
 
 def rule_id(policy: FlowPolicy, flow_key: str) -> str:
-    """Return the ID of a flow's rule, under which its approvals are counted."""
+    """Return the ID under which approvals by a flow's automatic rule are counted."""
     is_of_every_flow = policy.sources.get("auto") == OF_EVERY_FLOW
     return f"{RULE_ID}{EVERY_FLOW if is_of_every_flow else flow_key}"

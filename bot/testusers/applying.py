@@ -1,7 +1,7 @@
 """The job that applies approved changes and expired grants to a flow's list of test users.
 
-Only one run per flow is active at a time across all processes, because the lease of the job
-`apply:<flow>` is the flow's lock. A run reads the list, checks whether a POST in doubt arrived,
+Only one run per flow is active at a time across all processes, because the lease on the job
+`apply:<flow>` locks the flow. A run reads the list, checks whether a POST in doubt arrived,
 and combines the approved changes and expired grants into a new list. It stores the new list, sends
 it, compares the response with it, and writes the results in one transaction.
 """
@@ -50,7 +50,7 @@ from bot.testusers.transitions import REFUSED, review_of
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 5.0
-# The pause doubles with every failure, to about ten minutes.
+# The pause doubles with every failure, up to about ten minutes.
 DOUBLINGS = 7
 # The time between the two checks for a person who is missing from the list.
 GONE_SECONDS = 60.0
@@ -70,7 +70,7 @@ class Waiting:
 
     `requests` are the approved requests, oldest decision first, and `ready` are those whose next
     attempt is due. `post` is the POST in doubt. `due` are the expired grants, and `over` are those
-    for people that none of the approved requests affect. `latest` is the bot's last change to the
+    of people whom no approved request affects. `latest` is the bot's last change to the
     list, if it was recent.
     """
 
@@ -85,7 +85,7 @@ class Waiting:
 
     @property
     def deliveries(self) -> list[str]:
-        """The log's IDs of the clicks and commands that led to this run."""
+        """The IDs, in the logs, of the clicks and commands that led to this run."""
         return [request.progress.delivery_id for request in self.ready]
 
     @classmethod
@@ -125,8 +125,8 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     async with bot.database.read_only() as tx:
         waiting = await Waiting.load(tx, job.subject)
         next_end = await store.next_end(tx, job.subject)
-    # Scheduled runs count as retries, because at most half of a kind's jobs may be retries.
-    # Removals and checks then can't keep newly approved requests waiting. See `CROWDS`.
+    # Scheduled runs count as retries, which can take up at most half of a kind's job slots.
+    # That way, removals and checks can't delay newly approved requests. See `CROWDS`.
     at, post, tries = waiting.at, waiting.post, 1 if is_well else job.tries + 1
     pause = at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, DOUBLINGS))
     retries = [request.progress.retry_at for request in waiting.requests]
@@ -145,7 +145,7 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
 
 @dataclass
 class Run:
-    """A run of the job `apply:<flow>`. `at` is a time before the list is read."""
+    """A run of the job `apply:<flow>`. `at` is the start time, before the list is read."""
 
     bot: Parts
     lease: Lease
@@ -206,7 +206,7 @@ class Run:
     async def _plan(
         self, tx: Transaction, changes: ChangeSet, waiting: Waiting, listed: tuple[str, ...]
     ) -> tuple[ListChangePlan | None, list[str]]:
-        """Return the next plan, or None if it's empty, and the people who are missing."""
+        """Return the next plan, or None if it's empty, and the people newly found missing."""
         if waiting.post is not None:
             await changes.settle(waiting.post.plan, waiting.post.sent_at, listed)
         left = []
@@ -224,7 +224,7 @@ class Run:
         ]
         over = [grant for grant in waiting.over if changes.granted.get(grant.identity) == grant]
         ready = whose_turn(left, waiting.at)
-        # A request's last attempt goes alone, so it can't fail others.
+        # A request's last attempt is sent alone, so it can't make others fail.
         if any(request.progress.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
         own = {}
@@ -247,7 +247,7 @@ class Run:
     ) -> bool:
         """Ask for a new decision if the change would no longer do what its card shows.
 
-        Access that ended while an approved change waited for a retry is ignored.
+        Access that ended while an approved change waited for a retry isn't a difference.
         """
         if request.requested.without_approval or request.progress.part is not None:
             return False
@@ -292,7 +292,7 @@ async def _end_what_is_gone(
 ) -> list[str]:
     """End the grants of people who are missing from the list in two consecutive checks.
 
-    Return the people who have only been missing since this check.
+    Return the people who were first found missing in this check.
     """
     for grant in waiting.over:
         if changes.granted.get(grant.identity) == grant and grant.identity not in listed:
@@ -319,7 +319,7 @@ async def _end_what_is_gone(
 async def _tell(tx: Transaction, flow: Flow, error: GatehouseError | None = None) -> None:
     """Alert once about refused credentials, and once per flow about a missing permission.
 
-    Without an error, the service works again, so resolve these alerts.
+    If `error` is None, the service works again, and these alerts are resolved.
     """
     keys = {CredentialsRefused: f"{REFUSED}:", PermissionMissing: f"{REFUSED}:{flow.key}"}
     payload = {"sentence": error.sentence, "alias": flow.alias} if error else {}

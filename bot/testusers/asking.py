@@ -54,10 +54,10 @@ STILL_CHECKING = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The result of asking for a change: the new request, or None if none was made.
+    """The result of asking for a change. `request` is None if no request was made.
 
-    No request is made if the list is already as requested, or if `earlier`, which is still open,
-    asks for the same change.
+    That's the case if the list is already as requested, or if an earlier request for the same
+    change is still open (`earlier`).
     """
 
     flow: Flow
@@ -69,7 +69,7 @@ class Asked:
 async def require_asking(
     bot: Parts, person: Person, permission: Permission = Permission.REQUEST
 ) -> None:
-    """Raise an error unless the person may request changes and the flow service is configured."""
+    """Check that the person can request changes and that the flow service is configured."""
     await bot.people.require(person, permission)
     bot.flows.service()
 
@@ -77,7 +77,7 @@ async def require_asking(
 async def ask(
     bot: Parts, person: Person, requested: ChangeRequest, *, anyway: bool = True
 ) -> Asked:
-    """Make a request from a command or a form, already approved if it says `now`.
+    """Make a request from a command or a form. With `now`, it's applied without approval.
 
     Unless `anyway` is set, no request is made if an open request asks for the same change.
     """
@@ -178,9 +178,9 @@ def longest(bot: Parts, flow: Flow) -> str:
 
 
 async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, datetime]]:
-    """Return an empty change to the current list, and the ends of the flow's grants.
+    """Return an empty change to the current list, and when the flow's grants end.
 
-    The bot's own changes are read before the list, or they could look like changes by others.
+    The bot's own changes are read before the list. Otherwise, they could look like other people's.
     """
     async with bot.database.read_only() as tx:
         change_id = await store.latest_change_id(tx, flow.key)
@@ -291,7 +291,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
-    """Fill in the current end of the access and, unless the form has one, its last duration."""
+    """Fill in the current end of access, and its last duration if no duration or end was typed."""
     if known.kind != "add" or not (known.flow and known.identities):
         return known
     found, _ = await _grants(bot, bot.flows.named(known.flow), known.identities)
@@ -306,7 +306,7 @@ async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
 
 
 async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeRequest) -> Prefilled:
-    """Return the form's initial values for a command that was typed in full."""
+    """Return the form's initial values for a complete command."""
     term = term_of(person.time_zone, command, await bot.database.now())
     preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
     seconds = command.duration_seconds
@@ -322,7 +322,7 @@ async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeReque
 
 
 async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
-    """Return a time this many seconds after the access ends, or after now if it has ended."""
+    """Return when access ends after extending it by `seconds`, counted from now if it has ended."""
     found, now = await _grants(bot, flow, identities)
     ends = [now]
     for grant in found:
@@ -330,7 +330,7 @@ async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], second
             endless = f"“{grant.identity[:80]}” already has access with no end date"
             raise Conflict(f"{endless}, so there's nothing to extend.")
         ends.append(grant.ends_at)
-    # Rounded up to a whole minute.
+    # Round up to a whole minute.
     end = max(ends) + timedelta(seconds=seconds) + MINUTE
     return end.replace(second=0, microsecond=0)
 

@@ -1,4 +1,4 @@
-"""The client of the flow service, and the lookup of flows by alias or SID."""
+"""A client for the flow service, and the lookup of flows by alias or SID."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from bot.testusers.rules.changes import Flow, find_flow
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN.",
     HTTPStatus.FORBIDDEN: "Give the account in FLOW_ACCOUNT_SID access to the flow.",
-    HTTPStatus.NOT_FOUND: "Check the flow's SID, and FLOW_BASE_URL.",
+    HTTPStatus.NOT_FOUND: "Check the flow's SID and FLOW_BASE_URL.",
 }
 MISSING = "There's no flow with this SID."
 URLS_KEPT, URL_CHARACTERS = 1_000, 300
@@ -37,7 +37,7 @@ _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNOR
 
 
 class _FlowAnswer(BaseModel):
-    """The flow in a response. Only the list is required, under any of its known names."""
+    """A flow in a response. Only the list of test users is required, under any known name."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -51,7 +51,8 @@ class _FlowAnswer(BaseModel):
 class FlowClient:
     """Reads and replaces lists of test users, using HTTP Basic authentication.
 
-    `form_field` is the form field that updates use. Its name differs between deployments.
+    `form_field` is the name of the form field that holds the list in updates. It differs between
+    deployments.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class FlowClient:
         return await self._identities(flow_sid, self._call("GET", flow_sid))
 
     def url_of(self, flow_sid: str) -> str:
-        """Return the list's URL from the service's last response, or "" if it had none."""
+        """Return the list's URL as last sent by the service, or "" if the service sent none."""
         return self._urls.get(flow_sid.upper(), "")
 
     async def replace(
@@ -82,11 +83,11 @@ class FlowClient:
         identities: Sequence[str],
         may_send: Callable[[], bool] = lambda: True,
     ) -> list[str]:
-        """Replace the whole list, and return the list in the response for comparison.
+        """Replace the whole list. Return the list in the response, to compare it with the one sent.
 
-        The call is never repeated. After ServiceUnreachable or ServiceTimeout, the list may have
-        been replaced anyway. `may_send` is called once connected, right before the list is sent;
-        if it returns False, nothing is sent.
+        The call is never retried. After ServiceUnreachable or ServiceTimeout, the list may have
+        been replaced anyway. `may_send` is called after connecting, right before the list is sent.
+        If it returns False, nothing is sent.
         """
         # A form can't contain a field without values, so one empty value means an empty list.
         form = [(self._form_field, identity) for identity in identities or [""]]
@@ -116,7 +117,7 @@ class FlowClient:
         sent = await self._http.request(call, partial(_list_in, call, flow_sid), permits)
         self._urls[flow_sid.upper()] = ""
         with suppress(ValueError):
-            # Only a URL of the service is safe to link.
+            # Only URLs on the service's own host are safe to link to.
             url = URL(sent.url or "")
             is_there = url.is_absolute() and url.origin() == self._base_url.origin()
             if is_there and len(str(url)) <= URL_CHARACTERS:
@@ -164,12 +165,12 @@ class Flows:
         guess = f" Did you mean “{near[0]}”?" if near else ""
         more = ", …" if len(self.aliases) > FLOWS_NAMED else ""
         known = f"{guess} (Flows: {', '.join(self.aliases[:FLOWS_NAMED])}{more})"
-        use_sid = " Use its SID: FW and 32 hexadecimal digits."
+        use_sid = " Use its SID: FW followed by 32 hexadecimal digits."
         error = NotFound(f"{unknown}{known if self.aliases else use_sid}")
         raise error.or_rather(*(Meant(typed, alias) for alias in near))
 
     def now(self, flow: Flow) -> Flow:
-        """Return the flow with the alias from the current settings."""
+        """Return the flow with its alias from the current settings."""
         names = [name for name, sid in self.sids.items() if sid.upper() == flow.key]
         return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
 
@@ -180,7 +181,7 @@ class Flows:
         return self._client
 
     async def read(self, flow: Flow) -> Sequence[str]:
-        """Read a flow's list to answer a person. Jobs use `service` directly."""
+        """Read a flow's list to answer a command. Jobs call `service` directly."""
         service = self.service()
         try:
             return await service.read(flow.sid)
@@ -203,16 +204,17 @@ Through = Callable[[str], FlowClient]
 async def taken_form_field(through: Through, configured: str, flow_sid: str | None) -> str | None:
     """Return the form field that the service accepts, or None if it can't be determined.
 
-    Deployments use different fields, and nobody would notice a wrong field before the first
-    approved change fails. So this sends updates that the service must refuse: the current list plus
-    an identity over the documented 300 bytes, first in a field that no service uses, then in each
-    known field. The service refuses unknown fields because the right one is missing, and the right
-    one because of the identity. A nonexistent flow is tried first, and is enough if the service
-    checks the form before it looks up the flow. If a service accepts such an update anyway, the
-    previous list is restored.
+    Deployments use different fields, and a wrong one would go unnoticed until the first approved
+    change failed. To find the right field, this sends updates that the service must reject: the
+    current list plus an identity longer than the documented 300 bytes. The first update uses a
+    field that no service knows, and the others use each known field. The right field gets a
+    different error, because the service rejects the identity instead of a missing field.
+
+    A nonexistent flow is tried first. That's enough if the service checks the form before it looks
+    up the flow. If a service accepts such an update anyway, the previous list is restored.
 
     `through` creates a client for a form field. The `configured` field is tried first. `flow_sid`
-    is an existing flow, if one is known.
+    is the SID of an existing flow, if one is known.
     """
     found = None
     with suppress(PermissionMissing):  # for a nonexistent flow, a 403 says nothing about the field

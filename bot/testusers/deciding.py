@@ -55,7 +55,7 @@ async def decide(
     denial_reason: str = "",
     clicked_at: datetime | None = None,
 ) -> Decided:
-    """Carry out a click if the person has permission and the request is still undecided.
+    """Carry out a click if the person has permission and the request's state allows it.
 
     If the change would no longer do what the card shows, nothing is applied and the card asks
     for a new decision.
@@ -107,7 +107,7 @@ async def decide(
 
 
 async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
-    """Return the request if the person can deny it now, before asking for a reason."""
+    """Check that the person can deny the request before asking for a reason. Return the request."""
     request = await _look(bot, person, Act.DENY, request_id)
     if request.state not in {State.PENDING, State.SCHEDULED}:
         raise Conflict(state_sentence(request, await bot.database.now()))
@@ -115,7 +115,7 @@ async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
 
 
 async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
-    """Return the request, whatever its state, if the person has permission for the action."""
+    """Return the request, in any state, if the person has permission for the action."""
     async with bot.database.read_only() as tx:
         request = await store.load_request(tx, request_id)
     if act is Act.CANCEL:
@@ -132,7 +132,7 @@ async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Reques
 async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool:
     people = bot.people
     try:
-        # Approvals don't record a workspace, so approvers are looked up in the bot's own.
+        # Approvals don't record a workspace, so approvers are looked up in the bot's workspace.
         person = await people.find(slack_user_id, (people.team_id,), fresh=True)
     except UnknownPerson as error:
         cause = error.__cause__

@@ -1,6 +1,6 @@
-"""The results of reading or replacing a list, written in one transaction.
+"""Writes the results of reading or replacing a list in one transaction.
 
-New states, audit log entries and messages are collected first. They are then written in the same
+New states, audit log entries and messages are collected first. They're then written in the same
 order as in `transitions.apply_transition`: requests, the audit log, then jobs and messages.
 """
 
@@ -56,7 +56,7 @@ class ChangeSet:
 
     @property
     def made(self) -> list[Change]:
-        """The changes to the flow's list that were collected so far, oldest first."""
+        """The changes to the flow's list collected so far, oldest first."""
         return [change for change, *_ in self._changes]
 
     def now(self, request: Request) -> Request:
@@ -89,7 +89,7 @@ class ChangeSet:
         await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
-        """Record the part of a plan that a list confirms. `at` is the time when it took effect."""
+        """Record the part of a plan that `listed` shows as applied. `at` is when it was applied."""
         spellings = plan.spellings_on(listed)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)
@@ -129,7 +129,7 @@ class ChangeSet:
             self._asking.append((request, review, request_hours))
 
     async def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
-        """Record a failed attempt. `tried` returns the request as it is after the attempt."""
+        """Record a failed attempt. `tried` returns the request as updated by the attempt."""
         stored = await self._request(request_id)
         if stored is None or stored.state is not State.APPLYING:
             return
@@ -139,7 +139,7 @@ class ChangeSet:
             self._decided[request_id] = None
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
-        """Show on the card that expired access couldn't be removed, and log this once."""
+        """Show on the card that expired access couldn't be removed, and add one audit log entry."""
         request = await self._request(request_id)
         if request is not None and not request.progress.overdue:
             self._note("grant.end_failed", request_id, reason=reason)
@@ -159,7 +159,7 @@ class ChangeSet:
                 continue
             await self._drop_grant(identity)
             earlier = await self._request(grant.request_id)
-            # The card of an earlier request says that this one replaced its grant.
+            # The earlier request's card will show that this request replaced its grant.
             if earlier is not None and earlier.id != request.id:
                 superseded = (*earlier.progress.superseded, identity)
                 await self._put(earlier.id, superseded=superseded, overdue="")
@@ -235,7 +235,7 @@ class ChangeSet:
         )
 
     async def end(self, ending: Ending) -> None:
-        """End a grant that has expired, or whose person is no longer on the list."""
+        """End a grant that expired, or that belongs to someone who is no longer on the list."""
         identity, was_gone = ending.identity, ending.was_gone
         await self._drop_grant(identity)
         self._note("grant.ended", ending.request_id, identity=identity, was_gone=was_gone)
@@ -254,7 +254,7 @@ class ChangeSet:
         known = self._requests.get(request_id)
         return known or await store.load_request(self._tx, request_id, lock=True)
 
-    async def _put(self, request_id: str, **progress: Any) -> None:  # noqa: ANN401 - its fields
+    async def _put(self, request_id: str, **progress: Any) -> None:  # noqa: ANN401 - fields of Progress
         request = await self._request(request_id)
         if request is not None:
             changed = replace(request.progress, **progress)

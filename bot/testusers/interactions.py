@@ -1,7 +1,7 @@
-"""Clicks on buttons, stored before they are acknowledged to Slack so a crash can't lose any.
+"""Button clicks. They're stored before Slack gets a response, so a crash can't lose any.
 
-Any running process can carry out a stored click in the job `click:<id>`. It answers through the
-click's response_url. Repeating a click, for example after a crash, has no further effect.
+Any running process can carry out a stored click in the job `click:<id>`. It replies through the
+click's response_url. Repeating the job, for example after a crash, has no further effect.
 """
 
 from dataclasses import dataclass, replace
@@ -36,17 +36,17 @@ INTERACTION = "testusers.interaction"
 # Undo clicks are a separate kind of job, because reading the list can take a long time.
 UNDO = "testusers.undo"
 READY_SECONDS = 0.5
-# How often, and at what interval, a click is retried while Slack is unavailable.
+# Number of tries for a click while Slack is unavailable, and the seconds between them.
 WHO_TRIES, WHO_SECONDS = 6, 10.0
 WAITING_INTERACTIONS = 1_000
 
 
 @dataclass(frozen=True)
 class StoredInteraction:
-    """A click as stored: who clicked, on which request, and where to send the answer.
+    """A stored click: who clicked, for which request, and where to send the reply.
 
     `page` is the page of the request list that had the button, if any. `channel_id` and
-    `message_ts` identify the message that had the button, if the whole channel can see it.
+    `message_ts` identify the message with the button, if the whole channel can see it.
     `delivery_id` is the ID used in logs, and `clicked_at` is the time when the click was stored.
     """
 
@@ -71,7 +71,8 @@ class StoredInteractions:
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
-        # Clicks that were answered with "later". A response_url accepts only five posts.
+        # Clicks that already got the reply `NOTED`. It isn't repeated, because a response_url
+        # accepts only five posts.
         self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
 
     async def store(self, interaction: StoredInteraction) -> None:
@@ -96,7 +97,7 @@ class StoredInteractions:
             await jobs.put(tx, job)
 
     async def run(self, job: Job, lease: Lease) -> Outcome:  # noqa: ARG002
-        """Carry out a stored click and answer it, but not before the bot has connected to Slack."""
+        """Carry out a stored click and reply, once the bot has connected to Slack."""
         if not self._bot.people.is_ready:
             return await self._soon(READY_SECONDS)
         interaction = _STORED.validate_python(job.payload)
@@ -138,7 +139,7 @@ class StoredInteractions:
         if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
             # Slack is unavailable, so nothing was done and the person got no answer.
             return Again(await self._soon(WHO_SECONDS), job.tries + 1)
-        # A retry would decide and record the click again, so an undelivered answer isn't retried.
+        # A retry would decide and record the click again, so an undelivered reply isn't retried.
         # The card shows the result, and an error is sent as a direct message.
         is_told = outcome != "ok" and url and await bot.replies.say("", message, to=user)
         if not is_told:
@@ -148,7 +149,7 @@ class StoredInteractions:
     async def _show_copy(self, interaction: StoredInteraction) -> None:
         """Keep the clicked message up to date even if it's a second copy of the card.
 
-        If Slack's response to a post is lost, the post is repeated, and the channel has two cards.
+        If Slack's response to a post is lost, the post is repeated, and the channel gets two cards.
         """
         if interaction.channel_id != self._bot.settings.approvals_channel:
             return

@@ -1,4 +1,4 @@
-"""The parts of the bot that code about test users depends on."""
+"""The parts of the bot that the test-user code depends on."""
 
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from bot.testusers.client import Flows
 
 
 class Parts(Protocol):
-    """The dependencies of this folder: `bot.app.Gatehouse`, or a smaller object in tests."""
+    """What this package needs from `bot.app.Gatehouse`. Tests can pass a smaller object instead."""
 
     settings: Settings
     clock: Clock

@@ -1,4 +1,4 @@
-"""Presets: named lists of people, which anyone who can request changes can save and delete."""
+"""Presets: named lists of people. Anyone who can request changes can save and delete them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
@@ -32,7 +32,7 @@ async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -
 
 
 async def every_preset(bot: Parts, person: Person) -> list[Preset]:
-    """Return all presets in alphabetical order, if the person may see them."""
+    """Return all presets in alphabetical order, if the person is allowed to see them."""
     await bot.people.require(person, Permission.READ)
     async with bot.database.read_only() as tx:
         return list((await saved_presets(tx)).values())
@@ -47,7 +47,7 @@ async def names(bot: Parts) -> list[str]:
 async def save_preset(
     bot: Parts, person: Person, name: str, identities: Sequence[str]
 ) -> Preset | None:
-    """Save a preset, and return the earlier preset with this name, or None."""
+    """Save a preset. Return the preset that it replaced, or None."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         before = (await saved_presets(tx, [name])).get(name)
@@ -79,11 +79,11 @@ async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
 
 
 async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:
-    """Return all requested identities, including those that the presets currently contain.
+    """Return all requested identities, including those in the requested presets.
 
     Raises:
         NotFound: A preset doesn't exist.
-        UsageError: A request can't contain all of these identities.
+        UsageError: There are too many identities for one request, or one is invalid.
     """
     async with bot.database.read_only() as tx:
         saved = await saved_presets(tx, requested.presets)
@@ -99,7 +99,7 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
 
 
 def _unknown_preset(name: str, names: Sequence[str], hint: str = "") -> NotFound:
-    """Return the error for an unknown preset, which suggests the closest of the existing names."""
+    """Return the error for an unknown preset, which suggests the closest existing name."""
     close = closest(name, names)
     guess = f" Did you mean “@{close[0]}”?" if close else ""
     more = ", …" if len(names) > NAMED else ""

@@ -1,6 +1,6 @@
 """The pages of `/testusers list`, `history`, `requests` and `mine`.
 
-Each page shows only what the person is allowed to see. People without permission get `Refused`.
+Each page shows only what the person is allowed to see. If that's nothing, `Refused` is raised.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ def reader_of(people: People, person: Person) -> Reader:
 
 
 async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a page of a flow's current test users, with the approvers and the end of their access.
+    """Return a page of a flow's test users, with who approved each one and when access ends.
 
     The search text only matches the part of each identity that the person is allowed to see.
     """
@@ -68,7 +68,7 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
 
 
 async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a page of a flow's requests, newest first, and access that recently ended."""
+    """Return a page of a flow's requests, newest first, with access that recently ended."""
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     async with bot.database.read_only() as tx:
         found, total = await store.requests_of_flow(
@@ -118,7 +118,7 @@ def open_row(people: People, person: Person, request: Request) -> OpenRow:
 
 
 def suggestions(bot: Parts, typed: str) -> list[SlackBlock]:
-    """Return options for the flows that match the typed text. Any valid SID is offered too."""
+    """Return options for flows that match the text. If none do, offer the text if it's a SID."""
     wanted = typed.strip().casefold()
     found = [
         (f"{alias} ({sid})", alias)

@@ -1,4 +1,4 @@
-"""Cards and messages about requests, rendered from the stored state at the time of sending."""
+"""Cards and messages about requests, rendered from the stored state when they're sent."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -26,9 +26,10 @@ TRIES, PAUSE_SECONDS = 8, 0.05
 
 
 async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | None:
-    """Return a link to the request's card, which is posted shortly after the request is made.
+    """Return a link to the request's card.
 
-    Return None if there's no card yet, or if Slack or the database fails.
+    The card is posted shortly after the request is made, so this waits for it briefly. Return None
+    if it still isn't posted, or if Slack or the database fails.
     """
     try:
         for attempt in range(tries):
@@ -44,7 +45,7 @@ async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | No
 
 
 async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
-    """Return the answer to the requester, with a link to the card. See `notes.asked`."""
+    """Return the reply to the requester, with a link to the card. See `notes.asked`."""
     channel, request = bot.settings.approvals_channel, asked.request
     message = notes.asked(asked.flow, asked.effect, request, channel, time_zone)
     if request is None or not request.waits:
@@ -53,14 +54,14 @@ async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
 
 
 class RequestMessages:
-    """Renders the cards, the messages in their threads, and the messages to requesters."""
+    """Renders cards, messages in their threads, and messages to requesters."""
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
 
     @property
     def renderers(self) -> dict[str, Renderer]:
-        """The functions that render outbox messages, by kind."""
+        """The function that renders each kind of outbox message."""
         return {
             transitions.CARD: self.card,
             transitions.REMINDER: self.waiting,
@@ -79,7 +80,7 @@ class RequestMessages:
                 await write_card(tx, request.id)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the card of a request in its current state."""
+        """Return the request's card in its current state."""
         channel = self._bot.settings.approvals_channel
         request = await self._request(outbox_message)
         if request is None:
@@ -112,7 +113,7 @@ class RequestMessages:
         return await self._bot.people.named(user_id for user_id in ids if user_id != asker)
 
     async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the message in the card's thread about a failure, or about its later success."""
+        """Return the thread message that says the change failed, or that it succeeded later."""
         request, above = await self._request(outbox_message), card_key(outbox_message.subject)
         if request is None or request.state not in {State.FAILED, State.APPLIED}:
             return None
@@ -120,7 +121,7 @@ class RequestMessages:
         return CardNow(self._bot.settings.approvals_channel, message, under=above)
 
     async def ending(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the announcement that access ends soon, unless the end has changed or passed."""
+        """Return the notice that access ends soon, or None if the end has changed or passed."""
         request = await self._request(outbox_message)
         async with self._bot.database.read_only() as tx:
             now, made = await tx.now(), await store.grants_of_request(tx, outbox_message.subject)
@@ -131,14 +132,14 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.ending(request, ending, ends_at))
 
     async def waiting(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the reminder or escalation in the card's thread, updated after a decision."""
+        """Return the reminder or escalation for the thread, or its new text after a decision."""
         is_escalation = outbox_message.kind == transitions.ESCALATION
         request = await self._request(outbox_message)
         if request is None:
             return None
         above, is_waiting = card_key(request.id), request.state is State.PENDING
         async with self._bot.database.read_only() as tx:
-            # A note needs a posted card. After the decision, only a note already sent is updated.
+            # Notes need a posted card. After a decision, only notes already sent are updated.
             needed = await outbox.sent_card(tx, above if is_waiting else outbox_message.key)
         if needed is None:
             return None
@@ -167,7 +168,7 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
 
     async def refused(self, outbox_message: OutboxMessage) -> Note:
-        """Return the alert that the service refuses the credentials, or accepts them again."""
+        """Return the alert that the service refuses changes, or that it accepts them again."""
         payload, channel = outbox_message.payload, self._bot.settings.alerts_channel
         if not payload:
             return Note(channel, notes.service_accepts())

@@ -78,14 +78,14 @@ async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
 async def requests_of(
     tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
 ) -> list[Request]:
-    """Return a person's requests that are open or were decided since then, newest first."""
+    """Return a person's requests that are open or decided since `decided_since`, newest first."""
     is_recent = requests.c.state.not_in(DECIDED) | (requests.c.decided_at >= decided_since)
     where = (requests.c.requester_id == slack_user_id, is_recent)
     return await _requests(tx, *where, order=_NEWEST, limit=limit)
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
-    """Return how many of a person's requests a rule has approved since then, except failed ones."""
+    """Count a person's requests that a rule approved since this time, except failed ones."""
     query = select(func.count()).where(
         requests.c.requester_id == slack_user_id,
         requests.c.decided_by_id == rule_id,
@@ -120,10 +120,10 @@ async def flow_of(tx: Transaction, flow_key: str) -> Flow:
 
 
 async def forget_requests(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of requests closed before then, and return the number deleted.
+    """Delete a batch of requests closed before this time, and return the number deleted.
 
     A request is kept while it has a grant that will end, because its card announces the end. It's
-    also kept while a message about it is waiting in the outbox or was sent since then.
+    also kept if a message about it is still in the outbox, or was sent at this time or later.
     """
     old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
     runs_on = (grants.c.request_id == requests.c.id) & grants.c.ends_at.is_not(None)
@@ -146,7 +146,7 @@ async def _requests(
 
 
 def _row_of(request: Request) -> dict[str, Any]:
-    """Return the row. The list that was last seen is only stored while it's still needed."""
+    """Return the request's row. The list it was compared with is omitted once it's closed."""
     by, requested = request.decided_by, request.requested
     if request.state in OVER:
         requested = replace(requested, seen=())
@@ -187,7 +187,7 @@ def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
 
 
 async def put_grant(tx: Transaction, flow: Flow, grant: Grant) -> None:
-    """Store the grant, and replace the person's earlier grant for this flow."""
+    """Store the grant, replacing any earlier grant that the person has for this flow."""
     stored = {"flow_key": flow.key, "flow_sid": flow.sid, **_GRANT.dump_python(grant)}
     await upsert(tx, grants, stored)
 
@@ -221,7 +221,7 @@ async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
 async def grants_of(
     tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
 ) -> list[OwnGrant]:
-    """Return the grants that a person requested, soonest end first, those without an end last."""
+    """Return the grants a person requested, soonest end first and those without an end last."""
     query = (
         select(grants, requests.c.flow_alias)
         .join(requests, requests.c.id == grants.c.request_id)
@@ -264,7 +264,7 @@ def _grant(row: Any) -> Grant:  # noqa: ANN401 - a row of the table
 
 
 async def post_of(tx: Transaction, flow_key: str) -> Post | None:
-    """Return the flow's POST whose outcome isn't known yet, or None."""
+    """Return the flow's POST with an unknown outcome, or None."""
     of_flow = select(flow_posts.c.content).where(flow_posts.c.flow_key == flow_key)
     # Earlier versions could store several POSTs. Only the last one counts.
     content = await tx.connection.scalar(of_flow.order_by(flow_posts.c.sent_at.desc()).limit(1))
@@ -301,7 +301,7 @@ async def record_change(
 
 
 async def forget_changes(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of changes made before then, except the latest, and return how many."""
+    """Delete a batch of changes made before this time, but not the latest. Return how many."""
     last = select(func.max(flow_changes.c.id)).scalar_subquery()
     return await remove_some(
         tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)

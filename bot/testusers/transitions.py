@@ -1,4 +1,4 @@
-"""State changes of requests, the jobs and messages that follow from them, and the timers."""
+"""State changes of requests, the jobs and messages that they cause, and timers."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -45,7 +45,7 @@ def expired_entry(expired: Request) -> AuditEntry:
 
 
 async def is_in_doubt(tx: Transaction, request: Request) -> bool:
-    """Return True while it isn't known whether a POST for this request arrived."""
+    """Return True if a POST for this request still has an unknown outcome."""
     post = await store.post_of(tx, request.flow.key)
     return post is not None and post.is_of(request.id)
 
@@ -69,7 +69,7 @@ async def write_in_thread(tx: Transaction, kind: str, request_id: str) -> None:
 
 
 async def tell_requester(tx: Transaction, request: Request, event: str, **detail: object) -> None:
-    """Send the requester a message about an event, after all earlier ones."""
+    """Queue a message to the requester about an event. It's sent after all earlier ones."""
     payload = {"event": event, **detail}
     await outbox.put(tx, OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
 
@@ -122,7 +122,7 @@ async def put_apply_job(tx: Transaction, flow_key: str) -> None:
 
 
 async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
-    """Schedule a check of a request's timers."""
+    """Schedule a check of a request's timers for this time."""
     await jobs.put(tx, Job(f"timer:{request_id}", TIMER, request_id, at))
 
 
@@ -141,7 +141,7 @@ async def apply_transition(
     new: Request,
     entry: AuditEntry,
 ) -> None:
-    """Write the request's new state and its consequences, unless it has changed since `old`.
+    """Write a request's new state and what follows from it, unless `old` is out of date.
 
     To avoid deadlocks, every transaction locks requests first, then the audit log, then jobs.
     """
@@ -197,7 +197,7 @@ async def ask_again(
     return moved
 
 
-# How often a message for the card's thread checks whether the card has been posted.
+# How often to check for the posted card if a message is waiting to go in its thread.
 LOOK_FOR_CARD = timedelta(seconds=5)
 UNPOSTED_AFTER = timedelta(minutes=1)
 ANNOUNCED_BEFORE = timedelta(hours=1)
@@ -208,12 +208,12 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
 
     Each timer fires once. Reminders and escalations wait until the request's card is in Slack
     (`is_posted`), because they appear in its thread. The `unposted` timer tells the requester that
-    the card isn't there yet.
+    the card hasn't been posted yet.
     """
     asked_at, policy = request.created_at, bot.people.policy.of_flow(request.flow.sid)
     times: dict[str, datetime | None] = {}
     if request.state is State.PENDING:
-        # If two timers are due, the earlier one fires, so nobody is reminded after the expiry.
+        # If two timers are due, the earlier one fires, so an expired request gets no reminder.
         times["expire"] = request.expires_at
         if is_posted:
             times["remind"] = asked_at + timedelta(hours=bot.settings.remind_hours)

@@ -152,7 +152,7 @@ async def test_refused_credential_is_told_once_to_those_who_run_the_bot(world):
         await world.approve(message, "Failed")
         assert "FLOW_AUTH_TOKEN" not in message.all_text
     assert refusal.struck == 2
-    await world.told(OTTO, "This isn't your fault: whoever runs Gatehouse has been notified.")
+    await world.told(OTTO, "This isn't your fault. Whoever runs Gatehouse has been notified.")
     await world.slack.until(lambda: alerts(world))
     (alert,) = alerts(world)
     assert "FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN" in alert

@@ -1,4 +1,4 @@
-"""The card of a request, rendered from its stored state, and the buttons for requests."""
+"""A request's card, rendered from its stored state, and the buttons for requests."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -43,14 +43,14 @@ def card(
     approvers: str = "",
     related: Sequence[Request] = (),
 ) -> Message:
-    """Return the card of a request, with the buttons for its current state.
+    """Return a request's card, with the buttons for its current state.
 
     Args:
         request: The request, as stored.
         mentioned: Users and groups to mention while the request is pending.
         needed: The number of approvals that the request needs.
         allows_self: True if requesters can approve their own requests.
-        approvers: The names of the people who can approve, if a policy mentions other people.
+        approvers: The names of the people who can approve, if the flow's policy notifies others.
         related: Other open requests that affect the same people.
     """
     left_out = set() if allows_self else {request.requester.slack_user_id}
@@ -66,7 +66,7 @@ def card(
 
 @dataclass(frozen=True)
 class _Card:
-    """A card. A short card leaves out details, but never people who are added or removed."""
+    """A card. A short one leaves out details, but never the people who are added or removed."""
 
     request: Request
     needed: int
@@ -159,7 +159,7 @@ class _Card:
         yield self.sizes()
         if request.state is State.PENDING:
             yield f"this request expires {text.time(request.expires_at)}"
-            # Without an alias, the headline names the SID.
+            # Without an alias, the headline already shows the SID.
             yield text.code(request.flow.sid) if request.flow.alias else ""
             yield f"requester {request.requester.slack_user_id}"
         else:
@@ -231,7 +231,7 @@ class _Card:
             yield from phrases.lines_of(identities)
 
     def surprises(self, done: Done) -> Iterator[str]:
-        """Yield the parts of the change that others had already made, and their other changes."""
+        """Yield what others had already changed as requested, and their other changes."""
         already = done.already.without(self.request.requested.end_changes)
         if already.additions:
             yield f"*Already on the list:* {self.named(already.additions)}"
@@ -245,7 +245,7 @@ class _Card:
         return str(len(identities)) if self.is_short else brief(identities)
 
     def mention(self) -> list[SlackBlock]:
-        """Mention the people who can approve. The card mentions nobody else."""
+        """Mention the people who can approve, or those whom the flow's policy says to notify."""
         if self.request.state is not State.PENDING:
             return []
         able = [phrases.mention(user) for user in self.mentioned if user != EVERY_FULL_MEMBER]
@@ -286,7 +286,7 @@ def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
 
 
 def main_buttons(*, asks: bool) -> list[SlackBlock]:
-    """Return the buttons for the most common tasks. `asks` adds the form's button."""
+    """Return buttons for the most common tasks, including the form's button if `asks` is set."""
     return [
         *([change_button()] if asks else []),
         block_kit.button("Organizations", ids.HOME_ORGS, "list"),
@@ -320,11 +320,11 @@ def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
 
 
 def again_button(request: Request) -> list[SlackBlock]:
-    """Return the button `Ask again`, which opens the form with the same values, if they fit."""
+    """Return an `Ask again` button that opens a filled-in form, or [] if the values don't fit."""
     requested, change = request.requested, request.requested.change
     if requested.undo_of or (change.additions and change.removals):
         return []
-    # A form has a duration or an end. A typed end is the same for everybody, so take the last one.
+    # The form takes a duration or one end. A typed end is the same for everyone, so use the last.
     seconds = requested.duration_seconds
     filled = Prefilled(
         request.flow.sid,

@@ -1,4 +1,4 @@
-"""The modals: the form for a change, and the form that asks for the reason of a denial."""
+"""The modals: the form to request a change, and the form to give a reason for a denial."""
 
 import json
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def change_form(
     """Return the form that `/testusers` opens.
 
     Args:
-        reply_to: The response_url for the answer, or "".
+        reply_to: The response_url for the reply, or "".
         filled: The initial values. Identities that don't fit are left out.
         flow: The preselected flow.
         presets: The names of all presets.
@@ -87,7 +87,7 @@ def change_form(
 
 
 def denial_form(request: Request, reply_to: str, page: str = "") -> Json:
-    """Return the form that asks for a reason. `page` is the page of the list with the request."""
+    """Return the form to deny a request. `page` is the list page that had the button, if any."""
     reason = _input(
         ids.TESTUSERS_REASON,
         "Reason",
@@ -131,7 +131,7 @@ def _input(
 
 
 def _doubt(lines: Sequence[str]) -> list[SlackBlock]:
-    """Ask about the first line that doesn't look like an identity, if there is one."""
+    """Return a question about the first line that doesn't look like an identity, if any."""
     odd = odd_line(lines)
     if not odd or identity_problem(odd):
         return []

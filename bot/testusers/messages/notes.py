@@ -28,7 +28,7 @@ from bot.testusers.rules.requests import Preset, Request
 
 PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
-NOT_POSTED = "Slack hasn't accepted the card yet. It will appear as soon as Slack does."
+NOT_POSTED = "Slack hasn't accepted the card yet. It will appear once Slack accepts it."
 
 
 def asked(
@@ -40,7 +40,7 @@ def asked(
     """
     lines = []
     if request is None:
-        lines.append(f"There's nothing to change on {flow_name(flow)}, so I made no request.")
+        lines.append(f"There's nothing to change on {flow_name(flow)}, so I didn't make a request.")
     elif request.requested.without_approval:
         lines.append(f"Applying now, without approval: {change_of(request)}.")
     elif request.progress.rule:
@@ -78,7 +78,7 @@ def asked_before(
 
 
 def value_of(command: ChangeRequest) -> str:
-    """Return the command as a button value, or "" if it doesn't fit or can't be typed."""
+    """Return the command as a button value, or "" if it doesn't fit or has no text form."""
     typed = as_command(command)
     return typed if len(typed) <= block_kit.VALUE_CHARACTERS else ""
 
@@ -133,7 +133,7 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
 
 
 def _failure(request: Request, asked: str, reason: str) -> Iterator[str]:
-    """Yield the outcome of a failed request, the people it took effect for, and the next step."""
+    """Yield a failed request's outcome, who was and wasn't affected, and the next step."""
     yield phrases.outcome_line(request, asked)
     if request.has_failed_in_part:
         for title, people in phrases.titled(request).items():
@@ -150,20 +150,20 @@ def _with_steps(message: Message, card: str | None, *buttons: SlackBlock) -> Mes
 
 
 def ending(request: Request, identities: list[str], at: datetime) -> Message:
-    """Return the announcement that access ends soon, with buttons to extend it."""
+    """Return the notice that access ends soon, with buttons to extend it."""
     line = f"Access to {flow_name(request.flow)} ends {text.time(at)} for {brief(identities)}."
     return _with_steps(Message.of(line), None, *extend_buttons(request.flow, identities))
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
-    """Return the message with a `Cancel` button and a link to the card, if it's posted."""
+    """Add a `Cancel` button to the message, and a link to the card if it's posted."""
     if card is None:
         message = message.then(Message(NOT_POSTED, [block_kit.context(NOT_POSTED)]))
     return _with_steps(message, card, *act_buttons(request, Act.CANCEL))
 
 
 def failure_in_thread(request: Request) -> Message:
-    """Return the message in the card's thread about a failure, or about its later success."""
+    """Return the thread message that says the change failed, or that it succeeded later."""
     if request.state is State.FAILED:
         asked = f"{who(request.requester)} asked to {change_of(request)}"
         return Message.of(*_failure(request, asked, request.progress.failure))
@@ -178,7 +178,7 @@ def service_refuses(sentence: str, flow: Flow) -> Message:
     return Message.of(
         f":key: *Gatehouse can't use the flow service.* {text.sentence(sentence, 500)}",
         f"An approved change to {flow_name(flow)} couldn't be applied.",
-        "Once this is fixed, an approver can press Retry on each card that failed.",
+        "Once this is fixed, an approver can press Retry on the card of each failed change.",
     )
 
 
@@ -188,7 +188,7 @@ def service_accepts() -> Message:
 
 
 def still_waiting(request: Request, escalate_to: Sequence[str] | None = None) -> Message:
-    """Return a reminder for a pending card's thread, or an escalation that mentions people."""
+    """Return a reminder for a pending request, or an escalation if there are people to mention."""
     asked = f"{who(request.requester)} wants to {change_of(request)}"
     expires = f"The request expires {text.time(request.expires_at)}."
     line = f"Still waiting for approval: {asked}. {expires}"
@@ -224,14 +224,14 @@ def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Mess
 
 
 def preset_saved(name: str, identities: Sequence[str], before: Preset | None) -> Message:
-    """Return the answer to saving a preset, with `Undo` if it replaced another one."""
+    """Return the reply after saving a preset, with `Undo` if it replaced one."""
     replaced = f" It used to contain {brief(before.identities)}." if before else ""
     line = f"Saved the preset {_preset(name)} with {brief(identities)}.{replaced}"
     return Message.of(line) if before is None else _with_undo(line, before)
 
 
 def preset_deleted(preset: Preset) -> Message:
-    """Return the answer to deleting a preset, with the people in it and `Undo`."""
+    """Return the reply after deleting a preset, with the people in it and `Undo`."""
     line = f"Deleted the preset {_preset(preset.name)}. It had {brief(preset.identities)}."
     return _with_undo(line, preset)
 
@@ -255,7 +255,7 @@ TOO_LONG = "That's too long for a button. Please send it as a command: `testuser
 
 
 def greeting(may: May) -> Message:
-    """Return the answer to a greeting: two lines and the most important buttons."""
+    """Return the reply to a greeting: two lines and the most important buttons."""
     requests = block_kit.button("Open requests", f"{ids.RUN_COMMAND}.0", "/testusers requests")
     buttons = main_buttons(asks=may(Permission.REQUEST))
     return Message(HELLO).plus(block_kit.actions(*buttons, requests))

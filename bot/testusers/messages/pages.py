@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FlowPage(ButtonValue):
-    """The page that a button or a typed command asks for, with its flow and search text."""
+    """A page requested by a button or a command, with its flow and search text."""
 
     flow: Annotated[str, Field(alias="f")] = ""
     page: Annotated[int, Field(alias="p", ge=0, lt=1_000_000)] = 0
@@ -52,14 +52,14 @@ class Page(Generic[T]):
 
     @classmethod
     def cut(cls, found: Sequence[T], size: int, wanted: FlowPage) -> "Page[T]":
-        """Return the wanted page, or the last page if there are fewer."""
+        """Return the wanted page, or the last page if it doesn't exist."""
         pages = block_kit.page_count(len(found), size)
         wanted = replace(wanted, page=min(wanted.page, pages - 1))
         shown = found[wanted.page * size : (wanted.page + 1) * size]
         return cls(shown, len(found), pages, wanted)
 
     def turning(self, form: str) -> list[SlackBlock]:
-        """Return the buttons that turn the page of this subcommand."""
+        """Return the page number and the buttons to other pages of this subcommand."""
         number, action_id = self.wanted.page, ids.testusers_page(form)
         turns = block_kit.turns(
             action_id, number, self.pages, lambda to: replace(self.wanted, page=to).value()
@@ -70,7 +70,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The rights of a page's reader: what they can see and do."""
+    """What a page's reader is allowed to see and do."""
 
     sees_identities: bool
     asks: bool = False
@@ -93,7 +93,7 @@ class OpenRow:
 
 @dataclass(frozen=True, slots=True)
 class GrantGroup:
-    """People who got access to a flow through the same request, until the same time."""
+    """People who have access to a flow through the same request, until the same time."""
 
     flow: Flow
     identities: tuple[str, ...]
@@ -124,7 +124,7 @@ def listing(
     scheduled: Sequence[Request] = (),
     url: str = "",
 ) -> Message:
-    """Return a page of a flow's test users, with the approvers and the end of their access.
+    """Return a page of a flow's test users, with who approved each one and when access ends.
 
     Args:
         flow: The flow.
@@ -194,7 +194,7 @@ def _requests(
 def open_requests(
     page: Page[OpenRow], scheduled: Sequence[OpenRow], channel_id: str, reader: Reader
 ) -> Message:
-    """Return the open requests with the reader's buttons. Their cards are in `channel_id`."""
+    """Return the open requests with the reader's buttons. `channel_id` is where the cards are."""
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
@@ -206,7 +206,7 @@ def open_requests(
 
 
 def page_of_block(block_id: str) -> str:
-    """Return the page of the request list that contains this block, or "" for other blocks."""
+    """Return the page number of the request list with this block, or "" for other blocks."""
     is_listed = block_id.startswith(LIST_BLOCK)
     return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
 
@@ -226,7 +226,7 @@ def waiting(row: OpenRow, channel_id: str, show: Show, block_id: str) -> Message
     if not is_exact:
         see = "Decide on" if row.decides else "See"
         line += f"\nThis change is too long to show here. {see} its card in <#{channel_id}>."
-    # Nobody can decide on a change here that isn't shown in full.
+    # A change that isn't shown in full can't be decided here.
     decides = (Act.APPROVE, Act.DENY) if row.decides and is_exact else ()
     buttons = act_buttons(request, *decides, *((Act.CANCEL,) if row.cancels else ()))
     below = [{**block, "block_id": block_id} for block in block_kit.row(buttons)]
@@ -236,7 +236,10 @@ def waiting(row: OpenRow, channel_id: str, show: Show, block_id: str) -> Message
 def own(
     requests: Sequence[Request], page: Page[GrantGroup], people: int, reader: Reader
 ) -> Message:
-    """Return a person's requests, and a page of the access they requested for `people` people."""
+    """Return a person's requests, and a page of the people they requested access for.
+
+    `people` is the total number of these people.
+    """
     rows: list[Row] = [(NO_REQUESTS, None)] if not (requests or page.wanted.page) else []
     if requests and not page.wanted.page:
         rows = [(f"*Your requests* ({len(requests):,})", None)]
@@ -268,7 +271,7 @@ def group_message(group: GrantGroup, reader: Reader) -> Message:
 
 
 def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:
-    """Return the rows with as many of their buttons as fit into a message."""
+    """Return a message with these rows, and with as many of their buttons as fit."""
     lines = [line for line, _ in rows]
     body = [block_kit.section(line) for line in lines]
     room = MESSAGE_CHARACTERS - phrases.size_of(body) - phrases.size_of(below)

@@ -34,7 +34,7 @@ MARKS = {
 
 
 class Show(Protocol):
-    """A function that formats an identity for a reader, shortened to the limit if there is one."""
+    """A function that formats an identity for a reader, shortened to `limit` if it's set."""
 
     def __call__(self, identity: str, limit: int | None = None, /) -> str: ...  # noqa: D102
 
@@ -63,7 +63,7 @@ def mention(slack_id: str) -> str:
 
 
 def approvers(request: Request) -> str:
-    """Return the names of a request's approvers, or of whoever decided if it has none."""
+    """Return a request's approvers by name, or the person who decided if it has none."""
     given = request.progress.approvals
     left = len(given) - APPROVERS_SHOWN
     more = f" and {left} more" if left > 0 else ""
@@ -74,7 +74,7 @@ def approvers(request: Request) -> str:
 def names(people: Sequence[Who]) -> str:
     """Return people's names, with their IDs if two people have the same name.
 
-    A name that looks like more than one name is put in quotation marks.
+    A name that could be read as two names is put in quotation marks.
     """
     shared = Counter(person.name for person in set(people))
     shown = []
@@ -109,7 +109,7 @@ def flow_name(flow: Flow) -> str:
 
 
 def how_many(number: int) -> str:
-    """Return a number of test users in words: `1 test user`, `2 test users`."""
+    """Return a number with its noun: `1 test user`, `2 test users`."""
     return text.count(number, "test user")
 
 
@@ -131,7 +131,7 @@ def counted(identities: Sequence[str], _show: Show = in_full) -> str:
 
 
 def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
-    """Return all identities as lines, with several short ones per line."""
+    """Return lines with all identities. Short ones share a line."""
     shown = list(map(show, identities))
     is_short = all(len(identity) < LINE_CHARACTERS / IDENTITIES_A_LINE for identity in shown)
     size = IDENTITIES_A_LINE if is_short else 1
@@ -142,8 +142,9 @@ def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
 class Part:
     """The people in a request who are affected in the same way.
 
-    `kind` is `add`, `remove`, `keep` (people on the list get a later end) or `limit` (they get a
-    sooner end). `term` is their new end of access, such as ` for 2 h`, and `now` the current one.
+    `kind` is `add`, `remove`, `keep` (people on the list keep access for longer) or `limit` (they
+    lose it sooner). `term` is their new end of access, such as ` for 2 h`, and `now` is the current
+    end.
     """
 
     kind: str
@@ -172,9 +173,9 @@ KINDS = {
 def parts(
     request: Request, change: Change | None = None, *, each_end: bool = False
 ) -> Iterator[Part]:
-    """Yield the people in a request, or only those in `change`, by what happens to them.
+    """Group the people in a request, or only those in `change`, by what happens to them.
 
-    With `each_end`, people whose access ends at different times are in different groups.
+    With `each_end`, people with different ends of access are in different groups.
     """
     requested = request.requested
     at = requested.shown_at or request.created_at
@@ -226,7 +227,7 @@ def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str
 
 
 def change_in_plain(request: Request) -> str:
-    """Describe a request's change without markup and times: `add +1, +2 to welcome`."""
+    """Describe a request's change without markup or times: `add +1, +2 to welcome`."""
     said = []
     for part in parts(request):
         verb, preposition, *_ = WORDS[part.kind]
@@ -270,7 +271,7 @@ def effect_of_change(request: Request) -> str:
 
 
 def outcome_of(request: Request) -> str:
-    """Describe a request's state and decider: `:no_entry: *Denied* by Ada`."""
+    """Describe a request's state and who decided: `:no_entry: *Denied* by Ada`."""
     by, state, mark = decider(request), request.state, MARKS[request.state]
     if state is State.PENDING:
         return mark
@@ -294,7 +295,7 @@ def outcome_of(request: Request) -> str:
 
 
 def outcome_line(request: Request, asked: str) -> str:
-    """Return the outcome as a sentence, with the effect of an applied change, or with `asked`."""
+    """Return the outcome as a sentence, followed by an applied change's effect or by `asked`."""
     is_applied = request.state is State.APPLIED
     return f"{outcome_of(request)}: {effect_of_change(request) if is_applied else asked}."
 
@@ -325,7 +326,7 @@ def what_failed(request: Request) -> str:
 
 
 def after_all(request: Request) -> str:
-    """Return a sentence for a failed request whose change may still go through, or ""."""
+    """Return a sentence about a failed change that may still go through, or "" if it can't."""
     return " If it goes through after all, I'll update the card." * request.progress.is_unsure
 
 
@@ -337,7 +338,7 @@ def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
 
 
 def quote(reason: str, limit: int) -> list[str]:
-    """Return a reason as a quotation, or an empty list without a reason."""
+    """Return a reason as a quotation, or an empty list if there's no reason."""
     return [f"> {text.escape(reason, limit)}"] if reason else []
 
 
@@ -351,9 +352,9 @@ def size_of(value: object) -> int:
 
 
 def state_sentence(request: Request, now: datetime) -> str:
-    """Describe in plain text the last decision on a request and its age.
+    """Describe the last decision on a request, and how long ago it was made, in plain text.
 
-    Plain text can't show times in the reader's time zone.
+    It doesn't give a time, because plain text can't show times in the reader's time zone.
     """
     change, when = change_in_plain(request), ago(now - (request.decided_at or now))
     if request.state is State.PENDING:
@@ -369,7 +370,7 @@ def state_sentence(request: Request, now: datetime) -> str:
 
 
 def ago(elapsed: timedelta) -> str:
-    """Return an age in words: `just now`, `5 min ago`."""
+    """Return in words how long ago something happened: `just now`, `5 min ago`."""
     if elapsed < JUST_NOW:
         return "just now"
     return f"{text.duration(elapsed // JUST_NOW * 60)} ago"

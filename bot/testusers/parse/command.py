@@ -1,7 +1,7 @@
-"""`/testusers`: parsing of text into a typed request, or a usage error with a correct example.
+"""Parses the text of `/testusers`, or raises a usage error with a correct example.
 
-An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. The
-command and the form ask about any other word.
+An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. For
+any other word, the command and the form ask what was meant.
 """
 
 import re
@@ -89,7 +89,7 @@ def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> Usage
 
 
 def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest:
-    """Return the change requested by the words after `add` or `remove`. `text` is the command."""
+    """Return the change requested by the words after `add` or `remove` in the command `text`."""
     if not words:
         raise misuse(kind, "Which flow, and who? Put the flow first, then phone numbers or IDs.")
     first = words[0]
@@ -116,7 +116,7 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
 
 
 def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str) -> ChangeRequest:
-    """Return the change with a keyword's option, after removing the option's words from `left`."""
+    """Return the change with a keyword's option, and remove the option's words from `left`."""
     kind, keyword = change.kind, word.keyword
     if keyword == "now":
         return replace(change, now=True)
@@ -137,7 +137,7 @@ def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str)
             if (seconds := parse_duration(" ".join(typed[:count]))) is not None:
                 del left[:count]
                 return replace(change, duration_seconds=seconds)
-        # The error quotes a number with its unit, or one word.
+        # Quote a number with its unit, or a single word, in the error.
         unread = " ".join(typed[: 2 if typed and typed[0].isdigit() else 1])
         raise misuse(kind, duration_problem(unread or (left[0].text if left else "")))
     found = parse_when(typed)
@@ -174,7 +174,7 @@ def people(action: str, words: Sequence[Word], text: str) -> tuple[str, ...]:
     """Return the identities in these words, without the characters that phones add.
 
     Raises:
-        UsageError: It asks about words that don't look like identities.
+        UsageError: A word isn't a valid identity. If possible, the error suggests a correction.
     """
     tidied = [word if word.is_quoted else replace(word, text=_tidied(word)) for word in words]
     if unclosed := next((word for word in tidied if word.opens_quote), None):
@@ -208,7 +208,7 @@ def _tidied(word: Word) -> str:
 
 
 def _duration_at(word: Word, text: str) -> str:
-    """Return the duration in a word, or in the word and the unit after it, or "" if none."""
+    """Return the duration that starts at this word, such as `2h` or `2 hours`, or "" if none."""
     unit = re.match(r"\s+[A-Za-z]+", text[word.end :])
     found = [text[word.start : word.end + unit.end()]] if unit else []
     found.append(text[word.start : word.end])
@@ -238,13 +238,16 @@ def quoted(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The start and end of access in UTC, or None to start immediately or without a fixed end."""
+    """The start and end of access in UTC.
+
+    `starts_at` is None to start immediately. `ends_at` is None if there's no fixed end.
+    """
 
     starts_at: datetime | None = None
     ends_at: datetime | None = None
 
     def seconds(self, requested: ChangeRequest, now: datetime) -> float | None:
-        """Return the length of the access from its start, or None if it has no end."""
+        """Return how many seconds the access lasts, or None if it has no end."""
         if self.ends_at is None:
             return requested.duration_seconds
         return (self.ends_at - (self.starts_at or now)).total_seconds()
@@ -308,7 +311,7 @@ def question(typed: str, meant: str = "") -> str:
 class Subcommand:
     """A parsed subcommand other than `add` and `remove`. `form` is its name in `bot/commands.py`.
 
-    `text` is the text to search a list for, or the name of a preset with these `identities`.
+    `text` is the text to search a list for, or the name of a preset that has `identities`.
     """
 
     form: str
@@ -324,7 +327,7 @@ def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersReques
     """Parse the text of a `/testusers` command. `aliases` are the short names of flows.
 
     Raises:
-        UsageError: The text can't be parsed. All commands that the error suggests can be.
+        UsageError: The text can't be parsed. The error only suggests commands that can.
     """
 
     def is_understood(meant: Meant) -> bool:
@@ -371,7 +374,7 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
 
 
 def as_typed(text: str, aliases: Collection[str]) -> str:
-    """Turn `add +1 to welcome for 2h` into the order of the command: `add welcome +1 for 2h`.
+    """Reorder text such as `add +1 to welcome for 2h` as a command: `add welcome +1 for 2h`.
 
     The flow is recognized if its name or SID follows `to`, `on` or `from`.
     """
@@ -417,7 +420,7 @@ def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
 
 
 def as_command(change: ChangeRequest) -> str:
-    """Return the command that makes the same request, or "" if it can't be typed."""
+    """Return a command that makes the same request, or "" if there is none."""
     options = (
         *(f"@{name}" for name in change.presets),
         f"for {spell_duration(change.duration_seconds)}" if change.duration_seconds else "",

@@ -34,7 +34,7 @@ _CANDIDATE = re.compile(
     rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w)"
 )
 _ENDS = ".,;:!?)]}*_~`"
-# Numbers without a `+` may not be phone numbers, so the form asks about them.
+# Numbers without a `+` might not be phone numbers, so the form asks about them.
 DIGITS, DIGITS_WITHOUT_PLUS = range(7, 16), range(9, 16)
 _DASHES = re.compile(f"[{LONG_DASHES}]")
 
@@ -50,7 +50,7 @@ class Prefilled(ButtonValue):
         duration: The duration as typed.
         start, until: The start and the end of access.
         reason: The reason as typed.
-        more_seconds: How long a button extends access without opening the form, in seconds.
+        more_seconds: Number of seconds by which a button extends access without the form.
         lines: The lines of the identities input, as typed.
         ends_at: The current end of access. It isn't stored in buttons, because it may change.
     """
@@ -71,7 +71,7 @@ NOTHING = Prefilled()
 
 
 def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]:
-    """Return the request in a form, or its problems by the name of the input.
+    """Return the request in a form, or a dictionary of problems by input name.
 
     Each line is an identity. Characters that phones add are removed, except in quotation marks.
     """
@@ -114,7 +114,7 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
 
 
 def as_line(identity: str) -> str:
-    """Return the line to type for exactly this identity, in quotation marks if necessary."""
+    """Return a form line for exactly this identity, in quotation marks if necessary."""
     is_plain = is_identity(identity) and _identity(identity) == identity
     return identity if is_plain else f'"{identity}"'
 
@@ -129,7 +129,7 @@ def _identity(line: str) -> str:
 
 
 def odd_line(lines: Sequence[str]) -> str:
-    """Return the first line that is neither in quotes nor looks like an identity, or ""."""
+    """Return the first unquoted line that doesn't look like an identity, or ""."""
     for line in lines:
         tidied = tidy_identity(line)
         if tidied and not (_is_quoted(line.strip()) or is_identity(tidied)):
@@ -138,7 +138,7 @@ def odd_line(lines: Sequence[str]) -> str:
 
 
 def moment(seconds: str) -> datetime | None:
-    """Return the time in a date picker, which is in seconds since 1970, or None if it's empty."""
+    """Return the time from a date picker (seconds since 1970), or None if it's empty."""
     return datetime.fromtimestamp(int(seconds), UTC) if seconds.isdecimal() else None
 
 
@@ -161,7 +161,7 @@ def mentioned_identities(text: str) -> tuple[str, ...]:
                 identities.append(number)
             elif not number and len(digits) in DIGITS_WITHOUT_PLUS:
                 identities.append(digits)
-        # `whatsapp:+1555`, but not `Note:this`.
+        # Accept `whatsapp:+1555`, but not `Note:this`.
         elif kind == "scheme" and (scheme.islower() or re.search(r"[\d@]", value)):
             identities += [found] if is_identity(found) else []
     return tuple(dict.fromkeys(identities))

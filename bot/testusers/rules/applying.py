@@ -1,8 +1,8 @@
-"""The plan for a flow's next list, and rules for retries and for POSTs in doubt.
+"""Plans for a flow's next list, and rules for retries and for POSTs in doubt.
 
 A plan combines all approved changes into one list, and is stored before the list is sent. A POST is
-in doubt while its outcome is unknown. During that time, the bot reads the list again, but sends no
-other list for the flow.
+in doubt while its outcome is unknown. Until it's known, the bot only reads the flow's list and
+doesn't send another one.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,19 +33,19 @@ from bot.testusers.rules.changes import (
 from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
 
 IN_DOUBT = timedelta(seconds=60)
-"""A POST without a response arrives within this time or never."""
+"""If a POST gets no response, it either takes effect within this time or never does."""
 
 CONFIRMED = timedelta(seconds=60)
-"""A list that lacks a change confirmed within this time is treated as outdated."""
+"""A list is treated as outdated if it lacks a change that was confirmed within this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One request's part of a plan.
 
-    `wanted` is everything the request asks for at this time. Of that, `change` still has to be made
-    and `already` is on the list. `outside` are other people's changes since the request was made.
-    `over` are the people whose requested access has already ended.
+    `wanted` is everything the request still asks for. Of that, `change` has to be made, and the
+    list already shows `already`. `outside` is what others changed on the list after the request was
+    made. `over` lists the people who aren't added because their access would already have ended.
     """
 
     request_id: str
@@ -88,7 +88,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class ListChangePlan:
-    """A list before and after a change, with the request steps and grant ends that it combines."""
+    """A list before and after a change that combines requests and expired grants."""
 
     id: str
     before: tuple[str, ...]
@@ -98,7 +98,7 @@ class ListChangePlan:
 
     @property
     def change(self) -> Change:
-        """The people whom the plan adds to the list and removes from it."""
+        """The people the plan adds to and removes from the list."""
         return difference(self.before, self.after)
 
     @property
@@ -107,7 +107,7 @@ class ListChangePlan:
         return [step.request_id for step in self.steps]
 
     def spellings_on(self, listed: Collection[str]) -> Mapping[str, str]:
-        """Return the list's spellings of added people that differ from the spellings sent."""
+        """Return how the list spells added identities, if it differs from what was sent."""
         missing = [identity for identity in self.change.additions if identity not in listed]
         unknown = [identity for identity in listed if identity not in self.after]
         return stored_spellings(missing, unknown)
@@ -115,10 +115,10 @@ class ListChangePlan:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A POST whose outcome is unknown.
+    """A POST with an unknown outcome.
 
-    `is_answered` is True if the service responded with an error or another list. The service is
-    then done, so the next read of the list shows the outcome.
+    `is_answered` is True if the service responded with an error or a different list. It has then
+    finished processing the POST, so the next read of the list shows the outcome.
     """
 
     plan: ListChangePlan
@@ -127,7 +127,7 @@ class Post:
 
     @property
     def ends_at(self) -> datetime:
-        """The time after which the POST can no longer arrive."""
+        """The time after which the POST can no longer take effect."""
         return self.sent_at + IN_DOUBT
 
     def is_of(self, request_id: str) -> bool:
@@ -145,7 +145,7 @@ class Post:
         return not self.is_in_the_air(at) or change.shown_in(listed) == change
 
     def after(self, error: GatehouseError) -> "Post | None":
-        """Return the POST if its outcome is unknown after this error, or None if it failed."""
+        """Return the POST if this error leaves its outcome unknown, or None if it failed."""
         if isinstance(error, ServiceRefused):
             return self if error.status == HTTPStatus.REQUEST_TIMEOUT else None
         if isinstance(error, _REFUSALS) or (
@@ -169,8 +169,8 @@ def make_plan(
 ) -> ListChangePlan:
     """Return the plan that applies approved requests and expired grants to a list.
 
-    `requests` are sorted by decision, oldest first. `own` maps each request ID to the changes that
-    the bot made to the list since the request was made.
+    `requests` must be in the order of their decisions, oldest first. `own` maps each request ID to
+    the changes that the bot made to the list since the request was made.
     """
     current, steps = tuple(listed), []
     for request in requests:
@@ -199,7 +199,7 @@ def make_plan(
 def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence[str]) -> bool:
     """Return True if a list lacks the latest confirmed change, so it may be outdated.
 
-    People in a POST in doubt don't count, because the POST may have reverted the change.
+    People in a POST in doubt are ignored, because that POST may have reverted the change.
     """
     if latest is None:
         return False
@@ -229,8 +229,8 @@ def inverse_of(
     """Return the change that reverses an applied request, and the ends of access to restore.
 
     It removes the people who were added, and adds those who were removed. If the request changed
-    when access ends, people who are still listed get their earlier end back. Nobody is added with
-    an end that has passed.
+    when access ends, people who are still listed get their earlier end back. Nobody is added if
+    that end has passed.
     """
     ends = {identity: end for identity, end in done.previous_ends.items() if end is not None}
     over = {identity for identity, end in ends.items() if end <= at}
@@ -255,7 +255,7 @@ _FIRST_VENDOR_STATUS = 520
 _MAY_PASS = frozenset(
     {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED, HTTPStatus.TOO_EARLY}
 )
-NOT_THEIR_FAULT = "This isn't your fault: whoever runs Gatehouse has been notified."
+NOT_THEIR_FAULT = "This isn't your fault. Whoever runs Gatehouse has been notified."
 
 
 def is_final(error: GatehouseError) -> bool:
@@ -272,7 +272,7 @@ def tried(
     """Return the request after a failed attempt: waiting for the next attempt, or failed.
 
     `post` is the request's POST if it's in doubt. `is_shared` is True if the POST also contained
-    other changes. If the service refused it, the request gets one more attempt of its own.
+    other changes. If the service refused a shared POST, the request gets one more attempt alone.
     """
     is_refused, tries = is_final(error) and post is None, request.progress.tries + 1
     if is_shared and is_refused and not isinstance(error, (CredentialsRefused, NotConfigured)):
@@ -292,7 +292,7 @@ def tried(
 
 
 def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Request:
-    """Return the request as failed. By default, the reason is that of its last attempt.
+    """Return the request as failed. By default, `reason` is why its last attempt failed.
 
     `is_unsure` is True if the outcome of its POST is still unknown.
     """
@@ -304,7 +304,7 @@ def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Re
 
 
 def reason_of(error: GatehouseError) -> str:
-    """Return a sentence with the reason for a failure, for people who can't fix the cause."""
+    """Return a sentence that explains a failure to people who can't fix its cause."""
     if isinstance(error, CredentialsRefused):
         return f"The flow service rejected Gatehouse's credentials (HTTP 401). {NOT_THEIR_FAULT}"
     if isinstance(error, PermissionMissing):

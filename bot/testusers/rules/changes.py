@@ -1,7 +1,7 @@
 """Flows, identities, and changes to a flow's list of test users.
 
-The flow service stores one list per flow, and an update replaces the whole list. The functions
-here turn a change into the next list without losing anybody.
+The flow service stores one list per flow, and an update replaces the whole list. These
+functions apply a change to the current list without losing anyone else.
 """
 
 import re
@@ -14,10 +14,10 @@ from datetime import datetime
 from bot.spelling import exactly, tidy_identity
 
 MAX_IDENTITY_BYTES = 300
-"""The longest identity that the flow service accepts, in bytes of UTF-8."""
+"""The maximum length of an identity that the flow service accepts, in UTF-8 bytes."""
 
 MAX_REQUEST_CHARS = 6_000
-"""The space that a card has for all its identities, in characters after escaping."""
+"""The maximum total length of the identities on a card, in characters after escaping."""
 
 PHONE_CHARS = 20
 """The number of characters that a phone number takes up on a card."""
@@ -32,14 +32,14 @@ _ESCAPED_CHARS = {"&": 5, "<": 4, ">": 4}
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow, with the SID as it was typed or configured, and the alias if it has one."""
+    """A flow: its SID as typed or configured, and its alias if it has one."""
 
     sid: str
     alias: str | None = None
 
     @property
     def key(self) -> str:
-        """The SID in capitals, to compare flows, because the case of a SID doesn't matter."""
+        """The SID in uppercase, for comparing flows, because SIDs aren't case-sensitive."""
         return self.sid.upper()
 
     @property
@@ -57,7 +57,7 @@ def find_flow(typed: str, aliases: Mapping[str, str]) -> Flow | None:
 
 
 def is_flow_sid(text: str) -> bool:
-    """Return True if the text is a flow's SID: `FW` and 32 hexadecimal digits."""
+    """Return True if the text is a flow's SID: `FW` followed by 32 hexadecimal digits."""
     return _SID.fullmatch(text) is not None
 
 
@@ -101,13 +101,13 @@ def identities_problem(identities: Sequence[str]) -> str | None:
 def _escaped_size(identity: str) -> int:
     """Return the number of characters that an identity takes up on a card, with punctuation."""
     shown = exactly(identity)
-    # Identities in other alphabets are also shown in a readable form.
+    # Non-ASCII identities are also shown in a readable form.
     reading = 0 if identity.isascii() else len(identity[:_READING_CHARS])
     return _LINE_CHARS + reading + sum(_ESCAPED_CHARS.get(character, 1) for character in shown)
 
 
 def mask(identity: str) -> str:
-    """Return only the last four characters of an identity, or none if it has four or fewer."""
+    """Hide all but an identity's last four characters, or all of it if it has four or fewer."""
     visible = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
     return f"…{visible}"
 
@@ -123,7 +123,7 @@ def mask_in(words: str, identities: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The people to add and to remove. Nobody is in both groups."""
+    """The people to add and the people to remove. Nobody can be in both groups."""
 
     additions: tuple[str, ...] = ()
     removals: tuple[str, ...] = ()
@@ -160,14 +160,14 @@ class Change:
         )
 
     def shown_in(self, listed: Collection[str]) -> "Change":
-        """Return the part of the change that is visible in a list."""
+        """Return the part of the change that a list already shows."""
         return Change(
             tuple(identity for identity in self.additions if identity in listed),
             tuple(identity for identity in self.removals if identity not in listed),
         )
 
     def spelled(self, spellings: Mapping[str, str]) -> "Change":
-        """Return the change with these people's identities replaced by another spelling."""
+        """Return the change with identities replaced by their spellings in this mapping."""
         return Change(
             tuple(spellings.get(identity, identity) for identity in self.additions),
             tuple(spellings.get(identity, identity) for identity in self.removals),
@@ -181,9 +181,9 @@ NO_CHANGE = Change()
 class Effect:
     """The effect of a change on a list.
 
-    `change` is the part still to do, and `dropped` is what the list already has. People who are
-    already listed can still be added to change when their access ends (`end_changes`). `respelled`
-    are people whose identities are spelled differently on the list.
+    `change` is the part that's still to do. `dropped` is the part that's left out because the list
+    already shows it. `end_changes` lists people who are already on the list and are added again to
+    change when their access ends. `respelled` lists identities that the list spells differently.
     """
 
     change: Change
@@ -201,8 +201,8 @@ def effect_of(
 ) -> Effect:
     """Return the effect of a requested change on a list.
 
-    `grant_ends` maps people to the end of their access, if it has one. `timed` are the additions
-    requested with an end. Adding somebody again extends, shortens, or removes the end of a grant.
+    `grant_ends` maps people to the end of their access, if it has one. `timed` lists the people
+    to add with an end. Adding someone again changes or removes the end of their grant.
     """
     present = [identity for identity in wanted.additions if identity in listed]
     end_changes = tuple(
@@ -215,7 +215,7 @@ def effect_of(
 
 
 def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
-    """Return the list after a change. Additions go to the end, and others keep their order."""
+    """Return the list after a change. Additions go at the end, and the rest keeps its order."""
     removed = set(change.removals)
     kept = [identity for identity in listed if identity not in removed]
     known = set(kept)
@@ -243,17 +243,17 @@ def difference(before: Sequence[str], after: Sequence[str]) -> Change:
 
 
 def outside_edits(seen: Sequence[str], own: Iterable[Change], found: Sequence[str]) -> Change:
-    """Return the changes others have made since the list was seen, without the bot's own."""
+    """Return the changes that others have made since the list was seen, excluding the bot's own."""
     return difference(apply_changes(seen, own), found)
 
 
 def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...]:
-    """Return identities as a list spells them. An identity that isn't on the list is unchanged.
+    """Return the identities as a list spells them. Those not on the list stay unchanged.
 
-    Typed identities are cleaned up, but the list isn't. For example, `+15550100` may be on the list
-    with invisible characters that a phone added. All such spellings matter, because a person who is
-    removed must not stay on the list under a spelling that looks the same. The service may also
-    have stored an identity with another case or Unicode form.
+    Typed identities are cleaned up, but those on the list aren't. For example, the list may contain
+    `+15550100` with invisible characters that a phone added. All such spellings are returned,
+    because a removed person must not stay on the list under a spelling that looks the same. The
+    service may also have changed an identity's case or Unicode form.
     """
     known, untidy, alike = dict.fromkeys(listed), defaultdict(list), defaultdict(list)
     for other in known:
@@ -270,8 +270,8 @@ def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:
     """Return the service's spellings of identities that seem to be missing from its list.
 
-    A new identity on the list counts as another spelling if it only differs in case or Unicode
-    form, and if there is no other match.
+    A new identity counts as the spelling of a missing one if the two differ only in case or Unicode
+    form and there's no other match.
     """
     found = {
         identity: [other for other in new if _plain(other) == _plain(identity)]

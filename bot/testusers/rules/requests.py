@@ -11,7 +11,7 @@ from bot.permissions import Person
 from bot.store.audit_entry import BOT
 from bot.testusers.rules.changes import Change, Flow
 
-# The end of shorter access isn't announced.
+# If access is shorter than this, its end isn't announced.
 ANNOUNCED_FROM = timedelta(hours=3)
 
 
@@ -31,7 +31,7 @@ TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A person's Slack ID, and their name at the time it was stored."""
+    """A person's Slack ID, and the name they had when it was stored."""
 
     slack_user_id: str
     name: str
@@ -47,7 +47,7 @@ THE_BOT = Who(BOT, "Gatehouse")
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The person who approved a request, and the time."""
+    """A person's approval of a request, and when it was given."""
 
     who: Who
     at: datetime
@@ -57,13 +57,13 @@ class Approval:
 class RequestedChange:
     """The requested change as its card shows it.
 
-    Access ends at a time in `ends`, or `duration_seconds` after it starts.
+    A person's access ends at their time in `ends`, or `duration_seconds` after it starts.
 
     Attributes:
-        seen: The list when the change was last compared with it, which was after the recorded
-            change `seen_change_id`. It's no longer stored once the request is closed.
-        end_changes: Additions of people who are already on the list. Only the end of their access
-            changes, which is currently in `current_ends`, if it has one.
+        seen: The list that the change was last compared with. It includes the recorded changes up
+            to `seen_change_id`. It's no longer stored once the request is closed.
+        end_changes: Added people who are already on the list, so only the end of their access
+            changes. `current_ends` contains the current end, if there is one.
         starts_at: The time to apply the change, or None to apply it once it's approved.
         shown_at: The time of the last comparison, or None if that was when the request was made.
     """
@@ -90,11 +90,11 @@ class RequestedChange:
         return (self.starts_at or applied_at) + timedelta(seconds=self.duration_seconds)
 
     def begins_at(self, at: datetime) -> datetime:
-        """Return the start of the change: this time, or its planned start if that is later."""
+        """Return when the change starts: at its planned start, or at `at` if that's later."""
         return max(at, self.starts_at or at)
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
-        """Return the effect on each person if a part of the change were applied at this time."""
+        """Return the effect on each person if this part of the change is applied at `at`."""
         begins_at = self.begins_at(at)
         found = dict.fromkeys(change.removals, Effect.REMOVE)
         for identity in change.additions:
@@ -111,7 +111,7 @@ class RequestedChange:
 
     @property
     def effect(self) -> tuple[object, ...]:
-        """A value to compare requests by: the people, the start, and the end of their access."""
+        """The people, and when their access starts and ends, for comparing requests."""
         people = frozenset(self.change.additions), frozenset(self.change.removals)
         return (*people, self.duration_seconds, self.starts_at, tuple(sorted(self.ends.items())))
 
@@ -120,9 +120,9 @@ class RequestedChange:
 class Done:
     """The changes that an applied request actually made.
 
-    `already` is the part that was in effect before. `outside` are other people's changes since
-    the request was made. `previous_ends` maps each person whose grant was removed or changed to its
-    earlier end, or None if it had no end.
+    `already` is the part of the request that was already true. `outside` is what others changed on
+    the list after the request was made. If a grant was removed or changed, `previous_ends` maps its
+    identity to its earlier end, or to None if it had no end.
     """
 
     at: datetime
@@ -177,18 +177,19 @@ class Ended:
 class Progress:
     """Everything that has happened to a request so far.
 
-    Decisions: `news` are sentences that explain why the card asks again, and `rule` is the
-    automatic rule that approved the request. `delivery_id` is the log's ID for the click or command
-    that led to the last attempt.
+    Decisions: `news` explains why the card asks for a new decision. `rule` is the automatic rule
+    that approved the request. `delivery_id` identifies, in the logs, the click or command that led
+    to the last attempt.
 
-    Attempts: `is_unsure` is True if a failed change may have arrived anyway. `retries` are the
-    times of clicks on Retry, and `retried_by` is the last person who clicked. `part` is what has
-    taken effect if the rest hasn't. `respelled` maps requested identities to other spellings.
+    Attempts: `is_unsure` is True if a failed change may have reached the service anyway. `retries`
+    contains the times when someone pressed Retry, and `retried_by` is the last person who did.
+    `part` records what took effect, if the rest hasn't yet. `respelled` maps requested identities
+    to the service's spellings.
 
-    Afterward: `superseded` are people whose grant a later request replaced or removed, and
+    Afterward: `superseded` lists people who had a grant that a later request replaced or removed.
     `overdue` is the reason why expired access couldn't be removed yet. `undone_by` is the ID of the
-    request that undoes this one, and `is_undone` is True once it's applied. `rung` are the timers
-    that have fired, and ends of access up to `announced_until` have been announced.
+    request to undo this one, and `is_undone` is True once that request is applied. `rung` lists the
+    timers that have fired. Ends of access up to `announced_until` have been announced.
     """
 
     approvals: tuple[Approval, ...] = ()
@@ -253,14 +254,14 @@ class Request:
 
     @property
     def shown_since(self) -> datetime | None:
-        """The time the card should have appeared in the channel, or None if it isn't due yet."""
+        """The time when the card should appear in the channel, or None if it isn't due yet."""
         if not self.requested.without_approval:
             return self.created_at
         return self.took_effect.at if self.took_effect else self.decided_at
 
     @property
     def next_end(self) -> datetime | None:
-        """The next end of access that has to be announced, or None."""
+        """The next end of access that still has to be announced, or None."""
         done, progress = self.took_effect, self.progress
         if done is None:
             return None
@@ -305,9 +306,9 @@ class Request:
         return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)
 
     def change_at(self, at: datetime) -> Change:
-        """Return the rest of the change at this time, without access that would have ended.
+        """Return what's left to apply at this time, without access that would already have ended.
 
-        If an undo would restore an end that has passed, the person is removed instead.
+        If an undo would restore access that has already ended, the person is removed instead.
         """
         change = self.left
         ends = {identity: self.requested.end_of(identity, at) for identity in change.additions}
@@ -318,7 +319,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A person's access to a flow, with the people who requested and approved it, and its end."""
+    """A person's access to a flow, with who requested and approved it, and when it ends."""
 
     identity: str
     request_id: str
@@ -330,7 +331,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChange:
-    """A change that the bot made to a flow's list, with the people whose grants it ended."""
+    """A change that the bot made to a flow's list, with the people who lost their grants."""
 
     at: datetime
     change: Change
@@ -339,7 +340,7 @@ class RecordedChange:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A named list of people, the person who saved it, and the time. The name has no `@`."""
+    """A named list of people, with who saved it and when. The name doesn't include the `@`."""
 
     name: str
     identities: tuple[str, ...]

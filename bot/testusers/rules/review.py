@@ -1,8 +1,8 @@
-"""The comparison of a request's current effect with the effect that its card shows.
+"""Compares a request's current effect with the effect that its card shows.
 
 Lists, grants and policies may have changed since the card was drawn. So before a request is decided
-or applied, its effect is calculated again. If it's different, nothing is applied, and the card is
-redrawn and asks for a new decision.
+or applied, its effect is calculated again. If the effect has changed, nothing is applied. Instead,
+the card is redrawn and asks for a new decision.
 """
 
 from collections import Counter
@@ -20,9 +20,9 @@ LATER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A request with its current effect, and sentences about what differs from its card (`news`).
+    """A request with its current effect. `news` describes what differs from its card.
 
-    `keeps_approvals` is True if the effect is the same, and only more approvals are needed.
+    `keeps_approvals` is True if the effect is the same but more approvals are needed.
     """
 
     request: Request
@@ -71,7 +71,7 @@ def review(
     change_id: int,
     grant_ends: Mapping[str, datetime],
 ) -> Review:
-    """Calculate a request's effect at this time, and its differences from the card.
+    """Calculate a request's effect at this time, and how it differs from the card.
 
     `listed` is the flow's list after the bot's change `change_id`. `grant_ends` maps people to the
     end of their access, if it has one.
@@ -120,12 +120,12 @@ def _change(
     present: Collection[str],
     grant_ends: Mapping[str, datetime],
 ) -> tuple[Change, tuple[str, ...]]:
-    """Return the rest of the change, and the people for whom it only changes the end."""
+    """Return the part left to apply, and the people who only get a new end of access."""
     additions, removals, end_changes = [], list(left.removals), []
     for identity in left.additions:
         end, is_there = requested.end_of(identity, begins_at), identity in present
         if end is not None and end <= begins_at:
-            # An undo restores an earlier end. If that has passed, the person is removed.
+            # An undo restores an earlier end. If that end has passed, the person is removed.
             removals += [identity] if requested.undo_of and is_there else []
             continue
         additions.append(identity)
@@ -141,7 +141,7 @@ _NEWS = {
     Effect.SHORTEN: "{who} already on the list with longer access, so this shortens it.",
     Effect.LIMIT: "{who} already on the list with no end date, so this sets one.",
     Effect.KEEP: "{who} already on the list, so this removes their end date.",
-    Effect.REMOVE: "{who} past the end date that this would restore, so this removes them.",
+    Effect.REMOVE: "{who} removed instead, because the end date to restore has passed.",
 }
 
 
@@ -163,7 +163,7 @@ def _news(
         )
         yield f"Access to this flow {limit}."
     if number_over:
-        yield f"{_people(number_over)} already past the end date in this request."
+        yield f"{_people(number_over)} left out, because the requested end date has passed."
     changed = Counter(
         effect for person, effect in after.items() if before.get(person) is not effect
     )
