@@ -1,7 +1,7 @@
-"""The forms of all slash commands, each described once.
+"""The forms of all slash commands.
 
-The help, the usage in errors, Slack's usage hints in the manifest, and the permission required
-before a command is answered all come from here.
+The help, the usage in errors, Slack's usage hints in the manifest, and the permission checks for
+commands all use these definitions.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,16 @@ from bot.errors import UsageError
 from bot.permissions import Permission
 
 HELP = "help"
-# Arguments that fill in a form, and have no effect until it is submitted.
+# The kind that only opens a form in Slack, which has no effect until it is submitted.
 FORM = "form"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of a command: its `kind` for the parser, and its description in the help.
+    """One form of a command, such as `/orgs show <id or name>`.
 
-    `hint` replaces the `arguments` in Slack's usage hint, where "" leaves the form out.
+    `kind` is the parser's name for the form, and `does` is its description in the help. `hint`
+    replaces the `arguments` in Slack's usage hint. If `hint` is "", the form isn't in the hint.
     """
 
     kind: str
@@ -62,18 +63,18 @@ class Command:
         return f"{self.name} {known[0].example}".rstrip()
 
     def permission(self, kind: str) -> Permission:
-        """Return the permission that this form requires. An unknown form is never allowed."""
+        """Return the permission that this form requires. Raises KeyError for an unknown form."""
         return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
 
     def misuse(
         self, sentence: str, kind: str | None = None, *, has_right_form: bool = False
     ) -> UsageError:
-        """Return an error with the problem and, if they help, the usage and an example."""
+        """Return an error with the problem, the form's usage, and an example."""
         usage, example = self.usage(kind), self.example(kind)
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 
     def only(self, may: Callable[[Permission], bool]) -> "Command":
-        """Return the command with only the forms that the person may use, or unchanged if none."""
+        """Leave out the forms that the person can't use, unless that would leave no forms."""
         forms = tuple(form for form in self.forms if may(form.permission))
         return replace(self, forms=forms or self.forms)
 
@@ -98,13 +99,13 @@ RATELIMITS = Command(
     "/ratelimits",
     "See API usage and limits per organization",
     (
-        Form("all", "", "API usage of every organization, closest to the limit first", READ),
+        Form("all", "", "API usage of all organizations, those closest to a limit first", READ),
         Form("one", "<org>", "one organization's usage over the last 24 h", READ, "10234695"),
         Form("check", "check <org>", "make one test call", Permission.REFRESH, "check 10234695"),
         Form(
             "plan",
             "plan <org> <plan>",
-            "change its plan",
+            "change an organization's plan",
             Permission.SET_PLAN,
             "plan 10234695 standard",
         ),
@@ -119,7 +120,7 @@ TESTUSERS = Command(
         Form(
             "list",
             "list <flow> [<text>]",
-            "who can test the flow, who approved it, and until when",
+            "who can test the flow, who approved their access, and when it ends",
             READ,
             "list welcome",
             hint="list <flow>",
@@ -144,7 +145,7 @@ TESTUSERS = Command(
         Form(
             "now",
             "… now because <reason>",
-            "apply without approval",
+            "apply a change without approval",
             Permission.OVERRIDE,
             "add welcome +15550100 now because the demo has begun",
             hint="",
@@ -159,11 +160,11 @@ TESTUSERS = Command(
         ),
         Form("requests", "requests", "requests waiting for approval", READ, "requests"),
         Form("mine", "mine", "your requests, and the access you requested", READ, "mine"),
-        Form("presets", "presets", "saved names for groups of people", READ, "presets"),
+        Form("presets", "presets", "saved groups of people", READ, "presets"),
         Form(
             "save_preset",
             "preset save <name> <identity>…",
-            "save people under a name, to use as `@name` in add and remove",
+            "save a group of people, to use as `@name` in add and remove",
             REQUEST,
             "preset save demo-team +15550100 +15550101",
             hint="preset …",

@@ -63,7 +63,7 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
 
 
 class KeyVerdict(Enum):
-    """The result of a request with the key: its heading, and its label in a table."""
+    """The result of testing the key. Each has a heading, and a label for tables."""
 
     GOOD = (":white_check_mark: *The email key works.*", "works")
     REFUSED = (":x: *The email key was rejected.*", "key rejected")
@@ -78,7 +78,7 @@ class KeyVerdict(Enum):
 class KeyCheck:
     """A test of the key: how the key was sent, the resource, and the result.
 
-    `advice` is a sentence for people, or empty if the key works.
+    `advice` is a sentence about what to do, or "" if the key works.
     """
 
     mode: str
@@ -150,8 +150,8 @@ class EmailClient:
             )
         refused = (
             "The key is wrong or was deleted. Create a new one in the settings section of the"
-            " account's console (you need a phone to sign in: the code comes by SMS) and set"
-            " EMAIL_API_KEY."
+            " account's console, and set EMAIL_API_KEY. To sign in, you need a phone that receives"
+            " the code by SMS."
         )
         lacking = f"Give the key read access to “{resource}”, or use another key."
         call = ServiceCall(

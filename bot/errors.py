@@ -1,7 +1,7 @@
-"""All expected errors except those of services, which are in `bot.services.errors`.
+"""All expected errors, except errors from services, which are in `bot.services.errors`.
 
-Each error has a sentence for people. It is plain text, so escape it for Slack. It never contains a
-credential or a response body. `outcome` is a short stable word for metrics and logs.
+Each error has a `sentence` for people, in plain text that must be escaped for Slack. It never
+contains a credential or a response body. `outcome` is a short stable word for metrics and logs.
 """
 
 import math
@@ -23,7 +23,8 @@ class Meant:
 class GatehouseError(Exception):
     """The base class of expected errors. Some classes predefine their `sentence`.
 
-    `is_passing` is True if nothing was done and a retry may soon work. `meant` has suggestions.
+    `is_passing` is True if nothing was done and a retry may soon work. `meant` has
+    the suggested corrections.
     """
 
     outcome: ClassVar[str] = "error"
@@ -36,7 +37,7 @@ class GatehouseError(Exception):
         super().__init__(self.sentence)
 
     def or_rather(self, *meant: Meant) -> Self:
-        """Return the same error with these suggested corrections."""
+        """Add suggested corrections, and return the error."""
         self.meant = meant
         return self
 
@@ -44,9 +45,9 @@ class GatehouseError(Exception):
 class UsageError(GatehouseError):
     """The command could not be parsed.
 
-    `usage` is the form (`/orgs show <id or name>`) and `example` is a valid command. `kind` is the
-    name of the form, or None if it is unknown. With `has_right_form`, only a value is wrong (for
-    example, too many people), so the usage and example wouldn't help.
+    `usage` is the syntax (`/orgs show <id or name>`) and `example` is a valid command. `kind` is
+    the form's name, or None if the form is unknown. With `has_right_form`, only a value is wrong
+    (for example, too many people), so the usage and example wouldn't help.
     """
 
     outcome = "usage"
@@ -68,7 +69,7 @@ class UsageError(GatehouseError):
 
 
 class Refused(GatehouseError):
-    """The person lacks a permission. The sentence names it and the people who have it."""
+    """The person lacks a permission. The sentence names the permission and who has it."""
 
     outcome = "refused"
 
@@ -80,7 +81,7 @@ class UnknownPerson(Refused):
 
 
 class NotConfigured(GatehouseError):
-    """A service lacks settings. `service` is its name in a sentence, as in "the flow service"."""
+    """A service isn't configured. `service` is its name, such as "the flow service"."""
 
     outcome = "not_configured"
 
@@ -99,10 +100,10 @@ class NotFound(GatehouseError):
 
 
 class Ambiguous(GatehouseError):
-    """Several things match the text. `candidates` are their names.
+    """Several things match the text. `candidates` are the names of these matches.
 
-    `choices` has the candidates for a menu: their values with short labels. `how_to_choose` says
-    what to type if there's no menu.
+    For a menu, `choices` has each match's value and short label. `how_to_choose` says what to type
+    if there's no menu.
     """
 
     outcome = "ambiguous"
@@ -132,7 +133,7 @@ class TooManyCommands(GatehouseError):
 
 
 class Replayed(GatehouseError):
-    """The same Slack request was handled before, so it gets no answer."""
+    """The same Slack request has already been handled, so it gets no answer."""
 
     outcome = "replayed"
     sentence = "This has already been done."
@@ -147,7 +148,7 @@ class DatabaseUnavailable(GatehouseError):
 
 
 class DatabaseInUse(DatabaseUnavailable):
-    """Another process holds the lock of the same SQLite file."""
+    """Another process has locked the same SQLite file."""
 
     outcome = "database_in_use"
 
@@ -211,7 +212,7 @@ class QuotaError(GatehouseError):
 class QuotaExhausted(QuotaError):
     """A limit is used up: `limit_kind` is `minute`, `day` or `concurrent`.
 
-    Calls are possible again at `free_at`, `seconds` after the refusal, by the database's clock.
+    Calls are possible again at `free_at` by the database's clock, `seconds` after the refusal.
     """
 
     outcome = "quota_exhausted"
@@ -229,7 +230,7 @@ class QuotaExhausted(QuotaError):
 class OrganizationBlocked(QuotaError):
     """The service blocks the organization until `until`. `code` is 44, 45 or 1070.
 
-    `seconds` is the remaining time, by the database's clock.
+    `seconds` is the remaining time by the database's clock.
     """
 
     outcome = "organization_blocked"
@@ -248,7 +249,7 @@ class SlackError(GatehouseError):
 
 
 class SlackUnreachable(SlackError):
-    """Slack didn't answer in time, or something else answered. The call may have arrived."""
+    """Slack didn't respond in time, or sent no valid response. It may have received the call."""
 
     outcome = "slack_unreachable"
     is_passing = True

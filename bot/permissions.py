@@ -25,10 +25,10 @@ class Permission(StrEnum):
     ASK_FOR_HELP = "ask for help"
     READ = "see organizations, limits, lists and the email key"
     SEE_IDENTITIES = "see identities in full"
-    REFRESH = "refresh, check or mute"
+    REFRESH = "refresh lists, check limits or mute alerts"
     REQUEST = "request or cancel changes to test users"
-    DECIDE = "approve, deny or retry"
-    OVERRIDE = "apply without approval"
+    DECIDE = "approve, deny or retry changes"
+    OVERRIDE = "apply changes without approval"
     SET_PLAN = "change a plan"
     READ_AUDIT = "read the audit log"
 
@@ -61,11 +61,11 @@ Roles = Mapping[Role, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Person:
-    """A person, as identified by Slack. People choose their names, so these must be escaped.
+    """A person, as identified by Slack. Escape `name`, because people choose their own names.
 
-    `groups` are the person's user groups that appear in the settings. `doubt` is a sentence for the
-    person if a group couldn't be looked up, and `stranger` if they aren't a member of this
-    workspace.
+    `groups` are the person's user groups that appear in the settings. `doubt` is a sentence for
+    people with a group that couldn't be looked up, and `stranger` is one for people who can't use
+    Gatehouse at all.
     """
 
     slack_user_id: str
@@ -96,7 +96,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision and its reason, with the permission's holders and the setting that names them."""
+    """A permission decision: its reason, who has the permission, and the setting for that."""
 
     reason: Reason
     permission: Permission
@@ -128,10 +128,10 @@ class Policy:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> Decision:
-        """Decide whether the person has the permission, for all commands, buttons, modals and jobs.
+        """Decide whether a person has a permission. Used by all commands, buttons, modals and jobs.
 
-        A flow's approver list replaces the role: only people on the list may decide for the flow.
-        With `requester`, the decision is about this person's request.
+        A flow's approver list replaces the role: only people on the list can approve, deny or
+        retry its changes. With `requester`, the decision is about a request from this person.
         """
         rules = self.of_flow(flow_sid) if flow_sid else FlowPolicy()
         by_flow = permission is Permission.DECIDE and rules.approvers is not None
@@ -157,9 +157,9 @@ class Policy:
         )
 
     def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
-        """Return the user IDs, group IDs and `"*"` with the permission, without duplicates.
+        """Return the user IDs and group IDs (or `"*"`) that have the permission, each once.
 
-        With a flow, `DECIDE` is the permission to decide on its requests.
+        With `flow_sid`, `DECIDE` means deciding on this flow's requests.
         """
         approvers = self.of_flow(flow_sid).approvers if flow_sid else None
         if permission is Permission.DECIDE and approvers is not None:
@@ -171,21 +171,21 @@ class Policy:
         return tuple(dict.fromkeys(chain.from_iterable(named)))
 
     def groups(self) -> frozenset[str]:
-        """All user groups that grant a role or permission."""
+        """Return all user groups to which the settings grant a role or permission."""
         named = chain(*self.roles.values(), *self.approver_lists(), *self.automatic_lists())
         return frozenset(holder for holder in named if holder.startswith("S"))
 
     def approver_lists(self) -> list[tuple[str, ...]]:
-        """All lists of exclusive approvers."""
+        """Return all lists of approvers that replace the approver role for some flows."""
         by_policy = [policy.approvers for policy in self.flow_policies.values() if policy.approvers]
         return [*self.flow_approvers.values(), *by_policy]
 
     def automatic_lists(self) -> list[tuple[str, ...]]:
-        """All lists of people whose requests a policy approves automatically."""
+        """Return all lists of people who can get automatic approval."""
         return [policy.auto.requesters for policy in self.flow_policies.values() if policy.auto]
 
     def of_flow(self, flow_sid: str) -> FlowPolicy:
-        """Return a flow's rules: its own, then those of every flow, then the general settings."""
+        """Return a flow's rules. Its own policy overrides the general policy and the settings."""
         key, rules = flow_sid.upper(), FlowPolicy()
         layers = (
             (FlowPolicy(approvals_needed=self.approvals_needed), "APPROVALS_NEEDED"),

@@ -1,4 +1,4 @@
-"""Text variants introduced by phones and programs: quotes, dashes, invisible characters."""
+"""Handles text variants from phones and programs: quotes, dashes, invisible characters."""
 
 import re
 import unicodedata
@@ -18,8 +18,8 @@ UNSEEN = re.compile(
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
-# Characters that are only visible through their effect on neighbors, and the characters that the
-# bot shows instead of invisible ones.
+# Characters that are visible only through their effect on neighboring characters, and the
+# character that the bot shows instead of invisible ones.
 _SHAPING = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef\ufffd]")
 # Characters that are replaced where every character matters: non-ASCII and control characters,
 # backticks (which would end the code span), and spaces at an end or next to another space.
@@ -39,8 +39,8 @@ _LOOK_ALIKES = str.maketrans(
     "\u04cf\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03b7\u0131\u0142\u00f8\u0111",
     "abekmhopctyxnrijshdqwlaeikvoptuxwnilod",
 )
-# Similarity of two words: twice the number of common characters, divided by the number of all
-# characters. For example, "lst" and "list" have 0.86.
+# The minimum similarity of two words: twice the number of common characters, divided by the total
+# number of characters. For example, the similarity of "lst" and "list" is 0.86.
 LIKENESS = 0.6
 _BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
 _AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
@@ -49,10 +49,10 @@ _DASHES = re.compile("-{2,}")
 
 
 def exactly(identity: str) -> str:
-    """Return an identity in a form in which no two different identities look the same.
+    """Return an identity in a form that makes different identities look different.
 
-    Characters that can't be seen or could look like others, including all alphabets except ASCII,
-    are replaced by their code points.
+    Invisible characters and characters that could look like others, including all non-ASCII
+    letters, are replaced by their code points.
 
     >>> exactly("chat:\u0430da")
     'chat:⟨U+0430⟩da'
@@ -61,10 +61,10 @@ def exactly(identity: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return the text in a form for lookups, in which spellings of the same text are equal.
+    """Return the text in a form for lookups that ignore differences in spelling.
 
-    Compare folded texts only with each other. Case, accents, kinds of quotes and dashes (`--` is a
-    dash), white space and invisible characters make no difference.
+    Compare only folded texts with each other. Folding removes differences in case, accents, white
+    space, invisible characters, and types of quotes and dashes (`--` counts as a dash).
 
     >>> folded("O\u2019Brien \u2014\u00a0Sons") == folded("o'brien -- sons")
     True
@@ -80,9 +80,9 @@ def folded(text: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """Return the text as it looks at a glance: folded, with lookalikes as Latin letters.
+    """Return the folded text with lookalike characters replaced by Latin letters.
 
-    Only for suggestions, because different names may look alike.
+    Use this only for suggestions, because different names can look alike.
 
     >>> skeleton("B\u0435CA\u00dcSE")
     'because'
@@ -91,10 +91,10 @@ def skeleton(text: str) -> str:
 
 
 def tidy_identity(text: str) -> str:
-    """Return an identity in composed form, without characters that phones add.
+    """Return an identity without the characters that phones add, normalized to Unicode NFC.
 
-    Removes direction marks and other invisible characters at its ends, non-breaking dashes between
-    digits, and a semicolon after it.
+    Removes white space and invisible characters at both ends, and semicolons at the end. Replaces
+    typographic dashes between digits with hyphens.
     """
     composed = unicodedata.normalize("NFC", text)
     bare = _BEFORE.sub("", composed)
@@ -106,7 +106,7 @@ def tidy_identity(text: str) -> str:
 
 
 def closest(typed: str, known: Iterable[str], count: int = 1) -> list[str]:
-    """Return the known words closest to the typed word, as they are spelled in `known`."""
+    """Return up to `count` words from `known` that are similar to `typed`, closest first."""
     as_seen = {skeleton(word): word for word in known}
     near = get_close_matches(skeleton(typed), as_seen, count, LIKENESS)
     return [as_seen[key] for key in near]

@@ -1,4 +1,4 @@
-"""Slack listeners, one module per slash command or surface. Importing this package loads them."""
+"""Listeners for Slack interactions. Importing this package registers all of them."""
 
 import pkgutil
 from importlib import import_module

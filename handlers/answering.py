@@ -1,8 +1,8 @@
-"""The steps shared by all answers: read, acknowledge, identify the person, do the work, reply.
+"""The steps of every answer: read, acknowledge, identify the person, do the work, and reply.
 
 Bolt drops an acknowledgement if the listener raises right afterwards, and doesn't wait for
-listeners when the program stops. So `receive` only reads, acknowledges and starts a task; the task
-catches all exceptions, and a shutdown waits for it.
+listeners when the program stops. So `receive` only reads, acknowledges and starts a task. The task
+catches all exceptions, and the program waits for it before stopping.
 """
 
 import asyncio
@@ -39,13 +39,14 @@ from handlers.listeners import (
 log = structlog.get_logger(__name__)
 
 # Slack waits three seconds for an acknowledgement, or for a type-ahead's options. People who see a
-# timeout click again, although the first click may still count.
+# timeout click again, although the first click may still be processed.
 STORE_SECONDS = 1.5
 SUGGEST_SECONDS = 2.0
-# An event is acknowledged after this time even if it isn't stored yet: many may arrive at once.
+# An event is acknowledged after this time even if it isn't stored yet, because many can arrive at
+# once.
 EVENT_SECONDS = 0.05
 PATIENCE_SECONDS = 0.5
-# A shutdown also waits this long for the message that the program has stopped.
+# At shutdown, the time limit for telling people that the program has stopped.
 STOPPED_SECONDS = 0.5
 
 
@@ -76,7 +77,7 @@ async def receive(bot: Gatehouse, ack: AsyncAck, body: Body) -> BoltResponse:
 
 @dataclass(frozen=True)
 class Answering:
-    """An interaction that is being answered."""
+    """Answers one interaction."""
 
     bot: Gatehouse
     listener: Listener
@@ -84,7 +85,7 @@ class Answering:
     replies: Replies | DirectReplies
 
     async def options(self) -> list[dict[str, Any]]:
-        """Return a type-ahead's options, or none after an error, which Slack wouldn't show."""
+        """Return a type-ahead's options, or [] after an error, because Slack can't show errors."""
         try:
             async with asyncio.timeout(SUGGEST_SECONDS):
                 found: list[dict[str, Any]] = await self._work()
@@ -97,7 +98,7 @@ class Answering:
         return found
 
     def problems(self, check: Check) -> Mapping[str, str]:
-        """Return a form's problems by input. An exceeded rate limit is shown at the first input."""
+        """Return error messages by input. A rate limit error appears at the form's first input."""
         try:
             self.bot.pace.require(self.interaction.slack_user_id, "clicks")
         except TooManyCommands as error:
@@ -106,7 +107,7 @@ class Answering:
         return check(self._context())
 
     async def run(self) -> str:
-        """Answer the interaction, and return the outcome in one word. Never raises."""
+        """Answer the interaction and return a one-word outcome. Never raises."""
         name = self.listener.name
         reference = delivery_id() or new_delivery_id()
         with following_again(reference):
@@ -126,7 +127,7 @@ class Answering:
 
     async def _work_and_show(self, reference: str) -> str:
         work, place = asyncio.ensure_future(self._outcome(reference)), self.listener.place
-        # "Working on it" appears where the answer will go.
+        # True while "Working on it" is shown where the answer will go.
         stands = False
         try:
             await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
@@ -143,13 +144,13 @@ class Answering:
                         await self._say(replies.STOPPED, replace=True)
             raise
         finally:
-            # If waiting was cancelled, so is the work.
+            # If waiting is cancelled, cancel the work too.
             work.cancel()
         is_clicked, typed = place is Place.CLICKED, self.listener.typed
         if message is None and stands and not is_clicked:
             message = replies.DONE
         if message is not None and is_clicked and stands and outcome != "ok":
-            # The clicked message has already been replaced, so offer a way back to it.
+            # The clicked message has already been replaced, so add a button to repeat the click.
             message = replies.with_retry(message, self.interaction.name, self.interaction.value)
         if message is not None and typed is not None and outcome != "ok":
             message = replies.with_command(message, typed(self._context()))
@@ -193,7 +194,7 @@ class Answering:
             return await listener.answer(self._context())
         people, interaction = self.bot.people, self.interaction
         person = await people.find(interaction.slack_user_id, interaction.team_ids)
-        # People who can't use the help don't learn the commands' usage either.
+        # People who can't use the help don't see usage errors either.
         await people.require(person, Permission.ASK_FOR_HELP)
         context = Context(self.bot, person, interaction)
         if listener.permission is not None and not listener.requires_itself:

@@ -1,4 +1,4 @@
-"""Commands without a slash, from direct messages and buttons, and unknown commands."""
+"""Handles commands in direct messages and buttons, and unknown commands and buttons."""
 
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ from handlers.listeners import (
 )
 from handlers.testusers import answer_testusers
 
-# People's messages have no subtype or the file subtype. Edits and deletions have others.
+# Messages from people have one of these subtypes. Edits and deletions have others.
 PLAIN_SUBTYPES = frozenset({None, "file_share"})
 FORMATTING = "`*_~"
 HELP = frozenset({"help", "?", "what can you do"})
@@ -35,14 +35,14 @@ GREETINGS = frozenset(
     {"hi", "hello", "hey", "hallo", "good morning", "thanks", "thank you", "thx", "ok"}
 )
 WAITING = frozenset({"approve", "deny", "approvals", "pending"})
-NOT_UNDERSTOOD = "I didn't understand that. Here's what you can ask me, without a slash:"
+NOT_UNDERSTOOD = "I didn't understand that. You can send me these commands, without the slash:"
 OUTDATED = "This button is from an older version of Gatehouse and no longer works."
 CHANGES = frozenset({"add", "remove"})
 
 
 @listens("event", "message", None, place=Place.NOWHERE)
 async def written(context: Context) -> None:
-    """Claim the direct message, and answer the command in it."""
+    """Answer the command in a direct message, unless another process is already answering it."""
     bot, interaction, event = context.bot, context.interaction, context.interaction.event
     is_from_person = bool(
         interaction.slack_user_id
@@ -91,7 +91,7 @@ async def _offer_form(context: Context) -> Message:
 
 @listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED)
 async def run_command(context: Context) -> Message | None:
-    """Run the command in the button's value, which requires that command's permission."""
+    """Run the command in the button's value, after checking that command's permission."""
     name, _, text = context.value.partition(" ")
     command = LISTENERS.get(("command", name))
     if command is None:

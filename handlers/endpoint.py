@@ -1,6 +1,7 @@
 """`POST /slack/events`: passes requests signed by Slack to Bolt, and answers all others with 401.
 
-Bolt has no listeners. Its middleware, `answering.receive`, finds ours (docs/decisions/0006).
+No listeners are registered with Bolt. Its middleware calls `answering.receive`, which finds
+Gatehouse's own listeners (docs/decisions/0006).
 """
 
 import asyncio
@@ -34,21 +35,22 @@ log = structlog.get_logger(__name__)
 MOST_FIELDS = 100
 COMMAND_FIELDS = frozenset({"command", "ssl_check"})
 BODY_SECONDS = 5.0
-# Five minutes either way, like Slack's own verification: adjusting a clock doesn't lock Slack out.
+# Five minutes in either direction, like Slack's own libraries, so Slack's requests are still
+# accepted after the clock is adjusted.
 VALID_SECONDS = 300
-# Refused requests are logged together, at this interval.
+# Refused requests are counted, and logged together at this interval.
 LOG_SECONDS = 60.0
-# `NaN` and `Infinity` are neither valid JSON nor integers.
+# Refuses `NaN` and `Infinity`, which aren't valid JSON: `int` raises ValueError for them.
 _json = partial(json.loads, parse_constant=int)
-# Seconds since 1970. The length is limited: Python refuses to parse thousands of digits.
+# Seconds since 1970. The length is limited, because Python refuses to parse thousands of digits.
 TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
 class GatehouseApp(AsyncApp):
-    """A Bolt app whose middleware answers all requests, timing the acknowledgements.
+    """A Bolt app that answers all requests in middleware and times the acknowledgements.
 
-    Bolt answers Slack's own checks, ignores the bot's own events, and runs Socket Mode. It makes no
-    API calls: the token was checked at startup.
+    Bolt answers Slack's own checks, ignores events caused by the bot, and runs Socket Mode. It
+    makes no API calls, because the token was checked at startup.
     """
 
     def __init__(self, bot: Gatehouse) -> None:
@@ -69,7 +71,7 @@ class GatehouseApp(AsyncApp):
             # Bolt's loggers use this logger's level. Below ERROR, Bolt warns about tokens that it
             # should not use, and logs forged requests with their bodies.
             logger=bolt_logger(),
-            # `SlackEndpoint` verifies signatures: Bolt answers a malformed one with 500.
+            # `SlackEndpoint` verifies signatures, because Bolt answers malformed ones with 500.
             request_verification_enabled=False,
             signing_secret="verified by SlackEndpoint",  # noqa: S106 - not a secret
         )
@@ -80,10 +82,10 @@ class GatehouseApp(AsyncApp):
         )
 
     async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
-        """Return Bolt's answer to one request from Slack."""
+        """Return Bolt's response to a request from Slack."""
         started = self._bot.clock.monotonic()
-        # Only payloads with a trigger act immediately. Events are identified by their IDs. Over a
-        # socket, payloads have no signature, and repeats have the same trigger.
+        # Only payloads with a trigger are checked for repeats here, because events have IDs. Over a
+        # socket, payloads have no signature, but repeats have the same trigger.
         trigger = str(req.body.get("trigger_id", ""))
         signatures = req.headers.get("x-slack-signature", [trigger])
         with following(signatures[0] if trigger else ""):
@@ -113,7 +115,7 @@ class _Receiver(AsyncMiddleware):
 
 
 class SlackEndpoint:
-    """Passes signed requests to Bolt. Without a signing secret (Socket Mode), it refuses all."""
+    """Passes signed requests to Bolt. Refuses all if there's no signing secret (Socket Mode)."""
 
     def __init__(
         self, app: AsyncApp, signing_secret: str | None, metrics: Metrics, clock: Clock
@@ -126,7 +128,7 @@ class SlackEndpoint:
         self._metrics = metrics
 
     async def handle(self, request: web.Request) -> web.Response:
-        """Respond to one request from Slack."""
+        """Respond to a request from Slack."""
         try:
             # A body that arrived with the headers has no time limit.
             async with asyncio.timeout(None if request.content.is_eof() else BODY_SECONDS):
@@ -155,7 +157,7 @@ class SlackEndpoint:
         return web.Response(status=answer.status, text=answer.body, content_type=kind)
 
     def _refused(self, refusal: Refusal, text: str) -> web.Response:
-        """Respond with 401. Anyone can send such a request, so it's only counted and logged."""
+        """Respond with 401. Anyone can send such requests, so they're only counted and logged."""
         self._metrics.refused.labels(refusal).inc()
         self._unlogged[refusal] += 1
         if self._clock.monotonic() >= self._log_at:
@@ -196,7 +198,7 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
         return None
     if not isinstance(payload, dict):
         return None
-    # Bolt reads inside each field that is present, and fails on null.
+    # Bolt reads the contents of each field that is present, and fails if one is null.
     given = {name: value for name, value in payload.items() if value is not None}
     surface, parts = surface_of(given), (given.get(name, {}) for name in ("view", "event"))
     is_whole = isinstance(given.get("type"), str) and all(isinstance(part, dict) for part in parts)

@@ -1,8 +1,8 @@
-"""Slack's interactions, parsed from payloads, and the listeners that answer them.
+"""Parses Slack's payloads into interactions, and registers the listeners that answer them.
 
-Each handler names its surface and the permission it needs, which is checked before the handler
-runs. None allows everyone in the workspace. Stored clicks are checked when they are processed,
-because the permission may depend on stored data.
+Each listener declares its surface and the permission it requires, which is checked before the
+listener runs. A permission of None allows everyone in the workspace. The permission for a stored
+click is checked when the click is processed, because the result may depend on stored data.
 """
 
 import json
@@ -34,10 +34,10 @@ _UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
 class Interaction:
     """A person's action in Slack, before the person is identified.
 
-    `team_ids` are the workspaces named in the payload, because shared channels can include people
-    from other workspaces. `name` is the command, action or callback ID, or the type of the event.
-    `value` is a button's value, a menu's choice, or the text in a type-ahead. `is_for_one` is True
-    if only this person sees the message. A form may embed the `response_url` as `reply_to`.
+    `team_ids` are all workspaces named in the payload: people in shared channels can be from other
+    workspaces. `name` is the command, the action or callback ID, or the type of the event. `value`
+    is a button's value, a menu's choice, or the text typed into a type-ahead. `is_for_one` is True
+    if only this person sees the message. Forms store the `response_url` as `reply_to`.
     """
 
     slack_user_id: str
@@ -67,7 +67,7 @@ class Interaction:
         return ""
 
     def block(self, block_id: str) -> str:
-        """Return an input's current block ID. Refilling an input adds a suffix to its ID."""
+        """Return an input's current block ID. It gets a suffix when the bot refills the input."""
         return next((name for name in self._values if name.startswith(f"{block_id}+")), block_id)
 
     @property
@@ -75,7 +75,7 @@ class Interaction:
         return _part(_part(self.view, "state"), "values")
 
     def hidden(self, name: str) -> str:
-        """Return an ID that the bot embedded in its form."""
+        """Return a value that the bot stored in the form's metadata."""
         return _hidden(self.view, name)
 
     @property
@@ -90,9 +90,9 @@ class Interaction:
 
 @dataclass(frozen=True)
 class Context:
-    """An interaction to answer: the bot's parts, the person, and the person's action.
+    """Everything needed to answer an interaction: the bot, the person, and the interaction.
 
-    While a click is only stored, the person isn't identified and has no role.
+    For stored clicks and events, the person isn't identified yet and has no roles.
     """
 
     bot: Gatehouse
@@ -190,7 +190,7 @@ def _texts(part: object, depth: int = 0) -> Iterator[str]:
 
 
 Surface = Literal["command", "action", "view", "options", "event", "shortcut"]
-# The surfaces by the type of Slack's payload. A command has no type.
+# The surface for each type of payload. Commands have no type.
 SURFACES: Mapping[object, Surface] = {
     "block_actions": "action",
     "view_submission": "view",
@@ -207,14 +207,17 @@ ANYTHING = "unknown"
 
 
 class Place(Enum):
-    """Where an answer appears. A response_url can edit only one message, which limits the choice.
+    """Where an answer appears.
+
+    The choice is limited, because a response_url can edit only one message.
 
     Attributes:
         NEW: A new message, which replaces "Working on it".
-        CLICKED: Replaces the clicked message, as does "Working on it".
-        BELOW: A new message below the clicked message, which must stay.
-        FORM: A form opens. Errors are shown as in BELOW.
-        LATER: Like FORM, but the click is stored and answered once it has been processed.
+        CLICKED: Replaces the clicked message. So does "Working on it".
+        BELOW: A new message below the clicked message, which stays.
+        FORM: A form opens. Errors appear in a new message, as with BELOW.
+        LATER: The click is stored, and answered after a job has processed it. Errors appear in a
+            new message, as with BELOW.
         NOWHERE: Nothing is shown.
     """
 
@@ -230,11 +233,11 @@ class Place(Enum):
 class Listener:
     """A listener for one kind of interaction.
 
-    `name` is the name that Slack sends, with or without a dot and a suffix, or `ANYTHING`.
-    `answer` returns options for a type-ahead, otherwise a message or None. With `requires_itself`,
-    `answer` checks the permission, because it depends on a request. For a form, `check` returns the
-    problems by input, which keep the form open. `typed` returns the equivalent command, because
-    closing the form discards its input.
+    `name` is the name that Slack sends, without any final `.suffix`, or `ANYTHING`. `answer`
+    returns a type-ahead's options, or in all other cases a message or None. With `requires_itself`,
+    `answer` checks the permission, because the permission depends on a request. For a form, `check`
+    returns error messages by input, and the form stays open if there are any. `typed` returns the
+    command equivalent to a submitted form, because closing the form discards what was typed.
     """
 
     surface: Surface
@@ -248,7 +251,7 @@ class Listener:
 
     @property
     def is_stored(self) -> bool:
-        """True if the handler runs before the acknowledgement and without an identified person."""
+        """True if the listener runs before the acknowledgement, without identifying the person."""
         return self.place in {Place.LATER, Place.NOWHERE}
 
 
@@ -256,7 +259,7 @@ LISTENERS: dict[tuple[Surface, str], Listener] = {}
 
 
 def surface_of(body: Body) -> Surface | None:
-    """Return the surface that a payload came from, or None if the bot doesn't listen to it."""
+    """Return the payload's surface, or None if the bot doesn't handle this type of payload."""
     return "command" if "command" in body else SURFACES.get(str(body.get("type")))
 
 
@@ -284,9 +287,10 @@ def listens(
 def command(
     described: Command, parse: Callable[[Context], Any]
 ) -> Callable[[Callable[[Context, Any], Awaitable[Message | None]]], Answer]:
-    """Register the decorated function to answer a slash command, visible only to its sender.
+    """Register the decorated function as a slash command's listener. Only the sender sees answers.
 
-    The function runs once the text is parsed and the permission for the typed form is checked.
+    The text is parsed, and the permission for that form of the command checked, before the function
+    runs.
     """
 
     def register(answer: Callable[[Context, Any], Awaitable[Message | None]]) -> Answer:
@@ -313,11 +317,11 @@ def command(
 
 
 async def require(context: Context, permission: Permission, *, acts: bool) -> None:
-    """Require the permission. With `acts`, also require that this Slack request is new.
+    """Raise unless the person has the permission. With `acts`, also raise for a repeated request.
 
     Raises:
         Refused: The person lacks the permission.
-        Replayed: The Slack request was handled before.
+        Replayed: The Slack request has already been handled.
     """
     await context.bot.people.require(context.person, permission)
     if acts and permission in ACTING and not await context.bot.received.take():
@@ -325,7 +329,7 @@ async def require(context: Context, permission: Permission, *, acts: bool) -> No
 
 
 async def helped(context: Context, show: Callable[[help_ui.May], Message]) -> Message:
-    """Return the message that `show` makes for the person, or a sentence if they lack access."""
+    """Return the message from `show` or, if the person has no access, a sentence that says so."""
     people, person = context.bot.people, context.person
     without_access = await people.lacks_access(person)
     if without_access:

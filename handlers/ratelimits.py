@@ -59,7 +59,7 @@ async def check(context: Context) -> Message:
 
 @listens("action", ids.INCIDENT_CHECK, Permission.REFRESH)
 async def check_blocked(context: Context) -> Message:
-    """Handle an alert's `Check now`: make one call, or use stored data during a block."""
+    """Handle an alert's `Check now` button: make one call or, during a block, use stored data."""
     key = await context.bot.alerts.key_of(_incident_id(context))
     return await context.bot.ratelimits.check(context.person, key)
 

@@ -41,7 +41,7 @@ ACTS = {
     Act.RETRY: Permission.DECIDE,
     Act.UNDO: Permission.REQUEST,
 }
-# The form's inputs by field of `Prefilled`.
+# The form's input for each field of `Prefilled`.
 INPUTS = {
     "flow": ids.TESTUSERS_FLOW,
     "kind": ids.TESTUSERS_CHANGE,
@@ -76,7 +76,7 @@ for _kind, _page in PAGES.items():
 
     @listens("action", ids.testusers_page(_kind), Permission.READ, place=Place.CLICKED)
     async def turn(context: Context, show: Show = _page) -> Message:
-        """Show another page after a click on a button that turns pages."""
+        """Handle the buttons that turn pages."""
         return await show(context.bot, context.person, pages.FlowPage.of(context.value))
 
 
@@ -108,7 +108,7 @@ async def _form(
 @listens("action", ids.TESTUSERS_PERSON, Permission.REQUEST, place=Place.FORM)
 @listens("action", ids.TESTUSERS_MORE, Permission.REQUEST)
 async def fill_in(context: Context) -> Message | None:
-    """Handle `Extend`, `Remove` and `Change…` by making a request or opening the form."""
+    """Handle `Extend`, `Remove` and `Change…`, which open the form, and `+2 h` and `+1 day`."""
     bot, known = context.bot, Prefilled.of(context.value)
     if not known.more_seconds:
         return await _open_form(context, known)
@@ -119,7 +119,7 @@ async def fill_in(context: Context) -> Message | None:
 
 @listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
 async def ask_anyway(context: Context) -> Message:
-    """Handle `Ask anyway` by making the request, even though the same one is already open."""
+    """Handle `Ask anyway` by making the request, although an identical one is already open."""
     typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
     if not isinstance(typed, ChangeRequest) or typed.now:
         raise NotFound("This button no longer works. Please send the command again.")
@@ -140,7 +140,7 @@ for _act, _permission in ACTS.items():
 
     @listens("action", f"{ids.TESTUSERS_ACT}{_act}", _permission, place=Place.LATER)
     async def store(context: Context, act: Act = _act) -> None:
-        """Store the click on a card's button, to be carried out by a job."""
+        """Store a click on a card's button, for a job to carry out."""
         interaction = context.interaction
         await _store(
             context,
@@ -171,7 +171,7 @@ async def _store(
     requires_itself=True,
 )
 async def ask_why(context: Context) -> None:
-    """Handle `Deny` by asking for the reason, if the person can still deny the request."""
+    """Handle `Deny` by asking for a reason, if the person can still deny the request."""
     request = await deciding.look_to_deny(context.bot, context.person, context.value)
     page = pages.page_of_block(context.interaction.block_id)
     form = forms.denial_form(request, context.interaction.response_url, page)
@@ -190,7 +190,7 @@ def _check_denial(context: Context) -> Mapping[str, str]:
 
 @listens("view", ids.TESTUSERS_DENIAL, Permission.DECIDE, place=Place.LATER, check=_check_denial)
 async def store_denial(context: Context) -> None:
-    """Store a denial and its reason, to be carried out by a job."""
+    """Store a denial and its reason, for a job to carry out."""
     request_id, page = map(context.interaction.hidden, ("request", "page"))
     reason = _denial_reason(context)
     await _store(context, Act.DENY, request_id, denial_reason=reason, page=page)
@@ -209,7 +209,7 @@ def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
 
 
 def _check_form(context: Context) -> Mapping[str, str]:
-    """Return the problems by input. If there are any, Slack keeps the form open."""
+    """Return error messages by input. If there are any, Slack keeps the form open."""
     parsed = _parse_form(context)
     if isinstance(parsed, dict):
         if odd_line(_typed_form(context).lines):
@@ -233,7 +233,7 @@ async def _offer_corrections(context: Context) -> None:
 
 @listens("action", ids.TESTUSERS_WORD, Permission.REQUEST, place=Place.FORM)
 async def correct_word(context: Context) -> None:
-    """Replace a line that doesn't look like an identity with the correction that was clicked."""
+    """Replace a line that doesn't look like an identity with the suggestion that was clicked."""
     typed = _typed_form(context)
     odd, _, line = context.value.partition("\n")
     lines = tuple(line if tidy_identity(other) == odd else other for other in typed.lines)
@@ -248,7 +248,7 @@ async def _update_form(context: Context, typed: Prefilled, id_suffix: str = "") 
 
 
 def _command_of_form(context: Context) -> str:
-    """Return the command that makes the same request as the form, or ""."""
+    """Return the command equivalent to the form, or "" if the form has errors."""
     typed = _parse_form(context)
     return as_command(typed) if isinstance(typed, ChangeRequest) else ""
 
@@ -262,12 +262,12 @@ def _command_of_form(context: Context) -> str:
     typed=_command_of_form,
 )
 async def request_of_form(context: Context) -> Message | None:
-    """Make the request in a submitted form."""
+    """Make the request described in a submitted form."""
     typed = _parse_form(context)
     return await _request(context, typed) if isinstance(typed, ChangeRequest) else None
 
 
 @listens("options", ids.TESTUSERS_FLOW, Permission.REQUEST)
 async def suggest(context: Context) -> list[SlackBlock]:
-    """Return the flows that match the text typed into the form's flow input so far."""
+    """Return the flows that match the text in the form's flow input."""
     return reading.suggestions(context.bot, context.value)

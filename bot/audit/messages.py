@@ -36,7 +36,7 @@ class Names:
 
 
 def people_in(entries: Sequence[RecordedEntry]) -> set[str]:
-    """Return the IDs of the people named in the sentences: actors and approvers."""
+    """Return the IDs of the people named in the entries: actors and approvers."""
     people = {entry.actor for entry in entries}
     for entry in entries:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -71,12 +71,12 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
 
 
 def head_message(position: int, head: str) -> Message:
-    """Show the audit log's head, to compare with the database later."""
+    """Show the audit log's head (the latest hash), to compare with the database later."""
     entries = text.count(position, "entry", "entries")
     command = text.code(f"gatehouse audit verify --head {head}")
     line = (
-        f"The audit log has {entries}, and its head is {text.code(head)}. To verify later that none"
-        f" of them has changed, run {command}"
+        f"The audit log has {entries}, and its latest hash is {text.code(head)}. To check later"
+        f" that no entry has changed, run {command}"
     )
     return Message(line, (block_kit.section(line),))
 
@@ -132,7 +132,7 @@ def _request_change(verb: str, detail: Mapping[str, Any], actor: str, names: Nam
         approvers = [names.person(approver) for approver in detail["approvers"]]
         by = f"approved by {', '.join(approvers)}" if approvers else "without approval"
         change = _change(detail, flow, ("added", "removed")) or f"made no changes to {flow}"
-        rest = "" if verb == "applied" else "; the rest of the change failed"
+        rest = "" if verb == "applied" else ". The rest of the change failed"
         return f"Gatehouse {change}, {by}{rest}"
     if verb in {"created", "created_without_approval"}:
         change = _change(detail, flow, ("add", "remove")) or f"change end dates on {flow}"

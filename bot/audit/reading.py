@@ -1,4 +1,4 @@
-"""Reads the audit log: its latest entries, the daily message with its head, and the command line.
+"""Reads the audit log for `/gatehouse audit`, the daily message with the head, and two commands.
 
 The commands are `gatehouse audit verify` and `gatehouse audit export`.
 """
@@ -32,30 +32,30 @@ async def latest(database: Database, count: int) -> tuple[list[RecordedEntry], s
 
 @dataclass(frozen=True)
 class Witness:
-    """Posts the audit log's head to a channel once a day, as a copy outside the database."""
+    """Posts the audit log's head to a channel once a day, to keep a copy outside the database."""
 
     channel_id: str
 
     async def post(self, tx: Transaction) -> None:
-        """Queue the message with the current head."""
+        """Queue a message with the current head."""
         position, head = await audit.head(tx)
         payload = {"position": position, "head": head}
         await outbox.put(tx, OutboxMessage(f"{HEAD}:{position}", HEAD, "audit", payload))
 
     async def note(self, message: OutboxMessage) -> Note:
-        """Return the queued message, for the outbox."""
+        """Convert a queued message to a note that the outbox can send."""
         return Note(self.channel_id, head_message(**message.payload))
 
 
 async def verify_audit(settings: Settings, noted_head: str | None) -> int:
-    """Verify the audit log, and print the result. Return 0 (intact), 1 (broken), or 2 (none)."""
+    """Verify the audit log and print the result. Return 0 (intact), 1 (broken) or 2 (no log)."""
 
     async def verify(database: Database) -> int:
         async with database.read_only() as tx:
             verdict = await audit.verify(tx, noted_head)
         print(verdict)
         if verdict.is_intact and noted_head is None:
-            print("To detect changes to the latest entries too, pass an earlier head: --head HASH.")
+            print("To also detect changes to the latest entries, pass an older hash: --head HASH.")
         return 0 if verdict.is_intact else BROKEN
 
     return await _with_audit(settings, verify)
@@ -82,7 +82,7 @@ async def export_audit(settings: Settings, since: int) -> int:
 
 
 async def _with_audit(settings: Settings, work: Callable[[Database], Awaitable[int]]) -> int:
-    """Run the command on the configured database. Return its status, or 2 without a database."""
+    """Run the command on the configured database. Return its status, or 2 without an audit log."""
     database = Database(settings.database_url.get_secret_value(), SystemClock())
     try:
         # Connecting would create a missing file.

@@ -76,7 +76,7 @@ def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
 
 
 def sentence(reason: str) -> dict[str, Any]:
-    """Return the Home tab for a person without access, which only says why."""
+    """Return the Home tab for a person without access, which shows only the reason."""
     return _view([block_kit.section(text.sentence(reason, 1000))])
 
 

@@ -47,18 +47,18 @@ HASH_CONFLICT = "hash_conflict"
 
 CLOSEST_SECONDS = 5.0
 WAITING_SHOWN, OWN_SHOWN, CLOSEST_SHOWN = 10, 15, 3
-# The number of a person's grants that are read to group those that end first.
+# The number of a person's grants that are read to find those that end soon.
 TIMED_READ = 1_000
 # The number of pending requests that are read to find those the person can decide on.
 PENDING_READ = 200
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 DOUBTFUL = timedelta(seconds=30)
-# The maximum age of the usage on a tab.
+# The maximum age of the API usage shown on a tab.
 LIMITS_FRESH = timedelta(minutes=2)
 
 Drawn = tuple[Mapping[str, Any], datetime | None]
-"""A view, and the time when it is due to be redrawn even if nothing happens."""
+"""A view, and the time to redraw it even if nothing changes, or None."""
 
 
 @dataclass
@@ -141,7 +141,7 @@ class Home:
     async def _publish_over(
         self, user: str, view: Mapping[str, Any], view_hash: str | None, lease: Lease
     ) -> str:
-        """Replace the last published view, or any view if the last one isn't known.
+        """Replace the last published view, or any view if the last one's hash is unknown.
 
         Without a hash, only the lease prevents a late call from replacing a newer view.
         """
@@ -177,7 +177,7 @@ class Home:
         return now
 
     async def draw(self, slack_user_id: str, now: datetime) -> Drawn:
-        """Return a person's Home tab."""
+        """Return a person's Home tab, and the time to redraw it."""
         people = self.people
         try:
             person = await people.find(slack_user_id, (people.team_id,))

@@ -1,4 +1,4 @@
-"""The clock, passed as a value so that tests can control the time."""
+"""The clock. It's passed as a value, so tests can control the time."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def since_boot() -> float:
-    """Return the seconds since boot, including time asleep if the system counts it (Linux)."""
+    """Return the seconds since boot, including sleep on systems that count it (Linux)."""
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boottime is None else time.clock_gettime(boottime)
 
@@ -38,15 +38,15 @@ class SystemClock:
         """The wall-clock time minus the seconds since boot."""
 
     def now(self) -> datetime:
-        """Return the wall-clock time in UTC, with its time zone."""
+        """Return the current time as a datetime in UTC."""
         return datetime.fromtimestamp(self.offset + since_boot(), UTC)
 
     def monotonic(self) -> float:
-        """Return seconds that never go backward."""
+        """Return a time in seconds that never goes backward."""
         return time.monotonic()
 
     def since_boot(self) -> float:
-        """Return seconds that never go backward and keep counting while the machine sleeps."""
+        """Return the seconds since boot, which keep increasing while the machine sleeps."""
         return since_boot()
 
     async def sleep(self, seconds: float) -> None:
@@ -54,5 +54,5 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-# Tests pass clocks of their own, with the same methods.
+# Tests pass other clocks with the same methods.
 Clock = SystemClock

@@ -14,9 +14,9 @@ _digest: ContextVar[str] = ContextVar("digest", default="")
 
 @contextmanager
 def following(key: str = "") -> Iterator[None]:
-    """Make a Slack request the current one, including for tasks started in the block.
+    """Make a Slack request the current request, also in tasks started in the `with` block.
 
-    `key` is the same for repeats of a request, or "" if repeats are detected in another way.
+    `key` is identical for repeats of a request, or "" if repeats are detected in another way.
     """
     digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest() if key else ""
     token = _digest.set(digest)
@@ -29,7 +29,7 @@ def following(key: str = "") -> Iterator[None]:
 
 @contextmanager
 def following_again(*ids: str) -> Iterator[None]:
-    """Continue the work of earlier requests, with their IDs in the log. Ignore empty IDs."""
+    """Continue the work of earlier requests, and log their IDs. Empty IDs are ignored."""
     before = delivery_id()
     now_following(*ids)
     try:
@@ -40,7 +40,7 @@ def following_again(*ids: str) -> Iterator[None]:
 
 
 def now_following(*ids: str) -> None:
-    """Set the current requests until the end of `following_again`."""
+    """Set the current requests' IDs until the surrounding `following_again` block ends."""
     known = sorted(set(filter(None, ids)))
     if known:
         structlog.contextvars.bind_contextvars(request_id=",".join(known))
@@ -49,16 +49,16 @@ def now_following(*ids: str) -> None:
 def current_digest() -> str:
     """Return the digest of the request's signature or trigger, which identifies repeated requests.
 
-    It is "" if repeats are detected in another way or can't occur.
+    The digest is "" if repeats are detected in another way or can't occur.
     """
     return _digest.get()
 
 
 def delivery_id() -> str:
-    """Return the current request's ID, as shown in the log, or "" without a request."""
+    """Return the current request's ID, as shown in the log, or "" if there is none."""
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))
 
 
 def new_delivery_id() -> str:
-    """Return a new ID for work that no signed request identifies."""
+    """Return a new ID for work that doesn't come from a signed request."""
     return uuid.uuid4().hex[:ID_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Logging with structlog: a line per event, without secrets."""
+"""Logging with structlog: one line per event, without secrets."""
 
 import logging
 import sys
@@ -67,7 +67,7 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
 
 
 def printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
-    """Keep records on one line and remove terminal commands. JSON doesn't need this."""
+    """Keep records on one line and escape control characters. JSON doesn't need this."""
     for key, value in event.items():
         if isinstance(value, str):
             lines = value.split("\n") if key == "exception" else [value]

@@ -1,7 +1,7 @@
 """The program's event loop, in which slow DNS lookups don't block other work.
 
 asyncio resolves names in a small thread pool shared by all threaded work, and waits for its threads
-at shutdown. With an unresponsive name server, a lookup takes 10 to 40 seconds: a single such host
+at shutdown. With an unresponsive name server, a lookup takes 10 to 40 seconds: a single lookup
 would delay shutdown by that long, and a few would block all other work.
 """
 
@@ -20,7 +20,7 @@ class NamingLoop(asyncio.SelectorEventLoop):
     """An event loop that resolves each name in its own daemon thread."""
 
     async def getaddrinfo(self, *wanted: Any, **hints: Any) -> Looked:  # noqa: ANN401 - as the base
-        """Resolve a host name in a thread of its own, like `socket.getaddrinfo`."""
+        """Resolve a host name like `socket.getaddrinfo`, but in a separate thread."""
         found: Future[Looked] = Future()
 
         def look_up() -> None:

@@ -1,4 +1,4 @@
-"""Removal of configured secrets and control characters from text, as the last line of defense."""
+"""Removes configured secrets and control characters from text, as the last line of defense."""
 
 import base64
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ SHORTEST = 4
 
 
 class Redactor:
-    """Finds this process's secrets in text, including access tokens obtained later.
+    """Removes this process's secrets from text, including access tokens obtained later.
 
-    Each secret is found literally, URL-escaped, and in Base64 after any user name given with it
-    (HTTP Basic). The `repr` of this class doesn't show secrets.
+    Each secret is found as is, URL-encoded and, if a user name is given with it, as Base64 for HTTP
+    Basic. The `repr` of this class doesn't show secrets.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -23,7 +23,7 @@ class Redactor:
             self.add(secret)
 
     def add(self, secret: str, *, basic_user: str | None = None) -> None:
-        """Start hiding `secret`. With `basic_user`, also hide the pair in Base64."""
+        """Start removing `secret`. With `basic_user`, also remove `basic_user:secret` in Base64."""
         if len(secret) < SHORTEST:
             return
         forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}
@@ -34,12 +34,12 @@ class Redactor:
         self._sort()
 
     def forget(self, secret: str) -> None:
-        """Stop looking for an expired secret."""
+        """Stop removing an expired secret."""
         self._forms_of.pop(secret, None)
         self._sort()
 
     def _sort(self) -> None:
-        """Sort the longest first, because a secret may be part of another secret."""
+        """Sort the secrets by length, longest first, because one may be part of another."""
         known = set[str]().union(*self._forms_of.values())
         self._forms = tuple(sorted(known, key=len, reverse=True))
 

@@ -1,4 +1,4 @@
-"""Checks for weak secrets: too short, published as examples, or impossible to send."""
+"""Finds weak secrets: those that are too short, or published as examples."""
 
 import ipaddress
 import re
@@ -8,7 +8,7 @@ from functools import lru_cache
 from yarl import URL
 
 SHORTEST = 16
-# Examples in Slack's or Gatehouse's documentation: any reader could sign requests with them.
+# Examples in Slack's or Gatehouse's documentation, which any reader could sign requests with.
 EXAMPLES = frozenset({"8f742231b10e8888abcd99yyyzzz85a5", "32 random bytes in hex"})
 SANDBOX = re.compile(r"(xoxb-|xapp-)?sandbox\b|demo-|SG\.demo-")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -31,14 +31,14 @@ def is_loopback(host: str | None) -> bool:
 def secret_problems(given: Mapping[str, str], slack_api_url: str) -> Iterator[tuple[str, str]]:
     """Yield each weak secret's setting and problem.
 
-    If Slack is on this machine (simulated), any secret is strong enough.
+    If Slack is simulated on this machine, any secret is accepted.
     """
     if is_loopback(URL(slack_api_url).host):
         return
     for name in (*KEYS, *SENT):
         value = given.get(name, "")
         if SANDBOX.match(value):
-            yield name.upper(), "is the sandbox's, which is public"
+            yield name.upper(), "is the sandbox's secret, which is public"
         elif name in KEYS and value in EXAMPLES:
             yield name.upper(), "is the example from the documentation, which is public"
         elif name in KEYS and 0 < len(value) < SHORTEST:

@@ -27,7 +27,7 @@ LIMITS_REMEMBERED = 1_000
 HTTP_SERVER_ERROR = 500
 # Temporary problems at Slack: the same call may soon succeed.
 PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
-# Slack's error names for unacceptable blocks.
+# Slack's error names for blocks that it doesn't accept.
 BAD_BLOCKS = frozenset(
     {
         *("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"),
@@ -38,7 +38,7 @@ BAD_BLOCKS = frozenset(
 
 @dataclass(frozen=True)
 class BotIdentity:
-    """The bot's own IDs, from `auth.test`. `answered_at` is the response's `Date`."""
+    """The bot's own IDs, from `auth.test`. `answered_at` is the `Date` header."""
 
     team_id: str
     slack_user_id: str
@@ -50,7 +50,7 @@ class BotIdentity:
 
 @dataclass(frozen=True)
 class SlackUser:
-    """A person, from `users.info`."""
+    """A person, as returned by `users.info`."""
 
     slack_user_id: str
     team_id: str
@@ -63,13 +63,13 @@ class SlackUser:
 
 
 class SlackClient:
-    """The Web API methods that the bot calls, through the shared session inside `web`.
+    """Calls Web API methods through the shared session in `web`.
 
-    `observe` receives every call: the method, and Slack's error name or "ok".
+    After each call, `observe` receives the method's name, and "ok" or an error name.
 
-    After a 429, calls of the same method for the same channel raise `SlackRateLimited` until
-    Slack's wait is over. Slack counts messages per channel, so a busy channel doesn't delay alerts
-    in another.
+    After a 429, calls to the same method for the same channel raise `SlackRateLimited` until the
+    `Retry-After` time has passed. Slack limits messages per channel, so a busy channel doesn't
+    delay alerts in other channels.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class SlackClient:
         )
 
     async def members(self, group_id: str) -> frozenset[str]:
-        """Return the user IDs of a user group (`usergroups.users.list`)."""
+        """Return the user IDs of a user group's members (`usergroups.users.list`)."""
         answer = await self._call(self._web.usergroups_users_list, usergroup=group_id)
         users = answer.get("users")
         if not isinstance(users, list):
@@ -143,7 +143,7 @@ class SlackClient:
     async def post(
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
-        """Post to a channel or direct message, and return the channel ID and the message's ts."""
+        """Post to a channel or direct message, and return the channel ID and message timestamp."""
         thread = {"thread_ts": thread_ts} if thread_ts else {}
         answer = await in_plain_if_need_be(
             message,
@@ -160,7 +160,7 @@ class SlackClient:
         return str(answer.get("channel") or channel_id), str(answer.get("ts"))
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
-        """Edit one of the bot's messages. Without `blocks`, existing blocks are removed."""
+        """Edit one of the bot's messages. If `message` has no blocks, existing ones are removed."""
         await in_plain_if_need_be(
             message,
             lambda version: self._call(
@@ -192,7 +192,7 @@ class SlackClient:
     ) -> str:
         """Publish a person's Home tab and return its hash.
 
-        With `view_hash`, Slack replaces only the view that has that hash.
+        If `view_hash` is given, Slack replaces the view only if it has that hash.
         """
         expected = {"hash": view_hash} if view_hash else {}
         answer = await self._call(
@@ -234,7 +234,7 @@ class SlackClient:
 
 
 def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackError:
-    """Return the error in a failed response from the Web API or a response_url."""
+    """Convert a failed response from the Web API or a response_url to an error."""
     given: Mapping[str, Any] = body if isinstance(body, dict) else {}
     name = given.get("error")
     if status == HTTP_TOO_MANY or name in {"ratelimited", "rate_limited"}:
@@ -252,7 +252,7 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
-    """Send the message. If Slack refuses its blocks, send its text with its buttons."""
+    """Send the message or, if Slack refuses the blocks, only the text and buttons."""
     versions = [Message(message.text)]
     if message.slack_blocks:
         paragraph = section(cut(message.text, FILLED_CHARACTERS))
@@ -271,7 +271,7 @@ async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaita
 def slack_web_client(
     token: str, base_url: str, session: aiohttp.ClientSession, seconds: int = 30
 ) -> AsyncWebClient:
-    """Return Slack's client with our session, which follows the proxy settings.
+    """Return a Slack client that uses our session, which follows the proxy settings.
 
     By default, Slack's client reads `HTTPS_PROXY` but ignores `NO_PROXY`.
     """
@@ -280,7 +280,7 @@ def slack_web_client(
         base_url=base_url.rstrip("/") + "/",
         session=session,
         timeout=seconds,
-        # Only the outbox repeats posts, because it records them.
+        # Only the outbox retries posts, because it records them.
         retry_handlers=[],
     )
     client.proxy = None

@@ -15,14 +15,14 @@ EVENTS_PATH = "/slack/events"
 PLACEHOLDER_URL = "https://bot.example.com"
 
 
-# The minimum scopes and what each is used for.
+# The required scopes, and what each is used for.
 SCOPES = {
     "commands": "receiving slash commands",
     "chat:write": "posting alerts, approval cards and direct messages",
     "users:read": "checking that a person is a full member of this workspace",
-    "usergroups:read": "listing the members of the groups in the settings",
+    "usergroups:read": "listing the members of user groups in the settings",
     "channels:read": "checking that a public channel exists and that the bot is in it",
-    "groups:read": "checking the same for a private channel",
+    "groups:read": "checking that a private channel exists and that the bot is in it",
     "im:history": "answering direct messages to the bot",
 }
 EVENTS = ("app_home_opened", "message.im")
@@ -33,7 +33,7 @@ SHORTCUTS = [
         "name": "Change test users",
         "type": "global",
         "callback_id": ids.CHANGE_TEST_USERS,
-        "description": "Ask to add or remove test users of a flow",
+        "description": "Ask to add or remove a flow's test users",
     },
     {
         "name": "Add as test users",
@@ -48,7 +48,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
     """Return the manifest for a bot at `url` (not needed with Socket Mode).
 
     Raises:
-        ValueError: Slack can't call this address. The message explains why.
+        ValueError: Slack can't call `url`.
     """
     endpoint = ""
     if not socket:
@@ -68,7 +68,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
         "display_information": {
             "name": "Gatehouse",
             "description": (
-                "Request and approve test users, watch API limits, check keys, all from Slack"
+                "Request and approve test users, watch API limits and check keys, all from Slack"
             ),
             "background_color": "#1d3557",
         },
@@ -110,7 +110,10 @@ def manifest_text(url: str | None, *, socket: bool) -> str:
 
 
 def missing_scopes(granted: frozenset[str]) -> str:
-    """Return a sentence about the scopes that a token lacks, or "" if none or unknown."""
+    """Return a sentence listing the scopes a token lacks, or "" if there are none.
+
+    If the token's scopes are unknown, returns "".
+    """
     missing = [scope for scope in SCOPES if granted and scope not in granted]
     if not missing:
         return ""

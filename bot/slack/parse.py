@@ -1,8 +1,8 @@
-"""Typed words, restored from the changes that Slack and phones make to text.
+"""Parses typed text into words, undoing the changes that Slack and phones make.
 
 Slack escapes `&`, `<` and `>` in a command's text and turns mentions, links, mail addresses and
-phone numbers into markup (https://docs.slack.dev/messaging/formatting-message-text). Phones curl
-quotes, lengthen dashes and insert non-breaking spaces. This module reverses these changes.
+phone numbers into markup (https://docs.slack.dev/messaging/formatting-message-text). Phones insert
+curly quotes, long dashes and non-breaking spaces.
 """
 
 import re
@@ -24,9 +24,9 @@ _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A typed word, from `start` to `end` in the text.
+    """A typed word, and its position in the text.
 
-    A quoted word may contain separators, and is never a keyword.
+    A quoted word can contain separators, and is never a keyword.
     """
 
     text: str
@@ -36,7 +36,7 @@ class Word:
 
     @property
     def keyword(self) -> str:
-        """The word in lower case with plain dashes (`--help` as `help`), or "" if it's quoted."""
+        """The word in lower case without leading dashes, or "" if the word is quoted."""
         if self.is_quoted:
             return ""
         plain = re.sub(rf"[{LONG_DASHES}]", "-", self.text).casefold()
@@ -44,7 +44,7 @@ class Word:
 
     @property
     def is_dash(self) -> bool:
-        """True if the word is only a dash, such as a long dash between spaces."""
+        """True if the word consists only of long dashes."""
         return not self.is_quoted and not self.text.strip(LONG_DASHES)
 
     @property
@@ -54,7 +54,7 @@ class Word:
 
 
 def refuse_endless(text: str, command: Command, kind: str | None = None) -> None:
-    """Refuse text that is too long to parse."""
+    """Raise UsageError if the text is too long to parse."""
     if len(text) > MAX_CHARS:
         sentence = f"That's too long. Send at most {MAX_CHARS:,} characters at once."
         raise command.misuse(sentence, kind)
@@ -66,7 +66,7 @@ def asks_for_help(words: Sequence[Word]) -> bool:
 
 
 def unknown(command: Command, words: Sequence[Word]) -> UsageError:
-    """Return the error for words that match no form of the command, with the closest subcommand."""
+    """Return the error for words that the command doesn't understand, suggesting a subcommand."""
     first, known = words[0].keyword, command.subcommands
     if first in known:
         return command.misuse(f"Use {command.name} {first} alone, with nothing after it.")
@@ -76,7 +76,7 @@ def unknown(command: Command, words: Sequence[Word]) -> UsageError:
 
 
 def recover(text: str) -> str:
-    """Return the typed text, with links, mentions and the three entities converted back."""
+    """Return the text as the person typed it, without Slack's markup and entities."""
     return _MARKUP_OR_ENTITY.sub(_typed, text)
 
 
@@ -91,7 +91,7 @@ def rest_of_line(text: str, start: int) -> str:
 
 
 def read_words(text: str, *, commas: bool = False) -> tuple[Word, ...]:
-    """Split a command's text into words at white space and, with `commas`, at commas."""
+    """Split a command's text into words at white space, and also at commas if `commas` is True."""
     separators = r"\s," if commas else r"\s"
     gap = re.compile(rf"[{separators}]*")
     plain = re.compile(rf"(?:{_MARKUP}|[^{separators}])+")
@@ -114,9 +114,9 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
-    """Read a quoted word. Only a mark before a separator closes it: `"a"b c"` is one word.
+    """Read a quoted word, up to a quotation mark before a separator: `"a"b c"` is one word.
 
-    `never_closed` caches the marks that are never closed, so each is searched for only once.
+    `never_closed` caches unclosed quotation marks, so each is searched for only once.
     """
     for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
         if text[start] in marks and marks not in never_closed:

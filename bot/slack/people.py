@@ -1,4 +1,4 @@
-"""People in Slack: identities, groups, audited permission checks, and limits on actions."""
+"""People in Slack: identities, groups, audited permission checks, and rate limits."""
 
 import asyncio
 import math
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 # Contract, section 4: group membership is cached for at most five minutes.
 CACHE_SECONDS = 240
 NAMED_HOLDERS = 8
-# How long requests wait while a new process learns its identity from Slack.
+# How long requests wait for a new process to learn its identity from Slack.
 MEET_SECONDS = 5.0
 WINDOW_SECONDS = 60.0
 PEOPLE_COUNTED = 10_000
@@ -66,7 +66,7 @@ class Pace:
         )
 
     def require(self, slack_user_id: str, kind: str) -> None:
-        """Count an action, or raise TooManyCommands if the limit is used up."""
+        """Count an action, or raise TooManyCommands if the limit has been reached."""
         now, times = self._clock.monotonic(), self._recent.get((slack_user_id, kind)) or deque()
         while times and times[0] <= now - WINDOW_SECONDS:
             times.popleft()
@@ -77,10 +77,10 @@ class Pace:
 
 
 class People:
-    """Identifies people and decides what they may do. Concurrent lookups of an ID share one call.
+    """Identifies people and checks their permissions. Concurrent lookups of an ID share one call.
 
-    Slack's refusals are cached too: asking about unknown people and groups on every click would use
-    up the rate limit for everyone else. Without a database, no refusal is recorded.
+    Slack's errors for unknown people and groups are cached too: looking them up on every click
+    would use up the rate limit for everyone. Without a database, refusals aren't recorded.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class People:
             raise UnknownPerson(
                 f"I couldn't verify who you are, so I did nothing. Please {again}."
             ) from error
-        # The payload or `users.info` may omit the workspace, but not both.
+        # The payload or `users.info` can omit the workspace, but not both.
         is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}
         stranger = None
         if self.team_id is None:
@@ -149,7 +149,7 @@ class People:
         members = dict(zip(named, found, strict=True))
         groups = frozenset(name for name in named if slack_user_id in (members[name] or ()))
         doubt = GROUPS_UNKNOWN if None in found else None
-        # Other IDs don't belong to people, and might belong to groups.
+        # IDs that begin with other letters aren't people's IDs, and could be group IDs.
         belongs = {*groups, *([slack_user_id] if slack_user_id[:1] in {"U", "W"} else [])}
         if not (user.is_guest or user.is_bot):
             belongs.add(EVERY_FULL_MEMBER)
@@ -169,7 +169,7 @@ class People:
         """Raise and record a refusal unless the person has the permission.
 
         Raises:
-            Refused: The person lacks the permission. The message says why, and names its holders.
+            Refused: The person lacks the permission. The message says why, and who has it.
         """
         decision = self.policy.judge(person, permission, flow_sid, requester)
         if decision.is_granted:
@@ -190,7 +190,7 @@ class People:
         return self.policy.judge(person, permission, flow_sid, requester).is_granted
 
     async def explain(self, person: Person, decision: Decision) -> str:
-        """Return the sentences of a refusal: the missing permission and its holders."""
+        """Explain a refusal: which permission is missing, and who has it."""
         permission, role = decision.permission, decision.role
         besides, is_managed = "", False
         match decision.reason:
@@ -217,7 +217,7 @@ class People:
         return f"{why} {await self._who(decision, besides)}"
 
     async def lacks_access(self, person: Person) -> str | None:
-        """Return the sentence for people who can use only the help, or None for all others."""
+        """Return a sentence saying that the person has no access, or None if they have access."""
         named = {person.slack_user_id, *person.groups}
         if person.roles or any(named.intersection(ids) for ids in self.policy.approver_lists()):
             return None
@@ -225,7 +225,7 @@ class People:
         return f"You don't have access to Gatehouse yet. {await self.access_contact()}{doubt}"
 
     async def access_contact(self, decision: Decision | None = None) -> str:
-        """Return the contact for people without a role: the configured contact or the admins."""
+        """Return a sentence naming who manages access: the configured contact or the admins."""
         contact = self.policy.access_contact
         managers = (contact,) if contact else self.policy.roles.get(Role.ADMIN, ())
         if managers and EVERY_FULL_MEMBER not in managers:
@@ -234,7 +234,7 @@ class People:
         return await self._who(decision) if decision else "Whoever runs Gatehouse manages access."
 
     async def _who(self, decision: Decision, besides: str = "") -> str:
-        """Name the people with the permission, except the requester if they may not decide."""
+        """Return a sentence naming who has the permission, leaving out the person `besides`."""
         holders = tuple(holder for holder in decision.holders if holder != besides)
         if EVERY_FULL_MEMBER in holders:
             other = "other " if besides else ""
@@ -245,7 +245,7 @@ class People:
         return f"{nobody} Whoever runs Gatehouse can assign it (setting {decision.setting})."
 
     async def named(self, ids: Iterable[str]) -> str:
-        """Return the names of people and groups, without mentions. Identical names show the ID."""
+        """Return names of people and groups without mentioning them. Identical names get an ID."""
         holders = tuple(ids)
         shown = holders[:NAMED_HOLDERS]
         names = await asyncio.gather(*(self.name(holder) for holder in shown))
@@ -266,7 +266,7 @@ class People:
         return holder
 
     async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
-        """Return the Slack name of each person among the actors, by ID."""
+        """Return the Slack names, by ID, of the actors that are people."""
         people = [actor for actor in actors if actor.startswith(("U", "W"))]
         found = await asyncio.gather(*(self.name(person) for person in people))
         return dict(zip(people, found, strict=True))

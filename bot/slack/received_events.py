@@ -1,6 +1,6 @@
-"""Events and requests from Slack, recorded in order to process each only once.
+"""Records the events and requests from Slack, to process each only once.
 
-Someone who intercepts a signed request could resend it for minutes, to each process behind a load
+Someone who intercepts a signed request could resend it for minutes to each process behind a load
 balancer. Slack also redelivers events that aren't acknowledged in time.
 """
 
@@ -14,7 +14,7 @@ from bot.ops.current_delivery import current_digest
 from bot.store.engine import Database, Transaction, insert_into, remove_some
 from bot.store.tables import received_events
 
-# A process that hasn't answered an event after this time is assumed dead.
+# A process that hasn't answered an event after this time is assumed to be dead.
 ANSWER_WITHIN = timedelta(seconds=30)
 # The prefix for requests identified by their signatures, which are valid for minutes.
 SIGNATURE = "signature:"
@@ -24,21 +24,21 @@ SIGNED_KEPT = timedelta(days=1)
 class ReceivedEvents:
     """The record of received events in the database, shared by all processes.
 
-    Every method except `answered` raises `DatabaseUnavailable` if the record can't be kept.
+    Every method except `answered` raises `DatabaseUnavailable` if the database doesn't respond.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def take(self) -> bool:
-        """Return True the first time the current Slack request is seen."""
+        """Record the current Slack request, and return True if it's new."""
         if not current_digest():
             return True
         async with self._database.transaction() as tx:
             return await take_in(tx)
 
     async def claim(self, event_id: str) -> bool:
-        """Return True if this process should answer: no process has answered or is answering."""
+        """Claim an event. Return False if it has been answered or another process is doing so."""
         async with self._database.transaction() as tx:
             insert = insert_into(received_events)
             now = await tx.now()

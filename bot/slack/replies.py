@@ -1,4 +1,4 @@
-"""Replies by DM, or through response_urls, the only way to edit ephemeral messages."""
+"""Replies through response_urls (the only way to edit ephemeral messages) or direct messages."""
 
 import json
 import re
@@ -26,7 +26,8 @@ LONGEST_WAIT_SECONDS = 30.0
 HTTP_OK = 200
 MOST_BYTES = 2_000
 FOREIGN_URL = "response_url_of_somebody_else"
-# https://docs.slack.dev/interactivity/handling-user-interaction, and GovSlack's.
+# The hosts of response_urls (https://docs.slack.dev/interactivity/handling-user-interaction) in
+# Slack and GovSlack.
 HOOKS = frozenset({"hooks.slack.com", "hooks.slack-gov.com"})
 # Fixed, because the answer to an event must have the same client_msg_id in every process.
 ANSWERS = uuid.UUID("0b1de5c4-6cb9-4f6e-9d0c-6f4d6a0a7f3e")
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 
 class Replies:
-    """Posts to response_urls. Slack accepts five posts within thirty minutes for each.
+    """Posts to response_urls, each of which accepts five posts within thirty minutes.
 
     If a URL no longer works, `slack` sends the answer as a direct message. A URL that doesn't
     belong to `slack_api_url` is refused.
@@ -61,10 +62,10 @@ class Replies:
     ) -> bool:
         """Show the message to the person `to`, and return True if Slack accepted it.
 
-        `replace` replaces the message that the URL belongs to. Without a URL (Home tab, shortcuts),
-        or after the URL has expired (a form left open), the answer is a direct message, unless
-        `tries` is 1, which is for messages that are soon replaced. A post that Slack may have
-        accepted isn't repeated as a direct message.
+        With `replace`, the message replaces the one that the URL belongs to. If there is no URL
+        (Home tab, shortcuts) or it has expired (a form left open), the message is sent as a direct
+        message. If `tries` is 1, it isn't, because such messages are soon replaced. A post that
+        Slack may have accepted isn't repeated as a direct message.
         """
 
         async def send(version: Message) -> None:
@@ -164,7 +165,7 @@ def is_of_slack(response_url: str, slack: URL) -> bool:
 
 
 async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int) -> T:
-    """Retry while Slack is unavailable. Wait as long as Slack asks, unless that is too long."""
+    """Call `attempt`, and retry while Slack is unavailable, unless Slack asks for a long wait."""
     number = 1
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The outbox sender: delivers each card's messages to Slack in order, until Slack accepts them."""
+"""The outbox sender: delivers each card's messages to Slack in order, retrying as needed."""
 
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ UNREACHABLE_PEOPLE = frozenset(
 # A refused direct message is retried at increasing intervals, and dropped after a day.
 GIVE_UP_AFTER = timedelta(days=1)
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=20), timedelta(hours=1)
-# Slack's error names for a bot that is locked out: no message is dropped because of these.
+# Slack's error names for a bot that is locked out. Messages aren't dropped because of these.
 BOT_LOCKED_OUT = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"}
 )
@@ -42,11 +42,12 @@ PLACE_GONE = frozenset(
 
 @dataclass(frozen=True)
 class CardNow:
-    """A card with its current content, to be posted or edited.
+    """The current content of a card, to be posted or edited.
 
     `edit_seconds` is the minimum time between two edits. With `follows`, the card is posted again
-    when the settings name another channel. If its channel is gone, the card is posted again unless
-    it is a copy or in the thread of the card with the key `under`.
+    if the settings name another channel. `under` is the key of another card: this card is posted in
+    that card's thread. If the channel is gone, only a card that isn't a copy or in a thread is
+    posted again.
     """
 
     channel_id: str
@@ -58,13 +59,13 @@ class CardNow:
 
     @property
     def is_beside(self) -> bool:
-        """True if the card can be dropped when it can't be shown: the main card says the same."""
+        """True if the card can be dropped after a failure, because the main card says the same."""
         return self.is_copy or bool(self.under)
 
 
 @dataclass(frozen=True)
 class Note:
-    """A message to a person or channel or, with `in_thread`, to the thread of its key's card."""
+    """A message to a person or channel. With `in_thread`, it goes to the card's thread."""
 
     channel_id: str
     message: Message
@@ -78,8 +79,9 @@ Renderer = Callable[[OutboxMessage], Awaitable[CardNow | Note | None]]
 class Sender:
     """Runs `send:<key>` jobs.
 
-    `renderers` turn the stored state into each kind of message, or None if it's no longer needed.
-    Kinds in `card_kinds` show the state of a card, so one edit is enough for consecutive messages.
+    `renderers` has a function for each kind of message, which builds the message from the stored
+    state or returns None if it's no longer needed. Messages of a kind in `card_kinds` show a card's
+    current state, so one edit is enough for consecutive messages.
     """
 
     database: Database
@@ -88,7 +90,7 @@ class Sender:
     card_kinds: Collection[str]
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Send a key's waiting messages. Return when to continue, or None once all are sent."""
+        """Send a key's waiting messages. Return the time to continue, or None if all are sent."""
         async with self.database.read_only() as tx:
             outbox_messages = await outbox.waiting(tx, job.subject)
         for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
@@ -172,7 +174,7 @@ class _Showing:
         return fingerprint(self.card.message.payload())
 
     async def bring_up_to_date(self, now: datetime) -> datetime | None:
-        """Post or edit the card, or return the time when that is possible."""
+        """Post or edit the card now, or return the time when it can be edited."""
         sent = self.sent
         if sent is None:
             await self._post_first()
@@ -193,7 +195,7 @@ class _Showing:
         return None
 
     async def _post_first(self) -> None:
-        """Post the card. If an earlier attempt arrived, Slack keeps showing its text."""
+        """Post the card. If an earlier attempt reached Slack, Slack keeps showing that text."""
         async with self.database.transaction() as tx:
             first_at, is_repeated = await outbox.begin_post(tx, self.outbox_message)
         name = f"{self.outbox_message.key}:{first_at}"
@@ -279,5 +281,5 @@ class _Showing:
 
 
 def _client_msg_id(name: str) -> str:
-    """Derive the client_msg_id, by which Slack recognizes a repeated post."""
+    """Derive the client_msg_id, which Slack uses to detect duplicate posts."""
     return str(uuid.uuid5(MESSAGE_NAMESPACE, name))

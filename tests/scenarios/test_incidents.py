@@ -144,7 +144,7 @@ async def test_muting_keeps_new_alerts_of_the_organization_away(world):
     message = await the_alert(world)
     before = len(world.slack.workspace.ephemerals("U0VIEWER"))
     await world.slack.click("U0VIEWER", message, "Mute 1 h")
-    assert "to refresh, check or mute" in (await world.answer("U0VIEWER", after=before)).all_text
+    assert "to refresh lists, check" in (await world.answer("U0VIEWER", after=before)).all_text
     await world.slack.click("U0OPERATOR", message, "Mute 1 h")
     await world.slack.until(
         lambda: any(

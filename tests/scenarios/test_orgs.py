@@ -123,7 +123,7 @@ async def test_data_center_without_its_old_default_is_listed_again(world):
 async def test_a_viewer_has_no_refresh(world):
     listing = await world.ask("U0VIEWER", "/orgs")
     assert "Refresh" not in listing.buttons
-    assert "to refresh, check or mute" in (await world.ask("U0VIEWER", "/orgs", "refresh")).text
+    assert "to refresh lists, check" in (await world.ask("U0VIEWER", "/orgs", "refresh")).text
 
 
 async def test_help_says_what_one_may_do(world):

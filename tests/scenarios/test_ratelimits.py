@@ -114,7 +114,7 @@ async def test_the_buttons_of_one_check_and_refresh(world):
 
 async def test_a_viewer_may_not_check(world):
     answer = await world.ask("U0VIEWER", "/ratelimits", "check 1")
-    assert "to refresh, check or mute" in answer.all_text
+    assert "to refresh lists, check" in answer.all_text
     assert world.services.state.calls == []
 
 

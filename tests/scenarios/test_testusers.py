@@ -149,7 +149,7 @@ async def test_now_posts_the_card_already_applied_and_marked(world):
     assert "Applied without approval" in message.text
     assert message.versions == []
     refused = await world.ask(ADA, "/testusers", "add welcome +2 now because I want")
-    assert "You need the admin role to apply without approval" in refused.all_text
+    assert "You need the admin role to apply changes without approval" in refused.all_text
     assert world.flow.identities == ["+1"]
 
 

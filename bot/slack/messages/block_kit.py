@@ -48,11 +48,11 @@ class Message:
 
     @classmethod
     def of(cls, *lines: str) -> Self:
-        """Return a message with one paragraph of markup."""
+        """Return a message with these lines of markup in one paragraph."""
         return cls("\n".join(lines), (section("\n".join(lines)),))
 
     def plus(self, *blocks: SlackBlock, lines: Sequence[str] = ()) -> "Message":
-        """Return the message with paragraphs, and then blocks, added at the end."""
+        """Return the message with `lines` as paragraphs, and then `blocks`, added at the end."""
         shown = self.slack_blocks or (section(self.text),)
         return Message("\n".join((self.text, *lines)), (*shown, *map(section, lines), *blocks))
 
@@ -68,13 +68,13 @@ class Message:
 
 
 def fingerprint(payload: Mapping[str, Any]) -> str:
-    """Return a digest of a message or a view, to notice when its content changes."""
+    """Return a digest of a message or view, for detecting changes to its content."""
     content = json.dumps(payload, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ButtonValue:
-    """A dataclass that a button stores as its value."""
+    """The base class of dataclasses that are stored in a button's value."""
 
     def value(self) -> str:
         """Return the fields as the button's value."""
@@ -96,7 +96,7 @@ class ButtonValue:
 
 
 def plain(value: str, limit: int = BUTTON_CHARACTERS) -> dict[str, Any]:
-    """Return a plain-text object, which may contain external text."""
+    """Return a plain-text object. `value` may contain external text."""
     return {"type": "plain_text", "text": text.plain(value, limit), "emoji": False}
 
 
@@ -106,19 +106,19 @@ def header(title: str) -> SlackBlock:
 
 
 def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
-    """Return a paragraph of finished markup, never shortened: people base decisions on it."""
+    """Return a paragraph of finished markup. Slack always shows it in full."""
     text_object = _markup(markup, SECTION_CHARACTERS)
     block: dict[str, Any] = {"type": "section", "text": text_object, "expand": True}
     return {**block, "accessory": accessory} if accessory else block
 
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:
-    """Return lines of markup, never shortened, in as many sections as they need."""
+    """Return lines of markup in as many paragraphs as needed. Slack shows them in full."""
     return [section(paragraph) for paragraph in paragraphs(lines)]
 
 
 def paragraphs(lines: Iterable[str]) -> list[str]:
-    """Return lines of markup, grouped into sections of up to the maximum length."""
+    """Group lines of markup into paragraphs of up to `FILLED_CHARACTERS`."""
     filled: list[str] = []
     for line in lines:
         if filled and len(filled[-1]) + len(line) < FILLED_CHARACTERS:
@@ -129,14 +129,14 @@ def paragraphs(lines: Iterable[str]) -> list[str]:
 
 
 def fields(pairs: Iterable[tuple[str, str]]) -> list[SlackBlock]:
-    """Return label and markup pairs in two columns, ten to a section."""
+    """Return (label, markup) pairs in two columns, with up to ten pairs per section."""
     cells = [_markup(f"*{label}*\n{value}", FIELD_CHARACTERS) for label, value in pairs]
     starts = range(0, len(cells), FIELDS_A_SECTION)
     return [{"type": "section", "fields": cells[at : at + FIELDS_A_SECTION]} for at in starts]
 
 
 def context(*markup: str) -> SlackBlock:
-    """Return small context text."""
+    """Return a context block, which Slack shows in small gray text."""
     return {"type": "context", "elements": [_markup(text, CONTEXT_CHARACTERS) for text in markup]}
 
 
@@ -159,9 +159,9 @@ def button(
     spoken: str | None = None,
     sure: SlackBlock | None = None,
 ) -> SlackBlock:
-    """Return a button. Screen readers read `spoken` if the label alone isn't clear.
+    """Return a button. Screen readers read `spoken`, if given, instead of the label.
 
-    `sure` is a `confirm` dialog.
+    `sure` is a dialog from `confirm`.
     """
     block: dict[str, Any] = {
         "type": "button",
@@ -190,7 +190,7 @@ def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
 
 
 def option(shown: str, value: str) -> SlackBlock:
-    """Return a choice in a menu."""
+    """Return an option for a menu."""
     return {"text": plain(shown, OPTION_CHARACTERS), "value": value}
 
 
@@ -200,14 +200,14 @@ def actions(*elements: SlackBlock) -> SlackBlock:
 
 
 def row(elements: Sequence[SlackBlock]) -> list[SlackBlock]:
-    """Return a row of buttons and menus as a list of blocks, or an empty list without elements."""
+    """Return a row of buttons and menus as a list of blocks, or [] if there are no elements."""
     return [actions(*elements)] if elements else []
 
 
 def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> SlackBlock:
-    """Return a plain-text table. The first row has headings, and `right` columns align right.
+    """Return a plain-text table with headings in the first row.
 
-    The first column contains names and wraps.
+    Columns in `right` are right-aligned. Text wraps only in the first column, which has names.
     """
     settings = [
         {"align": "right" if at in right else "left", "is_wrapped": at == 0}

@@ -20,16 +20,16 @@ May = Callable[[Permission], bool]
 
 
 def meant_subcommand(command: str, typed: str) -> str | None:
-    """Return the subcommand that a typo probably means, or None if it's correct or matches none."""
+    """Return the subcommand that a typo probably means, or None if there's no typo or no match."""
     known = {word for form in COMMANDS if form.name == command for word in form.subcommands}
     close = closest(typed, known) if typed.casefold() not in known else []
     return close[0] if close else None
 
 
 def of_command(command: Command, aliases: Sequence[str], may: May) -> Message:
-    """Return a command's available forms, and the forms that need a higher role.
+    """Return a command's help: the forms that the person can use, and those for higher roles.
 
-    The help for `/gatehouse` lists the forms of all commands. `aliases` are the names of flows.
+    The help for `/gatehouse` lists the forms of all commands. `aliases` are the flows' names.
     """
     if command is GATEHOUSE:
         return of_all(may)
@@ -50,7 +50,7 @@ def of_command(command: Command, aliases: Sequence[str], may: May) -> Message:
 
 
 def of_all(may: May, title: str = TITLE) -> Message:
-    """Return the available forms of every command."""
+    """Return the help for all commands."""
     return _message([title, *_chapters(COMMANDS, may), *_others(COMMANDS, may)])
 
 

@@ -1,18 +1,18 @@
-"""All action, block and view IDs, which look like paths."""
+"""All action, block and view IDs."""
 
 ORGS_PAGE = "orgs.page"
 ORGS_REFRESH = "orgs.refresh"
 ORGS_SHOW = "orgs.show"
 
 EMAILKEY_PAGE = "emailkey.page"
-# Buttons whose value is a command. IDs in a row must differ, so each has a number.
+# Buttons that run the command in their value. Each has a number, because IDs in a row must differ.
 RUN_COMMAND = "command.run"
 
 HOME_TESTUSERS = "home.testusers"
 HOME_ORGS = "home.orgs"
 HOME_RATELIMITS = "home.ratelimits"
 
-# Callback IDs of shortcuts, also in the manifest.
+# Callback IDs of shortcuts, which are also in the manifest.
 CHANGE_TEST_USERS = "change_test_users"
 ADD_AS_TEST_USERS = "add_as_test_users"
 
@@ -46,5 +46,5 @@ INCIDENT_UNMUTE = "incident.unmute"
 
 
 def testusers_page(form: str) -> str:
-    """Return the prefix of the action IDs that turn the pages of `list`, `history` and so on."""
+    """Return the action ID prefix of the buttons that turn the pages of `/testusers <form>`."""
     return f"testusers.{form}_page"

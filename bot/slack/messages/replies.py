@@ -23,7 +23,7 @@ BUTTONS = 5
 
 
 def sorry(error: GatehouseError) -> Message:
-    """Show an expected error: the problem first, and then what to do."""
+    """Show an expected error: the problem, followed by what to do."""
     markup = text.sentence(error.sentence, 1500)
     if isinstance(error, UsageError) and not error.has_right_form:
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
@@ -34,7 +34,7 @@ def sorry(error: GatehouseError) -> Message:
 
 
 def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
-    """Add buttons to an error: for likely corrections, or to repeat the command.
+    """Add buttons for likely corrections to an error or, if it's temporary, `Try again`.
 
     `command` is the typed command with its slash.
     """
@@ -51,7 +51,7 @@ def with_next_steps(message: Message, error: GatehouseError, command: str) -> Me
 
 
 def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message:
-    """Add a button for each (label, command) pair, which runs the command."""
+    """Add a button for each (label, command) pair. Clicking it runs the command."""
     buttons = [
         block_kit.button(label, f"{ids.RUN_COMMAND}.{number}", command)
         for number, (label, command) in enumerate(steps[:BUTTONS])
@@ -61,19 +61,19 @@ def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message
 
 
 def said(sentence: str) -> Message:
-    """Return a message with a single finished sentence."""
+    """Return a message that consists of one sentence."""
     return Message(text.sentence(sentence, 1500))
 
 
 def with_command(message: Message, command: str) -> Message:
-    """Add the command that repeats a form's request, or a request to fill in the form again."""
+    """Add the command that repeats a form's request. Without one, ask to fill in the form again."""
     typed = text.exact(command, block_kit.FILLED_CHARACTERS)
     # A separate section is never shortened and is easy to copy.
     return message.plus(lines=(TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,))
 
 
 def choice(several: Ambiguous, action_id: str) -> Message:
-    """Ask which of several matches the person meant, with a menu to choose from."""
+    """Ask which of several matches the person meant, with a menu of the matches."""
     options = [(label, value) for value, label in several.choices.items()]
     menu = block_kit.select("Pick an organization …", action_id, options)
     question = block_kit.section(text.sentence(several.sentence, 1500))

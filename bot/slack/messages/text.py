@@ -1,9 +1,9 @@
 """Text from people and services, made safe for Slack. No other module escapes text.
 
 Slack reads markup in `mrkdwn` objects and in a message's `text`, where `&`, `<` and `>` are escaped
-(docs.slack.dev, "Formatting message text"). Formatting characters can't be escaped; a word joiner
-disables them. Slack doesn't document whether it decodes plain text (headers, buttons, table cells),
-so angle brackets are replaced there and entities are broken up.
+(docs.slack.dev, "Formatting message text"). Formatting characters can't be escaped, but adding a
+word joiner disables them. Slack doesn't document whether it decodes entities in plain text
+(headers, buttons, table cells), so this module breaks them up and replaces angle brackets.
 """
 
 import math
@@ -18,7 +18,7 @@ ELLIPSIS = "…"
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 WORD_JOINER = "\u2060"
 VISIBLE_STAND_IN = "\ufffd"
-# The blocks of scripts that are written from right to left.
+# The Unicode blocks of scripts that are written from right to left.
 RIGHT_TO_LEFT = (
     "\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 )
@@ -61,25 +61,25 @@ def escape(value: str, limit: int = 300) -> str:
 
 
 def sentence(value: str, limit: int = 300) -> str:
-    """Like `escape`, for the bot's own sentence, which may contain external names and words.
+    """Escape one of the bot's own sentences, which may contain external names and words.
 
-    The sentence keeps its text direction; only right-to-left parts are isolated.
+    Unlike with `escape`, the sentence keeps its direction. Only right-to-left parts are isolated.
     """
     shown = _escaped(_inert(value[: HEAD_TIMES * limit], limit))
     return RIGHT_TO_LEFT_STRETCH.sub(rf"{FIRST_STRONG_ISOLATE}\g<0>{POP_ISOLATE}", shown)
 
 
 def code(value: str, limit: int = 300) -> str:
-    """Return external text as a code span: exact, easy to copy, and without formatting."""
+    """Return external text as a code span, which has no formatting and is easy to copy."""
     shown = _line(value[: HEAD_TIMES * limit], limit) or " "
     return f"`{_isolated(_escaped(shown))}`"
 
 
 def identity(value: str, limit: int | None = None) -> str:
-    """Return an identity as a code span, with ambiguous characters as code points.
+    """Return an identity as a code span, with ambiguous characters shown as code points.
 
-    The readable form follows in brackets. With `limit`, it may be shortened. Use that only where
-    nobody makes a decision based on the identity.
+    If it has non-ASCII letters, the readable form follows in parentheses. `limit` shortens the code
+    span, so use it only where nobody makes a decision based on the identity.
     """
     shown = spelling.exactly(value)
     span = f"`{_escaped(shorten(shown, limit) if limit else shown)}`"
@@ -162,7 +162,7 @@ def soon(at: datetime, now: datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in its two largest units: `2 h 5 min`."""
+    """Return a duration in its two largest units, such as `2 h 5 min`."""
     left = max(0, round(seconds))
     parts: list[str] = []
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
@@ -173,5 +173,5 @@ def duration(seconds: float) -> str:
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
-    """Return `1 organization`, `2 organizations`, with thousands separators."""
+    """Return a number with its noun, such as `1 organization` or `2,000 organizations`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
