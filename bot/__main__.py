@@ -32,7 +32,7 @@ BROKEN, UNUSABLE = 1, 2
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit status (0: success, 1: problems, 2: cannot run)."""
-    # A SQLite file contains identities: keep it from other users of this machine.
+    # SQLite files contain identities, so other users of this machine must not read them.
     os.umask(0o077)
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["sandbox"]:
@@ -55,7 +55,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _is_all_written() -> bool:
-    """Flush stdout and stderr. After a failure, keep Python from trying again at exit."""
+    """Flush stdout and stderr, and return True if this succeeds.
+
+    After a failure, keep Python from flushing again at exit.
+    """
     is_all_written = True
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -73,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("help", help="show this help").set_defaults(
         run=lambda _: parser.print_help()
     )
-    commands.add_parser("serve", help="serve (the default)").set_defaults(run=_serve)
+    commands.add_parser("serve", help="start the bot (the default)").set_defaults(run=_serve)
     commands.add_parser("sandbox", help="try Gatehouse in a browser, without any accounts")
     check = commands.add_parser("check", help="test every credential, and report each problem")
     check.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -91,7 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     manifest.add_argument(
         "--url", metavar="https://bot.example.com", help="the public address that Slack calls"
     )
-    manifest.add_argument("--socket", action="store_true", help="use Socket Mode (no address)")
+    manifest.add_argument(
+        "--socket", action="store_true", help="use Socket Mode (needs no address)"
+    )
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
     token.set_defaults(run=lambda _: print(new_token()))
@@ -101,25 +106,27 @@ def _parser() -> argparse.ArgumentParser:
     restoring = commands.add_parser("restore", help="replace the whole database with a backup")
     restoring.add_argument("file", type=Path, metavar="FILE")
     restoring.set_defaults(run=lambda options: asyncio.run(restore(_database_url(), options.file)))
-    policy = commands.add_parser("policy", help="explain who decides").add_subparsers(required=True)
+    policy = commands.add_parser("policy", help="explain approvals").add_subparsers(required=True)
     explain = policy.add_parser("explain", help="show who decides on a flow's requests, and why")
-    explain.add_argument("flow", help="an alias of FLOW_ALIASES, or a SID")
+    explain.add_argument("flow", help="an alias from FLOW_ALIASES, or a SID")
     explain.add_argument("user", metavar="user-id", help="a Slack user ID, such as U0ADA")
     explain.set_defaults(run=_explain_policy)
     audit = commands.add_parser("audit", help="verify or export the audit log").add_subparsers(
         required=True
     )
-    verify = audit.add_parser("verify", help="verify the whole chain")
-    verify.add_argument("--head", metavar="HASH", help="an earlier head, to detect a truncated log")
+    verify = audit.add_parser("verify", help="check every entry of the audit log")
+    verify.add_argument("--head", metavar="HASH", help="an earlier head, to detect removed entries")
     verify.set_defaults(run=lambda options: asyncio.run(verify_audit(_settings(), options.head)))
     export = audit.add_parser("export", help="print the entries as JSON lines")
-    export.add_argument("--since", type=int, default=0, metavar="N", help="only after entry N")
+    export.add_argument(
+        "--since", type=int, default=0, metavar="N", help="only entries after number N"
+    )
     export.set_defaults(run=lambda options: asyncio.run(export_audit(_settings(), options.since)))
     return parser
 
 
 def _settings() -> Settings:
-    # Add the file to the environment, where libraries look for HTTPS_PROXY and SSL_CERT_FILE.
+    # Load the file into the environment, where libraries look for HTTPS_PROXY and SSL_CERT_FILE.
     load_env_file(os.environ)
     return read_settings(os.environ)
 

@@ -55,7 +55,7 @@ from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import APPLY, TIMER
 from bot.testusers.transitions import CARD as REQUEST_CARD
 
-# The most jobs of a kind that run at once, so jobs that hang leave slots for others.
+# The maximum number of concurrent jobs of each kind. Jobs that hang can't block other kinds.
 CROWDS = {
     outbox.SEND: 24,
     INTERACTION: 24,
@@ -64,7 +64,7 @@ CROWDS = {
     APPLY: 12,
     PROBE_JOB: 8,
 }
-# Functions that delete old data. The outbox is last, because it keeps cards of remaining objects.
+# Functions that delete old data. The outbox comes last: it keeps cards of objects that still exist.
 PRUNES = (
     store.forget_requests,
     store.forget_changes,
@@ -76,9 +76,9 @@ PRUNES = (
 
 
 class Gatehouse:
-    """All parts of the bot. Building it makes no calls or connections.
+    """All parts of the bot. Creating an instance makes no calls and opens no connections.
 
-    The caller closes the database and the session.
+    The caller must close the database and the session.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Gatehouse:
             turns = Turns(guard, shares)
             redactor, observe = self.http.redactor, self._observe_call
             forwarder = Forwarder(self.session, access, turns, redactor, observe)
-            # Scripts may use either scheme, as when they call the service directly.
+            # Scripts can use Bearer, or the scheme that the service itself expects.
             schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
             count = self.metrics.count_gateway
             self.gateway = Gateway(forwarder, clients, schemes, self.directory, count)
@@ -236,9 +236,9 @@ async def gatehouse(
     *,
     own_clock: bool = True,
 ) -> AsyncIterator[Gatehouse]:
-    """Yield the bot for these settings, without making calls or connections.
+    """Yield a bot with these settings, without making calls or opening connections.
 
-    Pass the redactor that the logs use, so that they also redact later access tokens.
+    Pass the redactor that the logs use. The logs then also redact access tokens issued later.
     """
     clock, redactor = clock or SystemClock(), redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()

@@ -1,7 +1,8 @@
-"""`gatehouse backup FILE` and `gatehouse restore FILE`: all rows of a database in a file.
+"""The commands `gatehouse backup FILE` and `gatehouse restore FILE`.
 
-The file is gzipped JSON, one object per line: a header, each row with its table, and a trailer with
-the number of rows and the audit log's head. It can be restored to SQLite or PostgreSQL.
+The file contains all rows of a database as gzipped JSON lines: a header, each row with its table's
+name, and a trailer with the number of rows and the audit log's head. It can be restored to SQLite
+or PostgreSQL.
 """
 
 import gzip
@@ -54,7 +55,7 @@ FAILURES = (BackupError, DatabaseUnavailable, OSError)
 
 
 async def back_up(url: str, path: Path) -> int:
-    """Write all rows, as of one point in time, to a new file, and return the exit status."""
+    """Write a snapshot of all rows to a new file, and return the exit status."""
     database, part = Database(url, SystemClock()), path.with_name(f"{path.name}.part")
     try:
         if database.is_absent:
@@ -126,7 +127,7 @@ async def _restore_file(file: Path, path: Path, end: dict[str, Any]) -> Verdict:
             verdict = await _fill(tx, path, end)
         await database.close()
         new.chmod(0o600)
-        # The lock file may have just been created.
+        # The lock file might be new too.
         for made in (new, file.with_name(f"{file.name}.lock")):
             os.chown(made, owner.st_uid, owner.st_gid)
         for ending in ("", "-wal", "-shm"):
@@ -141,7 +142,7 @@ async def _restore_file(file: Path, path: Path, end: dict[str, Any]) -> Verdict:
 
 
 async def _restore_server(url: str, path: Path, end: dict[str, Any]) -> Verdict:
-    """Replace the tables in one transaction, as the role that owns the tables."""
+    """Replace the tables in one transaction, acting as the role that owns them."""
     database = Database(url, SystemClock())
     try:
         async with database.migrating() as tx:
@@ -178,7 +179,7 @@ def _insert(connection: Connection, path: Path) -> None:
         while values := [row for _, row in islice(lines, PORTION)]:
             connection.execute(by_name[name].insert(), values)
     if connection.dialect.name == "postgresql":
-        # New rows get numbers above the restored ones.
+        # Continue the numbering after the restored rows.
         for table in by_name.values():
             for column in table.primary_key:
                 if column.server_default is not None:
@@ -206,7 +207,7 @@ def _stored_tables(connection: Connection) -> list[Table]:
 
 
 def _examine(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the whole file before touching the database. Return its header and trailer."""
+    """Check the whole file before the database is changed. Return the file's header and trailer."""
     lines = _lines(path)
     head, last = next(lines, None), deque(enumerate(lines), maxlen=1)
     rows, end = last[0] if last else (0, None)

@@ -28,9 +28,9 @@ OPEN_METRICS = (
 async def examine(
     settings: Settings, environment: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Return a finding for each line of the report.
+    """Run all checks, and return the findings in the order of the report.
 
-    The check also looks for misspelled settings in `environment`.
+    This also looks for misspelled settings in `environment`.
     """
     async with gatehouse(settings) as bot:
         await prepare(bot.database)
@@ -70,7 +70,7 @@ def examine_environment(settings: Settings, environment: Mapping[str, str]) -> l
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
     named = {name.upper(): value for name, value in settings if isinstance(value, SecretStr)}
-    # Its host may be an example, such as "example.com".
+    # Its host may contain "example", as in "example.com".
     del named["DATABASE_URL"]
     for suffix, center in settings.inventory_data_centers.items():
         if center.authtoken is not None:
@@ -88,5 +88,5 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "SLACK_SIGNING_SECRET",
             "signing_secret_form",
-            "is not 32 hexadecimal digits, as Slack's are. Copy it from Basic Information.",
+            "must be 32 hexadecimal digits. Copy the Signing Secret from Basic Information.",
         )

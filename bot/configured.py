@@ -1,4 +1,4 @@
-"""The clients defined by the settings, for the bot and its checks."""
+"""Creates service clients from the settings, for the bot and its checks."""
 
 from yarl import URL
 
@@ -17,7 +17,7 @@ from bot.testusers.client import FlowClient
 
 
 def redactor_of(settings: Settings) -> Redactor:
-    """Return a redactor for every configured secret, both as it is and in HTTP Basic form."""
+    """Return a redactor for every configured secret, in plain form and as HTTP Basic."""
     redactor = Redactor(settings.secrets())
     if settings.flow_account_sid and settings.flow_auth_token:
         token = settings.flow_auth_token.get_secret_value()
@@ -30,7 +30,7 @@ def redactor_of(settings: Settings) -> Redactor:
 def inventory_access(
     settings: Settings, http: ServiceHttp, clock: Clock
 ) -> dict[str, DataCenterAccess]:
-    """Return each data center's address and credential, in the order of the setting."""
+    """Return each data center's address and credential, in the order of the settings."""
     template = settings.inventory_auth_header
     access: dict[str, DataCenterAccess] = {}
     for name, center in settings.inventory_data_centers.items():
@@ -47,7 +47,7 @@ def inventory_access(
 
 
 def quota_terms(settings: Settings) -> Terms:
-    """Return the configured plans and reserves, and the time limit for a call."""
+    """Return the configured plans and reserves, and the timeout for a call."""
 
     def plan_of(key: OrganizationKey) -> Plan:
         plans = settings.inventory_plans
@@ -62,7 +62,7 @@ def quota_terms(settings: Settings) -> Terms:
 
 
 def gateway_clients(settings: Settings) -> list[GatewayClient]:
-    """Return the programs that may call through the gateway."""
+    """Return the programs that are allowed to use the gateway."""
     return [
         GatewayClient(
             name,

@@ -1,4 +1,4 @@
-"""The metrics in `/metrics`, without secrets, identities or people."""
+"""The metrics in `/metrics`. They contain no secrets, no identities and no names of people."""
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -23,14 +23,14 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SERVICES = ("inventory", "flow", "email", "oauth")
 JOB_STATES = ("waiting", "due", "late")
-# Reasons for the gateway to decline a call.
+# Reasons why the gateway declines calls.
 DECLINED = ("minute", "day", "concurrent", "blocked")
 GATEWAY_BUCKETS = (0.005, 0.01, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 20, 30, 60)
 ACK_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3)
 
 
 class Refusal(StrEnum):
-    """The reason for refusing a request to `/slack/events`. The values are labels."""
+    """The reason for refusing a request to `/slack/events`. The values are metric labels."""
 
     UNSIGNED = "unsigned"
     STALE = "stale"
@@ -50,28 +50,31 @@ class Metrics:
             "gatehouse_commands", "Commands, buttons and modals", ["name", "outcome"]
         )
         self.ack_seconds = histogram(
-            "gatehouse_ack_seconds", "Time until Slack has our acknowledgement", buckets=ACK_BUCKETS
+            "gatehouse_ack_seconds",
+            "Time until the acknowledgement is sent to Slack",
+            buckets=ACK_BUCKETS,
         )
         # A status is an HTTP status or an error. The outcome of a Slack call is `ok` or an error.
         calls = "Calls to the services"
         self.service_calls = counter("gatehouse_service_calls", calls, ["service", "status"])
         calls = "Slack Web API calls"
         self.slack_calls = counter("gatehouse_slack_calls", calls, ["method", "outcome"])
-        malformed = "Malformed HTTP requests, or requests of a form that Slack never sends"
+        malformed = "Requests that are malformed, or that Slack would never send"
         self.http_rejected = counter("gatehouse_http_rejected", malformed, ["reason"])
         refused = "Requests to /slack/events without valid proof that Slack sent them"
         self.refused = counter("gatehouse_slack_refused", refused, ["cause"])
-        self.working = gauge("gatehouse_working", "1 while a part works", ["part"])
+        self.working = gauge("gatehouse_working", "1 if the part works, otherwise 0", ["part"])
         self.socket_connected = gauge(
-            "gatehouse_socket_connected", "1 while Socket Mode is connected, or not used"
+            "gatehouse_socket_connected", "1 if Socket Mode is connected or unused, otherwise 0"
         )
         self.build = gauge("gatehouse_build_info", "Always 1", ["version"])
-        self.jobs = gauge("gatehouse_jobs", "Jobs: all, due, and late for a minute", ["state"])
-        self.waiting = gauge(
-            "gatehouse_waiting", "Work that waits for people or services", ["what"]
+        self.jobs = gauge("gatehouse_jobs", "Jobs: all, due, or late by a minute", ["state"])
+        self.waiting = gauge("gatehouse_waiting", "Work waiting for people or services", ["what"])
+        self.database_up = gauge("gatehouse_database_up", "1 if the database responds, otherwise 0")
+        limit_labels, used = (
+            ["data_center", "organization", "limit"],
+            "Calls that count against the limit",
         )
-        self.database_up = gauge("gatehouse_database_up", "1 while the database answers")
-        limit_labels, used = ["data_center", "organization", "limit"], "Calls that currently count"
         self.quota_used = gauge("gatehouse_quota_used", used, limit_labels)
         self.quota_limit = gauge("gatehouse_quota_limit", "The current limit", limit_labels)
         self.gateway_requests = counter(
@@ -79,7 +82,7 @@ class Metrics:
         )
         self.gateway_wait_seconds = histogram(
             "gatehouse_gateway_wait_seconds",
-            "Time that granted gateway requests waited for their turn",
+            "Time that gateway requests waited before their calls were allowed",
             ["client"],
             buckets=GATEWAY_BUCKETS,
         )
@@ -120,7 +123,7 @@ class Metrics:
         self.commands.labels(name, outcome).inc()
 
     def count_http(self, reason: str) -> None:
-        """Count a request that isn't HTTP, or that Slack never sends in this form."""
+        """Count a request that isn't valid HTTP, or that Slack would never send."""
         self.http_rejected.labels(reason).inc()
 
     def page(self) -> bytes:

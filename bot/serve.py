@@ -48,10 +48,10 @@ LONGEST_PAUSE_SECONDS = 5.0
 PING_SECONDS = 2.0
 COUNT_SECONDS = 1.5
 # The minimum time between two database checks, shared by all callers: a check takes the write lock,
-# and anyone who can reach the port may request checks without limit.
+# and anyone who can reach the port can request any number of checks.
 READY_SECONDS = 0.1
 WRITABLE = "writable"
-# The host of Slack's sockets, to find out whether a proxy applies to it.
+# The host of Slack's WebSockets, used to find out whether they need a proxy.
 SOCKET_HOST = "wss-primary.slack.com"
 # Startup waits at most this long for the first checks of the token and the channels.
 FIRST_LOOK_SECONDS = 5.0
@@ -142,7 +142,7 @@ class Service:
         return runner
 
     async def _scrape(self) -> bytes:
-        """Return the metrics within 2 s. If the database is slow, its values may be out of date."""
+        """Return the metrics within 2 s. If the database is slow, some may be out of date."""
         if self._counting is None or self._counting.done():
             self._counting = self._bot.tasks.start(self._count(), "metrics")
         await asyncio.wait({self._counting}, timeout=COUNT_SECONDS)
@@ -180,7 +180,7 @@ class Service:
             log.info("database.migrated")
         async with self._bot.database.transaction() as tx:
             if self._bot.database.is_sqlite:
-                # Only one process uses the file, so other lease holders are dead.
+                # Only this process uses the file, so any leases were left by dead processes.
                 await jobs.release_all(tx)
             await audit.begin_chain(tx)
             for plan in self._bot.plans:
@@ -224,7 +224,7 @@ class Service:
         for site in list(runner.sites):
             await site.stop()
         if runner.server is not None:
-            # Connections that stay open would bring new requests.
+            # Open connections could bring new requests.
             runner.server.pre_shutdown()
         if self._socket is not None:
             with contextlib.suppress(TimeoutError):
@@ -246,7 +246,7 @@ class Service:
 async def until_it_works(
     target: str, attempt: Callable[[], Awaitable[None]], sleep: Callable[[float], Awaitable[None]]
 ) -> None:
-    """Retry with increasing pauses until the attempt succeeds.
+    """Retry `attempt`, with increasing pauses, until it succeeds.
 
     If Slack asks the bot to wait, the pause is at least that long.
 

@@ -21,16 +21,16 @@ from bot.ops.secrets import is_loopback
 log = structlog.get_logger(__name__)
 
 MOST_BYTES = 1024 * 1024
-# Prefixes of headers set by proxies, behind which every client looks local.
+# Prefixes of headers that proxies add. Behind a proxy, every client looks local.
 FORWARDED = (
     *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-original-host"),
     *("true-client-ip", "x-envoy-", "cf-", "cdn-"),
 )
-# From the start of a connection until the headers of its first request are complete.
+# The time limit from opening a connection to receiving all headers of the first request.
 FIRST_REQUEST_SECONDS = 10.0
-# Between two requests on a connection. Load balancers keep idle connections for 60 s.
+# The time limit between two requests on a connection. Load balancers keep connections for 60 s.
 IDLE_SECONDS = 75.0
-# The rest of an unwanted body is read for this long, without decompressing it.
+# The time limit for reading the rest of an unwanted body, which is not decompressed.
 DRAIN_SECONDS = 1.0
 MOST_CONNECTIONS = 500
 # Files reserved for the database, the services and Slack.
@@ -49,10 +49,10 @@ def make_server(
     metrics_token: str | None,
     besides: Callable[[], Sequence[str]] = list,
 ) -> web.Application:
-    """Return the aiohttp application, which doesn't handle Slack's requests in Socket Mode.
+    """Return the aiohttp application. In Socket Mode, `slack` is None.
 
-    `ready` returns a word for the part that is not ready, and `besides` returns problems that don't
-    affect readiness. Without `metrics_token`, only this machine may read the metrics.
+    `ready` returns the name of the part that is not ready, or None. `besides` returns problems that
+    don't affect readiness. Without `metrics_token`, only this machine can read the metrics.
     """
 
     async def healthz(_request: web.Request) -> web.Response:
@@ -114,7 +114,7 @@ def malformed(status: int) -> web.Response:
 class Site(web.BaseSite):
     """An address to listen on, with at most `most` connections.
 
-    `count` counts requests that aren't HTTP, and `unreadable` returns the response to them.
+    `count` counts requests that aren't valid HTTP, and `unreadable` returns the response to each.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Site(web.BaseSite):
         self.unreadable = unreadable
         self._address = address
         self._most = most
-        # The oldest first.
+        # Open connections, oldest first.
         self._open: dict[Connection, None] = {}
 
     @property
@@ -154,7 +154,7 @@ class Site(web.BaseSite):
         )
 
     def opened(self, connection: "Connection") -> None:
-        """Add a connection, closing an old one if there are too many."""
+        """Add a connection. If there are too many, close another connection first."""
         if len(self._open) >= self._most:
             # Prefer a connection without any request, then an idle connection, then the oldest.
             victim = min(self._open, key=lambda known: (known.is_busy, known.has_asked))
@@ -168,7 +168,7 @@ class Site(web.BaseSite):
 
 
 class Connection(web.RequestHandler):
-    """One connection. A client error gets a short 400, and is logged at DEBUG only."""
+    """An HTTP connection. It answers client errors briefly, and logs them only at DEBUG."""
 
     def __init__(self, server: web.Server, site: Site) -> None:
         super().__init__(
@@ -215,7 +215,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Respond to a request that isn't HTTP, without repeating any of its data."""
+        """Respond to a request that isn't valid HTTP, without repeating the request's data."""
         if status >= FAULT:
             return super().handle_error(request, status, exc, message)
         self._malformed(exc)
@@ -230,7 +230,7 @@ class Connection(web.RequestHandler):
         return answer
 
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as in aiohttp
-        """Log our own errors. Client errors are only counted."""
+        """Log the bot's own errors, and only count client errors."""
         error = kw.get("exc_info")
         if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
             self._malformed(error)
@@ -243,7 +243,7 @@ class Connection(web.RequestHandler):
 
 
 def most_connections() -> int:
-    """Return the number of connections that each of the two listeners may have."""
+    """Return the maximum number of connections for each of the two listeners."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if files == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS

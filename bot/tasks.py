@@ -45,7 +45,7 @@ class SingleFlight(Generic[K, V]):
         self._flying: dict[K, asyncio.Task[V]] = {}
 
     async def get(self, key: K, load: Callable[[K], Awaitable[V]], *, fresh: bool = False) -> V:
-        """Return the value from the cache, or load it if it isn't cached or must be `fresh`."""
+        """Return the cached value, or load it if it isn't cached or `fresh` is True."""
         if not fresh:
             # One access instead of "in" and "[]", because an entry may expire in between.
             value = self._cache.get(key)

@@ -1,8 +1,8 @@
-"""The database, and this machine's clock compared with Slack's and the database's.
+"""Checks of the database, and of this machine's clock against the clocks of Slack and the database.
 
-The bot reads the time when it starts and counts from there, so a temporarily wrong clock doesn't
-end access early. If the machine's clock was wrong at startup, or stopped while the machine was
-suspended, the bot adopts the corrected time.
+The bot reads the clock at startup and then counts elapsed time, so a clock that is temporarily
+wrong doesn't end access early. If the machine's clock was wrong at startup, or stopped while the
+machine was suspended, the bot adopts the corrected time.
 """
 
 from contextlib import suppress
@@ -35,7 +35,7 @@ ROUNDING_SECONDS = 1.0
 
 
 async def prepare(database: Database) -> None:
-    """Create the tables in an empty database, as the first start does."""
+    """Create the tables if the database is empty, as the bot does when it first starts."""
     with suppress(DatabaseUnavailable):
         if await revision(database) is None:
             await migrate(database)
@@ -48,7 +48,7 @@ async def database(parts: Parts) -> list[Finding]:
         if await notice_newer(database):
             return [failed(SUBJECT, DatabaseTooNew())]
         if not await is_current(database) and await revision(database) is not None:
-            sentence = "The database has an older schema. The next start upgrades it."
+            sentence = "The database has an older schema. Gatehouse upgrades it at the next start."
             return [Finding(SUBJECT, "database_outdated", sentence)]
         await database.ping_writing()
         holds_every_name = await database.holds_every_name()
@@ -65,7 +65,7 @@ async def database(parts: Parts) -> list[Finding]:
 
 
 def _seconds_ahead(asked_at: float, reported: float) -> float:
-    """Return the smallest difference between this machine's clock and another clock, in seconds.
+    """Return the smallest possible difference between this machine's clock and another, in seconds.
 
     It is negative if this machine's clock is behind. The other clock showed `reported` at a moment
     between `asked_at` (in seconds since boot) and now.
@@ -76,7 +76,7 @@ def _seconds_ahead(asked_at: float, reported: float) -> float:
 
 
 async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]:
-    """Compare this machine's clock with the `Date` of a response from Slack.
+    """Compare this machine's clock with the `Date` header of a response from Slack.
 
     `asked_at` is the time of the call, in seconds since boot.
     """
@@ -122,11 +122,11 @@ def _difference(ahead: float) -> str:
 
 
 async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:
-    """Adopt the machine's clock, and shift the times stored in a SQLite file."""
+    """Adopt the machine's current time, and shift the times stored in a SQLite file."""
     before, step = clock.offset, offset - clock.offset
     try:
         if parts.database.is_sqlite:
-            # Other writers wait, so nothing mixes times from both clocks.
+            # Other writers wait, so no transaction mixes times from before and after the shift.
             async with parts.database.transaction() as tx:
                 clock.offset = offset
                 await tidying.move(tx, boot_id(), offset, step)

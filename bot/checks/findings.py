@@ -18,9 +18,9 @@ from bot.slack.client import SlackClient
 from bot.store.engine import Database
 
 WELL = "ok"
-# Not checked, because it isn't configured, or because another problem has to be fixed first.
+# The check didn't run: the service isn't configured, or another problem has to be fixed first.
 NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
-# Slack's answer doesn't show whether there is a problem.
+# With these errors, Slack doesn't show whether there is a problem.
 UNSURE = frozenset({"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"})
 WARNINGS = frozenset(
     {"setting_unknown", "setting_unused", "metrics_without_token", "form_field_unknown"}
@@ -46,7 +46,7 @@ class Parts(Protocol):
 class Finding:
     """The result of a check.
 
-    `code` is `ok` or a stable word for the problem, and `sentence` also says how to fix it.
+    `code` is `ok` or a stable name for the problem. `sentence` describes the problem and the fix.
     """
 
     subject: str
@@ -60,7 +60,7 @@ class Finding:
 
     @property
     def is_problem(self) -> bool:
-        """True for a problem to fix, but not if another problem kept this check from running."""
+        """True if the check found a problem to fix. False if the check didn't run."""
         return not self.is_well and self.code != NOT_TRIED
 
     @property
@@ -75,7 +75,7 @@ def well(subject: str, sentence: str) -> Finding:
 
 
 def failed(subject: str, error: GatehouseError) -> Finding:
-    """Return a finding with the error's sentence."""
+    """Return a finding with the error's code and sentence."""
     return Finding(subject, error.outcome, error.sentence)
 
 

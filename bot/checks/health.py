@@ -30,9 +30,9 @@ Count = Callable[[Transaction], Awaitable[int]]
 # of processes.
 EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, channels: 60}
 SOCKET_EVERY, ALERTS_EVERY = 5.0, 15.0
-# Slack itself closes the socket from time to time, and it is reopened immediately.
+# Slack closes the socket from time to time, and the bot reopens it immediately.
 DEAF_SECONDS = 60.0
-# Only `check` reports these problems, because the bot works in spite of them.
+# Only `check` reports these problems, because the bot works despite them.
 HARMLESS = frozenset({"channel_public", "database_encoding"})
 # Shorter problems don't cause an alert.
 PATIENCE = timedelta(seconds=60)
@@ -45,7 +45,7 @@ UNREPORTED = frozenset({Part.DATABASE, Part.SLACK_TOKEN, Part.SLACK_API})
 class Health:
     """Runs the checks and reports the problems that they find.
 
-    There is one alert for each part that stays broken, across all processes: each process that sees
+    All processes together send one alert for each part that stays broken. Each process that sees
     the problem postpones the job that ends the alert.
     """
 
@@ -59,7 +59,7 @@ class Health:
             parts.metrics.working.labels(part.value).set(1)
 
     def troubles(self) -> list[Trouble]:
-        """Return the current problems, the worst first."""
+        """Return the current problems, worst first."""
         return [self._troubles[part] for part in Part if part in self._troubles]
 
     def missing(self) -> str | None:
@@ -68,7 +68,7 @@ class Health:
         return min(filter(None, words), default=None)
 
     def besides(self) -> list[str]:
-        """Return the broken parts that don't affect readiness, by their names in metrics."""
+        """Return the metric labels of broken parts that don't affect readiness."""
         return [trouble.part.value for trouble in self.troubles() if trouble.part not in READINESS]
 
     async def status(self) -> Status:
@@ -91,7 +91,7 @@ class Health:
     async def run(self, is_connected: Callable[[], Awaitable[bool | None]]) -> None:
         """Run the checks forever.
 
-        `is_connected` returns the state of Socket Mode, or None if it isn't used.
+        `is_connected` returns True if Socket Mode is connected, or None if Socket Mode isn't used.
         """
 
         async def look_at_socket() -> None:
@@ -113,7 +113,7 @@ class Health:
                 log.exception("health.broken_off")
 
     async def look(self, check: Check) -> None:
-        """Run a check and note its findings."""
+        """Run a check and record its findings."""
         self.note(await check(self._parts))
 
     def note(self, findings: Iterable[Finding]) -> None:
@@ -141,7 +141,7 @@ class Health:
                 log.info("health.mended", part=part.value)
 
     def note_socket(self, *, connected: bool | None) -> None:
-        """Record the state of Socket Mode, which is broken after a minute without a connection.
+        """Record the state of Socket Mode. It is broken after a minute without a connection.
 
         `connected` is None if Socket Mode isn't used.
         """
@@ -157,7 +157,7 @@ class Health:
             self.note([well("socket", "is connected.")])
 
     async def tell(self) -> None:
-        """Open an alert for each part that stays broken, or keep it open."""
+        """Open an alert for each part that stays broken, or keep an existing alert open."""
         now = self._parts.clock.now()
         lasting = [
             trouble
@@ -181,10 +181,10 @@ class Health:
             log.warning("health.untold", reason=error.sentence)
 
     async def end(self, job: Job, lease: Lease) -> None:
-        """Announce that the part works again, once no process postpones the job anymore."""
+        """Announce that a part works again. This runs once no process postpones the job."""
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
-            # In the same transaction, so a crash doesn't repeat the announcement.
+            # Use the same transaction, so a crash can't cause a second announcement.
             await jobs.drop(tx, job.key)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow:

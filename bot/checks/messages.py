@@ -45,7 +45,7 @@ def status(report: Status) -> Message:
     ]
     groups: dict[str, list[ServiceSeen]] = {}
     for seen in report.services:
-        # `inventory (com)`, `inventory (eu)` … are one line.
+        # `inventory (com)`, `inventory (eu)` … share one line.
         groups.setdefault(seen.name.partition(" (")[0], []).append(seen)
     verdict = ":white_check_mark: *Everything is working.*"
     if report.troubles:

@@ -11,7 +11,7 @@ COUNTS = {str(count): count for count in range(1, 51)}
 
 @dataclass(frozen=True)
 class GatehouseRequest:
-    """A parsed `/gatehouse` command. `count` is the number of audit entries."""
+    """A parsed `/gatehouse` command. `count` is the number of audit entries to show."""
 
     form: Literal["help", "whoami", "status", "audit"]
     count: int = 10
@@ -30,5 +30,5 @@ def parse_gatehouse(text: str) -> GatehouseRequest:
         case ["audit", _] if typed[1].text in COUNTS:
             return GatehouseRequest("audit", COUNTS[typed[1].text])
         case ["audit", *_]:
-            raise GATEHOUSE.misuse("How many entries? Choose 1 to 50.", "audit")
+            raise GATEHOUSE.misuse("Choose 1 to 50 entries.", "audit")
     raise unknown(GATEHOUSE, typed)

@@ -44,7 +44,7 @@ NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A broken part, a plain-text sentence with the problem and its remedy, and when it broke."""
+    """A broken part. The plain-text `sentence` describes the problem and how to fix it."""
 
     part: Part
     sentence: str
@@ -53,7 +53,7 @@ class Trouble:
 
 @dataclass(frozen=True)
 class JobCount:
-    """Counts of waiting jobs: `due` now, and `late` by more than a minute."""
+    """Job counts: in total, due now, and late (overdue or failing for at least a minute)."""
 
     total: int
     due: int
@@ -64,8 +64,8 @@ class JobCount:
 class Status:
     """The content of `/gatehouse status`.
 
-    `jobs` is None if the database is unavailable. `counts` has numbers from the database, by their
-    names in metrics. `broken` lists the parts that this process knows to be broken.
+    `jobs` is None if the database is unavailable. `counts` maps metric labels to numbers
+    from the database. `broken` lists the parts that this process has found to be broken.
     """
 
     uptime_seconds: float
@@ -77,7 +77,7 @@ class Status:
 
     @property
     def troubles(self) -> list[str]:
-        """The problems, each in a few words. Empty if everything works."""
+        """A short name for each problem, or [] if everything works."""
         named = [] if self.jobs else [NOUNS[Part.DATABASE]]
         named += [NOUNS[trouble.part] for trouble in self.broken]
         return [

@@ -1,4 +1,4 @@
-"""Checks of the services, with one small read for each credential, and of the gateway's clients."""
+"""Checks of the service credentials, with one small read for each, and of the gateway's clients."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ from bot.testusers.client import NO_SUCH_FLOW, FlowClient, taken_form_field
 
 CAUSE = CallCause("check")
 NO_FLOW_SERVICE = (
-    "That address answers 404 to everything, even with a wrong token, so it is not the flow"
+    "That address returns 404 for every request, even with a wrong token, so it is not the flow"
     " service. Check FLOW_BASE_URL, which must not include /v2."
 )
 BASIC_REFUSED = (
@@ -41,7 +41,7 @@ FORM_FIELD = "FLOW_FORM_FIELD"
 async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
     """Check each data center's credential by listing its organizations.
 
-    If `can_be_granted` is False, no calls are made, because the database can't count them.
+    If `can_be_granted` is False, make no calls, because the database can't count them.
     """
     settings = parts.settings
     if not settings.inventory_data_centers:
@@ -74,7 +74,7 @@ async def _data_center(
         except ServiceRefused:
             if not named.organization_id:
                 raise
-            # The service doesn't know the organization, but may list others.
+            # The service doesn't know this organization, but might list others.
             found = await client.organizations(OrganizationKey(data_center), CAUSE)
     except GatehouseError as error:
         if isinstance(error, PermissionMissing):
@@ -90,8 +90,8 @@ async def _data_center(
     if organization_id and organization_id not in {row.organization_id for row in found}:
         sentence = (
             f"organization_id {organization_id} is not one of the {len(found)} listed "
-            "organizations. Find it on the organization management page of the service's"
-            " console, and correct INVENTORY_DATA_CENTERS."
+            "organizations. Copy the right ID from the service's console, under organization"
+            " management, to INVENTORY_DATA_CENTERS."
         )
         return Finding(subject, "organization_not_listed", sentence)
     return well(subject, f"lists {count(len(found), 'organization')}.")
@@ -117,7 +117,7 @@ async def flows(parts: Parts) -> list[Finding]:
         if found[-1].code not in {WELL, "flow_unknown"}:
             return found  # the next call would fail the same way
     if not aliases or all(finding.code == "flow_unknown" for finding in found):
-        # A service that also accepts a wrong token is not the flow service.
+        # A service that returns 404 even for a wrong token is not the flow service.
         try:
             await changed(flow_auth_token=SecretStr("no-such-token")).read(NO_SUCH_FLOW)
             minds_its_token = False
@@ -190,12 +190,12 @@ def _missing(settings: Settings, service: Service) -> Finding:
     if len(missing) == len(SERVICES[service]):
         sentence = f"is not configured. Its commands need {', '.join(missing)}."
         return Finding(service, NOT_CONFIGURED, sentence)
-    sentence = f"Its commands also need {', '.join(missing)}. Set all of its settings, or none."
+    sentence = f"Not set: {', '.join(missing)}. Set all of this service's settings, or none."
     return Finding(service, "half_configured", sentence)
 
 
 async def gateway(parts: Parts) -> list[Finding]:
-    """Check the gateway's port and clients against the last good listings, without any calls."""
+    """Check the gateway's settings against the last good listings, without making any calls."""
     known: dict[str, Listing] = {}
     with suppress(DatabaseUnavailable):
         reports = (await parts.directory.known()).reports
@@ -204,7 +204,7 @@ async def gateway(parts: Parts) -> list[Finding]:
 
 
 def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list[Finding]:
-    """Check the gateway's port and clients against the listing of each data center."""
+    """Check the gateway's settings against each data center's listing."""
     clients, port = settings.gateway_clients, settings.gateway_port
     if port is None and not clients:
         return []

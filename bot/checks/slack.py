@@ -1,4 +1,4 @@
-"""Checks of Slack: the tokens, scopes, clock and channels, and the people in the settings."""
+"""Checks of Slack's tokens, scopes, clock and channels, and of the people in the settings."""
 
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from bot.slack.client import SlackClient
 from bot.slack.manifest import SCOPES, missing_scopes
 
 SLACK_SECONDS = 10
-# Slack's errors for a token that isn't valid or is no longer valid.
+# Slack's errors for tokens that are invalid, or no longer valid.
 TOKEN_ERRORS = frozenset(
     {
         *("invalid_auth", "token_revoked", "token_expired", "account_inactive", "not_authed"),
@@ -26,7 +26,7 @@ TOKEN_ERRORS = frozenset(
 ROLES, CONTACT = "roles", "ACCESS_CONTACT"
 ADVICE = {
     ROLES: "correct ROLES or FLOW_APPROVERS",
-    CONTACT: "correct it, or leave it out to name the admins",
+    CONTACT: "correct it, or remove it to list the admins instead",
 }
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ async def app_token(parts: Parts) -> list[Finding]:
 
 
 async def channels(parts: Parts) -> list[Finding]:
-    """Check that the bot can post to both channels. Each problem is a finding."""
+    """Check that the bot can post to both channels, and return a finding for each problem."""
     settings = parts.settings
     found = await asyncio.gather(
         _channel(parts, "ALERTS_CHANNEL", settings.alerts_channel),
@@ -105,15 +105,15 @@ async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]
         if name not in {"channel_not_found", "not_in_channel"}:
             return [failed(setting, error)]
         words = (
-            f"is not known to Slack ({name}): the ID is wrong, or it is a private channel that "
-            "the bot is not in. Copy the ID from the channel's details, or /invite the bot."
+            f"is not known to Slack ({name}): the ID is wrong, or the channel is private "
+            "and the bot is not in it. Copy the ID from the channel's details, or /invite the bot."
         )
         return [mistake("channel_unknown", words)]
     found = []
     if channel.get("is_archived"):
         found.append(mistake("channel_archived", "is archived. Choose another channel."))
     elif channel.get("is_member") is False:
-        words = "doesn't have the bot as a member. /invite the bot there."
+        words = "exists, but the bot is not in it. /invite the bot there."
         found.append(mistake("bot_not_in_channel", words))
     is_open = not (channel.get("is_private") or channel.get("is_im"))
     if setting == "APPROVALS_CHANNEL" and is_open:
@@ -137,7 +137,7 @@ async def roles(parts: Parts) -> list[Finding]:
     named.pop(EVERY_FULL_MEMBER, None)
     found = {name: await _look_up(slack, team_id, name, ROLES) for name in named}
     wrong = [finding for finding in found.values() if isinstance(finding, Finding)]
-    # Without the flow service there is nothing to approve.
+    # Without the flow service, there is nothing to approve.
     if not settings.missing_for("flow") and not any(f.code in UNSURE for f in wrong):
         people = {name: ids for name, ids in found.items() if not isinstance(ids, Finding)}
         wrong += _deciders(policy, people)
@@ -152,7 +152,7 @@ async def roles(parts: Parts) -> list[Finding]:
 async def _look_up(
     slack: SlackClient, team_id: str, slack_id: str, subject: str
 ) -> frozenset[str] | Finding:
-    """Return the person or the group's members with this ID, or the problem with the ID."""
+    """Return the user IDs that an ID stands for, or a finding if the ID is invalid."""
     try:
         if slack_id.startswith("S"):
             return await _in_time(slack.members(slack_id))
@@ -178,7 +178,7 @@ async def _look_up(
 
 
 def _deciders(policy: Policy, people: Mapping[str, Collection[str]]) -> Iterator[Finding]:
-    """Yield a finding for each flow whose requests too few people can approve."""
+    """Yield a finding for each flow with too few people who can approve requests."""
 
     def all_of(holders: Iterable[str]) -> set[str]:
         return {person for holder in holders for person in people.get(holder, ())}

@@ -1,4 +1,4 @@
-"""The calls that setup makes to the services, for tokens, organizations and flows."""
+"""The calls that setup makes to get refresh tokens, organizations and flows."""
 
 import re
 from tempfile import TemporaryDirectory
@@ -127,7 +127,7 @@ async def listings(settings: Settings) -> list[DataCenterReport]:
 
 
 async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:
-    """Return the names of flows by SID, or an empty dict if the account can't list flows."""
+    """Return each flow's name by SID, or {} if the account isn't allowed to list flows."""
     call = ServiceCall(
         service="flow",
         label="the flow service",

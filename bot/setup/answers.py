@@ -11,10 +11,9 @@ from bot.settings.model import DataCenter, OrganizationId
 
 
 class SetupError(Exception):
-    """The settings can't be written. `problems` has a sentence for each reason.
+    """The settings can't be written. `problems` has one sentence for each problem.
 
-    All functions of setup raise this error for wrong answers, and for answers that a service
-    refuses.
+    All setup functions raise this error if an answer is wrong, or if a service rejects it.
     """
 
     def __init__(self, *problems: str) -> None:

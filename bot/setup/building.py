@@ -21,7 +21,7 @@ def settings_of(
     workspace: Workspace | None = None,
     tokens: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the settings for the answers, by name.
+    """Return the names and values of the settings for these answers.
 
     Pass `workspace` and `tokens` (see `inventory_settings`) to reuse results of earlier calls.
     """
@@ -72,8 +72,8 @@ def inventory_settings(
 ) -> dict[str, str]:
     """Exchange codes for refresh tokens, and return the inventory settings.
 
-    A code works only once, so it is exchanged only after all settings, including the `others`, are
-    valid. `tokens` has the refresh tokens of earlier exchanges by code. New ones are added to it.
+    A code works only once, so it is exchanged only after all settings, including `others`, are
+    valid. `tokens` maps each code exchanged so far to its refresh token, and is updated.
     """
     check_settings({**others, **_inventory_settings(answer, tokens)})
     for name, center in answer.data_centers.items():

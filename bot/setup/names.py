@@ -29,9 +29,9 @@ NO_CHANNEL = (
 
 @dataclass(frozen=True)
 class Workspace:
-    """The IDs of a workspace's people and channels, by lowercase name.
+    """The people and channels of a workspace, as maps from lowercase names to IDs.
 
-    `people` includes user groups. `shown` has the display names of people and groups, by ID.
+    `people` includes user groups. `shown` maps the IDs of people and groups to display names.
     """
 
     name: str = ""
@@ -43,7 +43,7 @@ class Workspace:
         """Return the IDs for the names in answers. IDs and `*` stay as they are.
 
         Raises:
-            SetupError: Some names have no ID, or several. The error lists all of them.
+            SetupError: Some names match no ID, or several IDs. The error lists all these names.
         """
         found: dict[str, list[str]] = {key: [] for key in answers}
         problems = []

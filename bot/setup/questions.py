@@ -38,13 +38,13 @@ MANIFEST_ADVICE = (
     "above. Install the app, and then type /invite @gatehouse in both channels."
 )
 PEOPLE = {
-    "approvers": "Who can approve changes? At least two people, such as @ada @abel, or a user"
+    "approvers": "Who can approve changes? Enter at least two people, such as @ada @abel, or a user"
     " group",
-    "operators": "Who can request changes? People, groups, or * for everyone",
-    "admins": "Which admins can apply changes without approval? (leave empty for none)",
+    "operators": "Who can request changes? Enter people, groups, or * for everyone",
+    "admins": "Who are the admins? They can apply changes without approval (leave empty for none)",
 }
 CREDENTIAL = ("client_id", "client_secret", "code")
-# Placeholders for later answers while the inventory answers are tested.
+# Placeholders for other settings while the inventory answers are tested.
 UNASKED = {"SLACK_SIGNING_SECRET": "0" * 32, "ALERTS_CHANNEL": "C0", "APPROVALS_CHANNEL": "C0"}
 
 Taken = TypeVar("Taken")
@@ -60,14 +60,14 @@ def ask(rest: Mapping[str, str], out: Path) -> dict[str, str]:
             "The questions need a terminal. To answer from a JSON file instead, use --answers FILE."
         )
     if out.exists() and input(f"{out} exists. Replace it? [y/N] ").strip().lower() != "y":
-        raise SetupError(f"{out} was not changed. To write another file, use --out.")
+        raise SetupError(f"{out} was not changed. To write a different file, use --out.")
     return _Questions(rest).ask()
 
 
 def _ask(
     number: int, question: str, take: Callable[[str], Taken], secret_advice: str = ""
 ) -> Taken:
-    """Ask until `take` accepts the answer. With `secret_advice`, don't show the answer."""
+    """Ask until `take` accepts the answer. If `secret_advice` is given, hide the answer."""
     if secret_advice:
         print(textwrap.fill(secret_advice, 100))
         question += ". The answer is not shown"
@@ -93,7 +93,10 @@ class _Questions:
         self._tokens: dict[str, str] = {}
 
     def ask(self) -> dict[str, str]:
-        print("There are at most 12 questions. Nothing is written until the end. Ctrl-C stops.\n")
+        print(
+            "There are at most 12 questions. Nothing is written until the end. Press Ctrl-C to"
+            " stop.\n"
+        )
         _ask(
             1,
             "Public address where Slack can reach the bot, such as https://bot.example.com"
@@ -103,7 +106,7 @@ class _Questions:
         second = "Signing Secret" if "url" in self._given else "app-level token (xapp-…)"
         _ask(
             2,
-            f"Paste the Bot User OAuth Token (xoxb-…) and the {second}, with a space between",
+            f"Paste the Bot User OAuth Token (xoxb-…) and the {second}, separated by a space",
             self._take_tokens,
             TOKENS_ADVICE,
         )
@@ -114,7 +117,7 @@ class _Questions:
         )
         for number, (key, question) in enumerate(PEOPLE.items(), start=4):
             _ask(number, question, partial(self._take_people, key))
-        print("Everyone else can view, with identities masked. Edit ROLES to change this.\n")
+        print("Everyone else can view, with identities masked. To change this, edit ROLES.\n")
         self._ask_inventory()
         self._ask_flow()
         _ask(
@@ -176,17 +179,18 @@ class _Questions:
         place = _ask(
             7,
             "Zoho Inventory: data centers, separated by spaces, such as com eu (leave empty to"
-            " skip; for another vendor: its URL, its token URL if it has one, then data centers)",
+            " skip; for another vendor, enter the URL, then the token URL if it has one, then the"
+            " data centers)",
             take_place,
         )
         if place is None:
             return
         reports = _ask(
             8,
-            f"For {', then '.join(place['data_centers'])}: client ID, client secret and code, or an"
-            " authtoken alone, with spaces between",
+            f"For {', then '.join(place['data_centers'])}: enter the client ID, client secret and"
+            " code, or only an authtoken, separated by spaces",
             partial(self._take_inventory, place),
-            INVENTORY[place["vendor"]].advice or "Ask the vendor for them.",
+            INVENTORY[place["vendor"]].advice or "Ask the vendor for these credentials.",
         )
         rows = [
             (report.data_center, row)
@@ -206,9 +210,9 @@ class _Questions:
 
         _ask(
             9,
-            "Listing organizations uses a few of one organization's API calls. Which"
-            " organization? Enter a number for each data center (leave empty for the account's"
-            " default organization)",
+            "Listing organizations makes a few API calls, which count against one organization's"
+            " limit. Which organization should they count against? Enter a number for each data"
+            " center (leave empty for the account's default organization)",
             choose,
         )
 
@@ -217,7 +221,9 @@ class _Questions:
         keys = ("authtoken",) if len(words) == len(names) else CREDENTIAL
         if len(words) != len(keys) * len(names):
             needed = len(keys) * len(names)
-            raise SetupError(f"You entered {len(words)} words instead of {needed}.")
+            raise SetupError(
+                f"Enter {needed} values, separated by spaces. You entered {len(words)}."
+            )
         parts = zip(*[iter(words)] * len(keys), strict=True)
         centers = {
             name: dict(zip(keys, part, strict=True))
@@ -238,7 +244,7 @@ class _Questions:
     def _ask_flow(self) -> None:
         flows = _ask(
             10,
-            "Twilio Studio: account SID and auth token, with a space between (leave empty to skip;"
+            "Twilio Studio: account SID and auth token, separated by a space (leave empty to skip;"
             " for another vendor, enter its address first)",
             self._take_flow,
             FLOW["twilio"].advice,
@@ -249,7 +255,7 @@ class _Questions:
             print(f"   {number:>3}  {on_one_line(name)}")
         _ask(
             11,
-            "Which flows? Numbers, or alias=SID, such as welcome=FW0123… (leave empty for all)"
+            "Which flows? Enter numbers or alias=SID, such as welcome=FW0123… (leave empty for all)"
             if flows
             else "Which flows? Enter alias=SID, such as welcome=FW0123…",
             partial(self._take_flows, flows),
@@ -260,7 +266,7 @@ class _Questions:
             return None
         vendor, words = _vendor(text, FLOW, "twilio")
         if len(words) != 2:  # noqa: PLR2004 - the two
-            raise SetupError("Enter two words: the account SID (AC…) and the auth token.")
+            raise SetupError("Enter two values: the account SID (AC…) and the auth token.")
         account, token = words
         given = {**self._given, "flow": {**vendor, "account_sid": account, "auth_token": token}}
         flow, flows = answers_of(given).flow, dict[str, str]()

@@ -21,7 +21,7 @@ from bot.slack.manifest import manifest_text
 
 WELL, FOUND, NOT_WRITTEN = 0, 1, 2
 HEADER = "# Written by `gatehouse setup`. docs/settings.md has every setting.\n"
-# Copied from the environment without asking, so that the bot can start with the file alone.
+# Copied from the environment without asking, so the bot can start with only the file.
 KEPT = ("SLACK_API_URL", "DATABASE_URL")
 
 
@@ -32,7 +32,7 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     try:
         settings, manifest = _write(answers_file, out, rest)
     except SetupError as error:
-        print(f"{out} was not written. Please correct:", file=sys.stderr)
+        print(f"{out} was not written because of these problems:", file=sys.stderr)
         for problem in error.problems:
             print(f"  {on_one_line(problem)}", file=sys.stderr)
         return NOT_WRITTEN
@@ -42,7 +42,9 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     print(manifest)
     for name, value in settings.items():
         if environment.get(name, value) != value:
-            print(f"{name} is also set in the environment and overrides the file. Unset it.")
+            print(
+                f"{name} is also set in the environment, which overrides the file. Unset it there."
+            )
     print(f"Wrote {out}. Checking the settings:\n")
     checked = read_settings(settings)
     findings = asyncio.run(examine(checked, settings))
@@ -61,7 +63,7 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
 def _write(
     answers_file: Path | None, out: Path, rest: Mapping[str, str]
 ) -> tuple[dict[str, str], str]:
-    """Write the file. Return its settings, and the manifest unless the terminal has shown it."""
+    """Write the file. Return its settings, and the manifest, or "" if it was already shown."""
     # Checked before a code is exchanged, because the code works only once.
     if out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
         raise SetupError(

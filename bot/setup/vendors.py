@@ -1,4 +1,4 @@
-"""Vendor presets: settings shared by all of a vendor's accounts. Sources: docs/vendors.md."""
+"""Vendor presets: settings shared by all of a vendor's accounts. docs/vendors.md has sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ DATA_CENTER = "{data_center}"
 class Vendor:
     """A vendor of a service.
 
-    `token_url` is the URL for exchanging codes and renewing access tokens, with `{data_center}` in
-    place of the suffix. `token_urls` has the data centers where this URL differs.
+    `token_url` is the URL for exchanging codes and renewing access tokens, with `{data_center}` as
+    a placeholder for the suffix. `token_urls` overrides it for some data centers.
     """
 
     base_url: str | None = None
@@ -32,9 +32,10 @@ INVENTORY = {
             "INVENTORY_SCOPE": "ZohoInventory.settings.READ",
         },
         advice=(
-            "In each data center's API console (https://api-console.zoho.com, or with its"
-            " suffix), open Self Client. Copy the client ID and secret. Under Generate Code, enter"
-            " the scope ZohoInventory.settings.READ, choose ten minutes, and copy the code."
+            "In each data center's API console (https://api-console.zoho.com, or the same"
+            " address with another suffix), open Self Client. Copy the client ID and secret. Under"
+            " Generate Code, enter the scope ZohoInventory.settings.READ, choose ten minutes, and"
+            " copy the code."
         ),
     ),
     "other": OTHER,
@@ -52,7 +53,7 @@ EMAIL = {
         base_url="https://api.sendgrid.com",
         advice=(
             "Create the key in the console under Settings, API Keys, with read access to templates."
-            " You need a phone to sign in: the code comes by SMS."
+            " To sign in, you need a phone that receives the code by SMS."
         ),
     ),
     "other": OTHER,

@@ -1,8 +1,8 @@
 """The append-only audit log. Each entry's hash covers its content and the previous hash.
 
-An entry is written in the same transaction as the change it records. Earlier versions could key the
-hashes (`AUDIT_KEY`). After such a chain comes the entry `CHAIN_BEGAN`, which has the old head and a
-digest that verifies all earlier entries.
+An entry is written in the same transaction as the change it records. Earlier versions could compute
+the hashes with a key (`AUDIT_KEY`). The first entry after such a chain, `CHAIN_BEGAN`, contains the
+old head and a digest of all earlier entries.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ GENESIS = "0" * 64
 PAGE = 1000
 EDITED = "its content was edited"
 CHAIN_BEGAN = "audit.chain_began"
-# Earlier versions wrote this action, always with this subject, when a key was first used.
+# Earlier versions wrote these actions, with this subject, when they began to use a key.
 KEYED, SUBJECT = ("audit.key_began", "audit.key_rotated"), "audit"
 WITH_KEY = (
     "it was written with AUDIT_KEY by an earlier version; restart Gatehouse to continue the chain"
@@ -41,7 +41,7 @@ _LOCKED_HEAD = select(audit_head).with_for_update()
 async def append(tx: Transaction, entry: AuditEntry) -> None:
     """Append an entry to the chain, in the caller's transaction.
 
-    If a Slack request caused the entry, its detail includes the request's ID from the log.
+    If a Slack request caused the entry, the detail includes the request's ID, as in the log.
     """
     head = (await tx.connection.execute(_LOCKED_HEAD)).one()
     position, at, followed = head.position + 1, await tx.now(), delivery_id()
@@ -56,7 +56,7 @@ async def append(tx: Transaction, entry: AuditEntry) -> None:
 
 
 async def begin_chain(tx: Transaction) -> None:
-    """Continue, without a key, a chain that an earlier version wrote with a key."""
+    """If an earlier version wrote the chain with a key, continue the chain without a key."""
     marker = await _newest_marker(tx)
     if marker is None or marker.action == CHAIN_BEGAN:
         return
@@ -70,7 +70,7 @@ async def begin_chain(tx: Transaction) -> None:
 
 
 async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:
-    """Return the newest entries, newest first."""
+    """Return the `count` newest entries, newest first."""
     newest = select(audit_entries).order_by(audit_entries.c.position.desc()).limit(count)
     return [RecordedEntry(*row) for row in await tx.connection.execute(newest)]
 
@@ -89,9 +89,9 @@ async def head(tx: Transaction) -> tuple[int, str]:
 
 
 async def verify(tx: Transaction, noted_head: str | None = None) -> Verdict:
-    """Check every entry against the previous one, and check that the noted head still exists.
+    """Check every entry against the previous entry, and check that the chain has `noted_head`.
 
-    The transaction must be read-only, because the check needs a snapshot of the database.
+    Call this in a transaction that sees a snapshot, such as one from `Database.read_only`.
     """
     marker = await _newest_marker(tx)
     if marker is not None and marker.action != CHAIN_BEGAN:
@@ -120,9 +120,9 @@ async def verify(tx: Transaction, noted_head: str | None = None) -> Verdict:
 
 
 async def all_rows(tx: Transaction) -> AsyncIterator[Row[Any]]:
-    """Yield the entries without parsing their times, because an edited time may be invalid.
+    """Yield all entries, with times as integers because an edited time might not be a valid date.
 
-    Raise UnicodeError before an entry with invalid text.
+    Raise UnicodeError at an entry with invalid UTF-8.
     """
     microseconds = type_coerce(audit_entries.c.at, BigInteger).label("microseconds")
     columns = (column for column in audit_entries.c if column.name != "at")
@@ -138,7 +138,7 @@ async def all_rows(tx: Transaction) -> AsyncIterator[Row[Any]]:
                 raise
             if size == 1:
                 raise UnicodeError(UNREADABLE) from error
-            # Read the entries before the unreadable entry.
+            # Read single rows up to the unreadable entry.
             size = 1
             continue
         for row in rows:

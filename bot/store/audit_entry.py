@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 BOT = "gatehouse"
-# A refused attempt, with the missing permission as its subject.
+# The action for a refused attempt. The subject is the missing permission.
 REFUSED = "permission.refused"
 
 
@@ -40,7 +40,10 @@ class RecordedEntry:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of `verify`. `broken_at` is the first invalid position, or None."""
+    """The result of `verify`.
+
+    `broken_at` is the position of the first invalid or missing entry, or None.
+    """
 
     entries: int
     head: str
@@ -49,11 +52,11 @@ class Verdict:
 
     @property
     def is_intact(self) -> bool:
-        """True if every entry is valid."""
+        """True if the verification found no problems."""
         return self.broken_at is None and not self.reason
 
     def __str__(self) -> str:
-        """Return a sentence for operators."""
+        """Return the result as a sentence for operators."""
         if self.is_intact:
             return f"The audit log is intact: {self.entries} entries, head {self.head}."
         where = "" if self.broken_at is None else f" at entry {self.broken_at}"

@@ -10,10 +10,11 @@ import psycopg
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCause:
-    """A cause of failures, with a stable name and a sentence about the problem and its remedy.
+    """A cause of database failures. `sentence` describes the problem and how to fix it.
 
-    The sentence contains no values. `states` are the SQLSTATEs of the cause. `words` matches
-    messages of libpq, poolers, SQLite, or the OS, because connection failures have no SQLSTATE.
+    `code` is stable. `sentence` never quotes settings or data. `states` lists SQLSTATEs. `words` is
+    a regular expression for error messages from libpq, poolers, SQLite, or the OS, because
+    connection failures have no SQLSTATE.
     """
 
     code: str
@@ -22,7 +23,7 @@ class DatabaseCause:
     words: str = ""
 
     def fits(self, error: BaseException) -> bool:
-        """Return True if a driver or OS error has this cause."""
+        """Return True if the error comes from a driver or the OS and matches this cause."""
         if not isinstance(error, psycopg.Error | sqlite3.Error | OSError):
             return False
         state = getattr(error, "sqlstate", None)
@@ -52,7 +53,7 @@ UNREACHABLE = DatabaseCause(
     "database_unreachable",
     "The database can't be reached. Check DATABASE_URL, and that the database is running.",
 )
-# The first match wins: when a connection is lost, the message names the reason first.
+# The first match wins, so specific causes come before general causes such as a lost connection.
 CAUSES = (
     DatabaseCause(
         "database_not_postgresql",
@@ -61,7 +62,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_pooler",
-        "A pooler doesn't keep session state. Use its session mode, or the server's own address.",
+        "The pooler doesn't keep session state. Use session mode, or the server's own address.",
         "26000 42P05",
         r"statement pooling",
     ),
@@ -122,7 +123,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_not_listening",
-        "No server is listening there. Start the database, or correct DATABASE_URL.",
+        "No server is listening at that address. Start the database, or correct DATABASE_URL.",
         words=r"connection refused|No such file or directory|connect call failed",
     ),
     DatabaseCause(
@@ -132,7 +133,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_damaged",
-        "The file is damaged. Remove the old -wal and -shm files, then restore the backup.",
+        "The file is damaged. Remove the old -wal and -shm files, then restore a backup.",
         words=r"not a database|malformed|corrupt",
     ),
     DatabaseCause(
@@ -150,7 +151,7 @@ CAUSES = (
 
 
 def cause_of(error: BaseException) -> DatabaseCause:
-    """Return the cause of an error, or `UNREACHABLE` if it's unknown."""
+    """Return the cause of an error, or `UNREACHABLE` if no known cause matches."""
     chain = list(_chain(error))
     if any(isinstance(cause, TimeoutError) for cause in chain):
         return TIMEOUT

@@ -1,6 +1,6 @@
 """The database engine, with transactions, a clock, and one error type for all failures.
 
-It also opens SQLite files, and locks each of them for one process.
+This module also opens SQLite files, and lets only one process use each file.
 """
 
 import asyncio
@@ -44,13 +44,13 @@ from bot.store.types import EpochSeconds, from_microseconds
 log = structlog.get_logger(__name__)
 
 DEFAULT_POOL = 10
-# The pause before connecting again to a server that has no free connections.
+# The pause between attempts to connect to a server that has no free connections.
 CONNECTION_PAUSE_SECONDS = 0.05
 CLOSE_SECONDS = 2.0
 CAUSE_EVERY_SECONDS = 60.0
 # Failures in the database or in the connection to it.
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
-# A snapshot per transaction, as in SQLite; by default, each statement sees the latest commits.
+# Each transaction sees one snapshot, as in SQLite. By default, each statement sees new commits.
 SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
 # Changes nothing, but needs the same rights and resources as a write.
 TOUCH = text("UPDATE alembic_version SET version_num = version_num")
@@ -58,19 +58,19 @@ ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
-# SQLite's compiler also supports its `on_conflict_do_update` and `on_conflict_do_nothing`.
+# SQLAlchemy compiles these inserts for SQLite too, including the `on_conflict_do_…` methods.
 insert_into = postgresql.insert
 # Small enough that other writers don't wait long.
 BATCH = 2_000
-# Jobs due within this time run on time. For later jobs, the check every second is enough.
+# Wake the job loop for jobs due within this time. For later jobs, its regular check is enough.
 SOON_SECONDS, A_LITTLE_SECONDS = 5.0, 0.005
-# Constant during a PostgreSQL statement, so that queries that contain it can use indexes.
+# Constant during a PostgreSQL statement, which lets queries with this expression use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
 )
 CLOCK_PARAMETER: ColumnElement[float] = bindparam("clock", type_=EpochSeconds)
-# Another program (a backup, a shell) may hold SQLite's lock; all of this process's writers queue
-# behind the first writer that waits for it.
+# Another program (a backup, a shell) might hold SQLite's lock. While one writer waits for the lock,
+# all other writers in this process wait for that writer.
 BUSY_SECONDS = 3
 # Each connection has a thread, and threads take turns: with more threads, each waits longer.
 # Nothing holds one connection while waiting for another.
@@ -78,7 +78,7 @@ CONNECTIONS = 4
 
 
 class Transaction:
-    """A transaction: its connection, and a single reading of the database's clock."""
+    """A database transaction. Its time stays the same while it runs."""
 
     def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
         self.connection = connection
@@ -101,30 +101,31 @@ class Transaction:
         return self._now
 
     def note_job(self, due_at: datetime) -> None:
-        """Note a stored job, so that the job loop looks for it as soon as it's due."""
+        """Record when a stored job is due, to wake the job loop at that time."""
         now = self._now if self._clock is None else self._clock.now()
         seconds = max(0.0, (due_at - now).total_seconds()) if now else 0.0
         self.due_in = seconds if self.due_in is None else min(self.due_in, seconds)
 
     @property
     def clock(self) -> ColumnElement[float]:
-        """The time in seconds since 1970 as an SQL expression, which avoids a separate query.
+        """An SQL expression for the time in seconds since 1970, which avoids a separate query.
 
-        It is one of two constant objects, so that statements that contain it can be cached. Execute
-        them with `clock_parameters`.
+        This is one of two constants, which lets SQLAlchemy cache the statements that contain it.
+        Pass `clock_parameters` when you execute such a statement.
         """
         return POSTGRES_CLOCK if self._clock is None else CLOCK_PARAMETER
 
     @property
     def clock_parameters(self) -> dict[str, float]:
-        """The parameters of a statement that contains `clock`."""
+        """The parameters to pass when executing a statement that contains `clock`."""
         return {} if self._clock is None else {"clock": self._clock.now().timestamp()}
 
 
 class Database:
-    """The entry point to the store. Its methods raise DatabaseUnavailable.
+    """The entry point to the store. Its methods raise DatabaseUnavailable if the database fails.
 
-    `clock` is SQLite's clock, and also PostgreSQL's in tests that pass `own_clock=False`.
+    With SQLite, the time comes from `clock`. With PostgreSQL, it comes from the server, except in
+    tests that pass `own_clock=False`.
     """
 
     def __init__(
@@ -137,16 +138,16 @@ class Database:
         self.engine = self._postgres.engine if self._postgres else sqlite_engine(sqlite_url(url))
         self.url = url
         self.file = sqlite_file(url)
-        """The SQLite file, or None for a server."""
+        """The path of the SQLite file, or None if the database is on a server."""
         self.is_superseded = False
-        """True once a newer program has migrated the database. Nothing more is written then."""
+        """True if a newer version has migrated the database. This process then stops writing."""
         self._writer = asyncio.Lock()
         # If this process has no job loop, other processes find a due job within a second.
         self._wake: Callable[[], None] = lambda: None
         self._cause_told_at = -math.inf
 
     def on_due_jobs(self, wake: Callable[[], None]) -> None:
-        """Call `wake` when a job that this process has stored is due, now or within seconds."""
+        """Set the function to call when a job that this process has just stored is due."""
         self._wake = wake
 
     @property
@@ -213,16 +214,16 @@ class Database:
         except ERRORS as error:
             cause, now = cause_of(error), time.monotonic()
             if isinstance(error, ProgrammingError) and cause is UNREACHABLE:
-                # The statement itself is at fault.
+                # The statement itself is wrong.
                 raise
             if now - self._cause_told_at >= CAUSE_EVERY_SECONDS:
-                # The cause goes only to the log. People learn only that nothing was done.
+                # Only the log shows the cause. People see only that nothing was done.
                 self._cause_told_at = now
                 log.warning("database.failed", cause=cause.code, error=technical_cause(error))
             raise DatabaseUnavailable from error
 
     async def _check_out(self, engine: AsyncEngine) -> AsyncConnection:
-        """Take a connection. If the server refuses more, wait for one of the pool's connections."""
+        """Check out a connection. If the server allows no more, wait for one from the pool."""
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:
@@ -286,14 +287,14 @@ class Database:
             await postgres.engine.dispose()
 
     async def close(self) -> None:
-        """Close all connections, without waiting for a server that doesn't answer."""
+        """Close all connections, waiting at most `CLOSE_SECONDS` for the server."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self.engine.dispose()
 
 
 async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:
-    """Insert a row, or replace these columns of the row with the same primary key."""
+    """Insert a row, or update these columns if a row with the same primary key exists."""
     insert = insert_into(table).values(values)
     key = list(table.primary_key)
     await tx.connection.execute(insert.on_conflict_do_update(index_elements=key, set_=values))
@@ -316,12 +317,12 @@ def is_sqlite(url: str) -> bool:
 
 
 def sqlite_url(url: str) -> URL:
-    """Return the SQLAlchemy URL of a SQLite file with the asynchronous driver."""
+    """Return a SQLite file's URL for SQLAlchemy, with the asynchronous driver."""
     return make_url(url).set(drivername="sqlite+aiosqlite")
 
 
 def sqlite_file(url: str) -> Path | None:
-    """Return the path of a SQLite file, or None for a server."""
+    """Return the path of the SQLite file in a URL, or None if the URL is for a server."""
     return Path(str(make_url(url).database)) if is_sqlite(url) else None
 
 
@@ -342,14 +343,14 @@ def sqlite_engine(url: URL) -> AsyncEngine:
 
 
 async def _open_sqlite(*args: Any, **parameters: Any) -> aiosqlite.Connection:  # noqa: ANN401
-    """Open a connection. On failure, return only once its thread has ended."""
+    """Open a connection. If that fails, wait until the connection's thread has ended."""
     connection = aiosqlite.connect(*args, **parameters)
     thread = connection._thread  # noqa: SLF001 - SQLAlchemy uses it too
     thread.daemon = True
     try:
         return await connection
     except BaseException:
-        # The driver doesn't wait for its thread, which would then call a closed loop.
+        # The driver doesn't wait for its thread, which might then call a closed event loop.
         await asyncio.to_thread(thread.join)
         raise
 
@@ -358,7 +359,7 @@ def prepare_sqlite(engine: Engine) -> None:
     """Set up write-ahead logging, full durability and explicit transactions.
 
     By default, the driver begins a transaction only before the first write, so two readers that
-    both want to write can deadlock: see SQLAlchemy's notes on pysqlite and transactions.
+    both want to write can deadlock. See SQLAlchemy's notes on pysqlite and transactions.
     """
 
     def on_connect(connection: Any, _record: Any) -> None:  # noqa: ANN401
@@ -407,7 +408,7 @@ def process_lock(url: str) -> Iterator[None]:
     path = beside.with_name(f"{beside.name}.lock")
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        # Earlier versions left the file readable by everyone, and the log file inherits its mode.
+        # Earlier versions left the file readable by everyone, and the WAL file inherits its mode.
         for present in (database, Path(f"{database}-wal"), Path(f"{database}-shm")):
             with suppress(OSError):
                 present.chmod(0o600)

@@ -11,7 +11,7 @@ from bot.store.jobs import Job
 from bot.store.tables import home_views
 
 PUBLISH, SPREAD = "home", "homes"
-# Contract, section 11: a tab is kept up to date for a day after it was opened, and published at
+# Contract, section 11: a tab is kept up to date for 24 hours after it is opened, and published at
 # most once every three seconds.
 OPEN_FOR = timedelta(hours=24)
 BETWEEN = timedelta(seconds=3)
@@ -19,9 +19,11 @@ BETWEEN = timedelta(seconds=3)
 
 @dataclass(frozen=True)
 class HomeView:
-    """A person's Home tab, with Slack's hash and a fingerprint ("" if unknown) of its content.
+    """The stored state of a person's Home tab.
 
-    Until `unsure_until`, a publish with an unknown outcome may still arrive.
+    `hash` is Slack's hash of the tab. `fingerprint` identifies the published content, or is "" if
+    the content is unknown. Until `unsure_until`, a publish call with an unknown outcome might still
+    take effect.
     """
 
     slack_user_id: str
@@ -35,7 +37,7 @@ class HomeView:
 async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> None:
     """Record that a person opened their Home tab, and schedule a job that publishes it.
 
-    With `is_empty`, the tab no longer shows previously published content.
+    If `is_empty` is True, also forget the published content, because the tab no longer shows it.
     """
     now = await tx.now()
     insert = insert_into(home_views)
@@ -55,16 +57,16 @@ async def load(tx: Transaction, slack_user_id: str) -> HomeView | None:
 
 
 async def published(tx: Transaction, view: HomeView) -> None:
-    """Store the result of publishing. The stored `opened_at` doesn't change."""
+    """Store the result of publishing a Home tab, without changing its `opened_at`."""
     changed = {name: value for name, value in vars(view).items() if name != "opened_at"}
     own = update(home_views).where(home_views.c.slack_user_id == view.slack_user_id)
     await tx.connection.execute(own.values(changed))
 
 
 async def mark_changed(tx: Transaction, subject: str) -> None:
-    """Schedule an update of every open Home tab, if any are open.
+    """Add one job that updates every open Home tab, if any are open.
 
-    This adds a single job for the subject, which the caller has locked. With a job per tab,
+    The caller must have locked the subject. If this function added a job per tab, concurrent
     transactions would wait for each other.
     """
     now = await tx.now()
@@ -74,7 +76,7 @@ async def mark_changed(tx: Transaction, subject: str) -> None:
 
 
 async def mark_all(tx: Transaction) -> None:
-    """Schedule a job to update each open Home tab."""
+    """Add a separate update job for each open Home tab."""
     open_since = await tx.now() - OPEN_FOR
     query = select(home_views.c.slack_user_id, home_views.c.published_at)
     query = query.where(home_views.c.opened_at > open_since).order_by(home_views.c.slack_user_id)

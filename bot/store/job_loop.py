@@ -1,4 +1,4 @@
-"""The job loop: runs scheduled work, retries, and work left by a dead process."""
+"""The job loop: runs scheduled jobs, retries failed jobs, and takes over from dead processes."""
 
 import asyncio
 import itertools
@@ -23,25 +23,25 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-# The most jobs at once. Leaves room for other kinds when all `crowds` in `bot/app.py` are full.
+# The maximum number of jobs at once: the sum of `CROWDS` in `bot/app.py`, and some for other kinds.
 AT_ONCE = 116
 LONGEST_PAUSE_SECONDS = 20.0
-# A call takes at most 10 s, so a call sent with a lease this recent arrives or fails before the
+# A call takes at most 10 s, so a call sent this soon after the lease was renewed ends before the
 # lease expires.
 SEND_WITHIN_SECONDS = 5.0
 
 
 class LeaseLost(GatehouseError):
-    """Another process has taken the job. The runner must stop without changing anything."""
+    """This process no longer holds the job's lease. The runner must stop and change nothing."""
 
     outcome = "lease_lost"
 
 
 @dataclass(eq=False)
 class Lease:
-    """The right to run a job for a limited time. `owner` identifies the claim.
+    """The right to run a job for a limited time.
 
-    It was last renewed to its full length at `held_at`, in seconds since boot.
+    `owner` identifies the claim. `held_at` is the time of the last renewal, in seconds since boot.
     """
 
     database: Database
@@ -56,14 +56,14 @@ class Lease:
         return self.since_boot() - self.held_at <= SEND_WITHIN_SECONDS
 
     async def confirm(self) -> None:
-        """Renew the lease right before an effect that must happen only once, or raise LeaseLost."""
+        """Renew the lease before an action that must happen only once, or raise LeaseLost."""
         async with self.database.transaction() as tx:
             await self.hold(tx)
 
     async def hold(self, tx: Transaction) -> None:
-        """Make a transaction depend on the lease, or raise LeaseLost.
+        """Renew the lease within a transaction, or raise LeaseLost.
 
-        Call this last, because job rows are locked last.
+        Call this at the end of the transaction: to avoid deadlocks, job rows are locked last.
         """
         before = self.since_boot()
         if not await jobs.renew(tx, self.owner, [self.job.key]):
@@ -71,17 +71,17 @@ class Lease:
         self.held_at = before
 
     async def remember(self, tx: Transaction, payload: Mapping[str, Any]) -> None:
-        """Store the payload for the job's next run, unless the job was replaced."""
+        """Store a payload for the job's next run, unless the job was replaced."""
         self.job = replace(self.job, payload=payload)
         await jobs.remember(tx, self.job)
 
     def check(self) -> None:
-        """Raise LeaseLost if there is no time left to send. Call this right before sending.
+        """Raise LeaseLost if the lease is too old. Call this right before sending anything.
 
-        The process or machine may have been suspended since the lease was confirmed.
+        The process or machine might have been suspended since the lease was confirmed.
         """
         if not self.is_fresh:
-            raise LeaseLost(f"The lease on {self.job.key} is too old to be used for sending.")
+            raise LeaseLost(f"The lease on {self.job.key} is too old, so nothing was sent.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ class JobLoop:
     """Claims due jobs and runs them concurrently until it is stopped.
 
     A runner returns None when the job is done, or the time of its next run. `owner` is unique to
-    this process. `crowds` limits the jobs of a kind that run at once, at most half of them retries,
-    so that kinds that wait long for a service don't delay others.
+    this process. `crowds` limits how many jobs of each kind run at once, and at most half of them
+    can be retries. Jobs that wait for a slow service therefore don't delay other jobs.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class JobLoop:
         database.on_due_jobs(self.wake)
 
     def wake(self) -> None:
-        """Look for due jobs right away, because a due job was committed."""
+        """Look for due jobs immediately. Call this after a due job was committed."""
         self._awake.set()
 
     async def run(self) -> None:
@@ -141,7 +141,7 @@ class JobLoop:
                     await asyncio.wait({pause, woken}, return_when=asyncio.FIRST_COMPLETED)
                     pause.cancel()
                     woken.cancel()
-            # Running jobs keep their leases.
+            # The leases of running jobs are still renewed.
             while self._running:
                 await asyncio.wait(self._running.values())
         finally:
@@ -162,7 +162,7 @@ class JobLoop:
         await asyncio.gather(*left, return_exceptions=True)
 
     async def _claim(self) -> bool:
-        """Start due jobs while there is room for them, and return True if there may be more."""
+        """Start as many due jobs as there is room for. Return True if there might be more."""
         self._awake.clear()
         room = AT_ONCE - len(self._running)
         if room <= 0:
@@ -188,7 +188,7 @@ class JobLoop:
         return len(claimed) == room
 
     def _limits(self, claimed: Sequence[Job], room: int) -> tuple[int, set[str], set[str]]:
-        """Return the number of jobs to claim, and the kinds and retried kinds to exclude."""
+        """Return how many jobs to claim, which kinds to skip, and which kinds' retries to skip."""
         running = [*(lease.job for lease in self._running), *claimed]
         crowd = Counter(job.kind for job in running)
         retried = Counter(job.kind for job in running if job.tries > 0)
@@ -204,7 +204,7 @@ class JobLoop:
             try:
                 await self._run_and_finish(lease)
             except DatabaseUnavailable as error:
-                # Another run begins when the lease has expired.
+                # The job runs again after the lease expires.
                 log.warning("job.database", reason=error.sentence)
             finally:
                 self._running.pop(lease, None)
@@ -240,11 +240,11 @@ class JobLoop:
                 async with self._database.transaction() as tx:
                     for owner in {lease.owner for lease in self._running}:
                         keys = [lease.job.key for lease in self._running if lease.owner == owner]
-                        # Skip locked rows, to avoid deadlocks: they are renewed soon after, long
-                        # before they expire.
+                        # Skip locked rows to avoid deadlocks. Their leases are renewed in a later
+                        # round, long before they expire.
                         await jobs.renew(tx, owner, keys, skip_locked=True)
             except DatabaseUnavailable as error:
                 log.warning("jobs.renew", reason=error.sentence)
             except Exception:
-                # Without renewals, every lease would expire during its run.
+                # Continue, because the leases of running jobs expire if they aren't renewed.
                 log.exception("jobs.renew_broken")

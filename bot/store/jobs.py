@@ -1,8 +1,9 @@
 """Jobs: stored work with a due time and an owner.
 
-Each job has a unique key: putting a job again replaces it. The process that runs the job holds a
-lease. If the lease isn't renewed, it expires and another process takes the job. Putting a running
-job again increments its generation, so finishing the old run doesn't remove the new work.
+Each job has a unique key, and putting a job replaces the job with the same key. The process that
+runs a job holds a lease. If the process stops renewing the lease, the lease expires and another
+process takes the job. Replacing a running job increments the job's generation, so the end of the
+old run doesn't remove the new job.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,15 +18,16 @@ from bot.store.tables import jobs
 from bot.store.types import UtcDateTime
 
 LEASE_SECONDS = 20
-# After this many consecutive failures, the pauses add up to a minute.
+# After this many consecutive failures, the pauses add up to about a minute.
 LATE_TRIES = 6
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job with its unique key (such as `apply:FW…`), its runner's kind, and its subject's ID.
+    """A stored piece of work with a unique key, such as `apply:FW…`.
 
-    The payload never includes a secret. `tries` is the number of consecutive failed runs.
+    `kind` selects the runner, and `subject` is the ID of the object to work on. The payload never
+    includes a secret. `tries` is the number of consecutive failed runs.
     """
 
     key: str
@@ -100,25 +102,25 @@ async def payload_of(tx: Transaction, key: str) -> Mapping[str, Any]:
 
 
 async def remember(tx: Transaction, job: Job) -> None:
-    """Store a running job's payload, unless the job has been put again."""
+    """Store a running job's payload, unless the job has been replaced."""
     same = (jobs.c.key == job.key) & (jobs.c.generation == job.generation)
     await tx.connection.execute(update(jobs).where(same).values(payload=dict(job.payload)))
 
 
 async def ensure(tx: Transaction, job: Job) -> bool:
-    """Add the job unless its key exists, and return True if it was added."""
+    """Add the job unless a job with the same key exists. Return True if the job was added."""
     added = await tx.connection.execute(_ENSURE, _new_row(job))
     tx.note_job(job.due_at)
     return added.rowcount > 0
 
 
 async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
-    """Delay the job until at least `due_at`. A run in progress continues."""
+    """Postpone the job to `due_at`. A run in progress continues."""
     await tx.connection.execute(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
 
 
 async def drop(tx: Transaction, key: str) -> None:
-    """Remove the job, even while it runs."""
+    """Remove the job, even if it is running."""
     await tx.connection.execute(delete(jobs).where(jobs.c.key == key))
 
 
@@ -130,9 +132,10 @@ async def claim(
     exclude_kinds: Collection[str] = (),
     exclude_retried: Collection[str] = (),
 ) -> list[Job]:
-    """Take up to `count` due jobs for `owner`, oldest first. No other process gets them.
+    """Claim up to `count` due jobs for `owner`, oldest first, and return them.
 
-    Skip the kinds in `exclude_kinds`, and retries of the kinds in `exclude_retried`.
+    Until the leases expire, nobody else can claim these jobs. Skip jobs of the kinds in
+    `exclude_kinds`, and retries of the kinds in `exclude_retried`.
     """
     now = await tx.now()
     parameters = {
@@ -154,9 +157,9 @@ async def claim(
 async def renew(
     tx: Transaction, owner: str, keys: Sequence[str], *, skip_locked: bool = False
 ) -> set[str]:
-    """Renew the leases that `owner` still holds, and return their keys.
+    """Renew the leases that `owner` still holds, and return the keys of these jobs.
 
-    With `skip_locked`, rows locked by other transactions are skipped.
+    If `skip_locked` is True, skip rows that other transactions have locked.
     """
     now = await tx.now()
     until = now + timedelta(seconds=LEASE_SECONDS)
@@ -173,7 +176,10 @@ async def finish(
     tries: int = 0,
     error: str | None = None,
 ) -> None:
-    """End a run: remove or reschedule the job. A job that was put again stays unchanged."""
+    """End a run: reschedule the job if `again_at` is set, otherwise remove the job.
+
+    If the job was replaced during the run, the new job stays unchanged.
+    """
     lease = {"its_key": job.key, "its_owner": owner}
     unchanged = {**lease, "its_generation": job.generation}
     if again_at is None:
@@ -194,7 +200,7 @@ async def release_all(tx: Transaction) -> None:
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:
-    """Count all jobs, the due jobs, and the late jobs (overdue or failing for a minute)."""
+    """Count all jobs, due jobs, and late jobs (overdue or failing for at least a minute)."""
     now = await tx.now()
     late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
     query = select(

@@ -1,4 +1,4 @@
-"""The outbox: messages that must be delivered, stored with the changes that they report."""
+"""The outbox: messages to deliver, stored in the same transactions as the changes they report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from bot.store.engine import Transaction, insert_into, remove_some
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
-# Separates a card's key from the ID of the message that is a copy of the card.
+# In the key of a card's copy, separates the card's key from the timestamp of the copy.
 COPY = "/copy/"
-# The prefix of a card's key, followed by the ID of the card's object.
+# Prefixes of card keys. The ID of the request or incident follows.
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
-# The fingerprint of a card whose contents are unknown.
+# The fingerprint of a card with unknown contents.
 WHATEVER = ""
 
 
@@ -24,8 +24,8 @@ WHATEVER = ""
 class OutboxMessage:
     """A message to send. Messages with the same key belong to one card and are sent in order.
 
-    When a message is sent, the renderer for its kind shows the subject's stored state. The payload
-    never includes a secret. The store sets `id` and `created_at`.
+    When a message is sent, the renderer for its kind builds it from the subject's stored state. The
+    payload never includes a secret. The store sets `id` and `created_at`.
     """
 
     key: str
@@ -38,7 +38,7 @@ class OutboxMessage:
 
 @dataclass(frozen=True)
 class SentCard:
-    """A card's location in Slack, and its last contents."""
+    """A card's location in Slack, and a fingerprint of the contents last sent."""
 
     key: str
     channel_id: str
@@ -113,8 +113,9 @@ def _message(row: Any) -> OutboxMessage:  # noqa: ANN401 - a row of the table
 async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> tuple[datetime, bool]:
     """Record that the message's card is about to be posted.
 
-    Return the time of the card's first message, and True if Slack may already have the card. The
-    record survives a crash or a lost answer, after which Slack may show outdated contents.
+    Return the time when the card's first message was stored, and True if Slack might already have
+    the card. After a crash or a lost response, this record shows that Slack might have an outdated
+    card.
     """
     posts = await tx.connection.execute(_POSTS, {"its_key": outbox_message.key})
     first_at, tries = posts.one()
@@ -123,21 +124,21 @@ async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> tuple[da
 
 
 async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Undo `begin_post` if Slack has definitely not accepted the card."""
+    """Undo `begin_post`. Call this only if Slack definitely hasn't accepted the card."""
     await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id, "more": -1})
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
-    """Mark outbox messages as finished. `failure` is the reason if they can't be sent.
+    """Mark messages as sent, or as dropped if `failure` says why they can't be sent.
 
-    If another process also marks them, the first time is kept.
+    Messages that are already marked stay unchanged.
     """
     sent = {"its_ids": list(ids), "sent_at": await tx.now(), "failure": failure}
     await tx.connection.execute(_MARK_SENT, sent)
 
 
 async def count_undelivered(tx: Transaction) -> int:
-    """Count the messages to people that were dropped in the last week."""
+    """Count the messages to requesters that were dropped in the last seven days."""
     since = await tx.now() - timedelta(days=7)
     is_given_up = outbox_messages.c.failure.is_not(None) & (outbox_messages.c.sent_at >= since)
     is_to_person = outbox_messages.c.key.startswith("requester:")
@@ -148,9 +149,9 @@ async def count_undelivered(tx: Transaction) -> int:
 async def prune(tx: Transaction, before: datetime) -> int:
     """Delete a batch of messages sent before a time, and return the number deleted.
 
-    When none are left, remove a batch of cards that get no more updates. A card's location is kept
-    as long as its object exists: otherwise the next change would post a second card, and the first
-    card would keep its buttons forever.
+    When no such messages are left, delete the locations of old cards instead. A card's location is
+    kept while its request or incident exists. Otherwise, the next change would post a second card,
+    and the first card would keep its buttons forever.
     """
     removed = await remove_some(tx, outbox_messages, outbox_messages.c.sent_at < before)
     if removed:
@@ -163,7 +164,7 @@ async def prune(tx: Transaction, before: datetime) -> int:
 
 
 def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
-    """Match cards whose object exists. The condition is written so that it can use an index."""
+    """Match cards with an existing request or incident, with a condition that can use an index."""
     subject = func.substr(cards.c.key, len(prefix) + 1)
     return exists().where(cards.c.key.startswith(prefix), ids == subject)
 
@@ -175,7 +176,7 @@ async def sent_card(tx: Transaction, key: str) -> SentCard | None:
 
 
 async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
-    """Store a second message showing the same card, left by a post whose answer was lost.
+    """Store a message as a copy of a card. A post leaves a copy if Slack's response is lost.
 
     Return the copy's key, or None if the message is the card itself or no card was posted yet.
     """
@@ -194,9 +195,9 @@ async def copies(tx: Transaction, key: str) -> list[str]:
 
 
 async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
-    """Store the card's location and contents unless another process has stored it since `read`.
+    """Store the card, unless another process has changed it since `read` was loaded.
 
-    Return True if it was stored.
+    Return True if the card was stored.
     """
     if read is None:
         insert = insert_into(cards).values(**vars(card))
@@ -208,7 +209,7 @@ async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -
 
 
 async def doubt_card(tx: Transaction, message: OutboxMessage) -> None:
-    """Queue a card to be redrawn, because two processes may have edited it in an unknown order."""
+    """Queue a redraw of a card that two processes might have edited in an unknown order."""
     is_card = cards.c.key == message.key
     await tx.connection.execute(update(cards).where(is_card).values(fingerprint=WHATEVER))
     await mark_sent(tx, [message.id])

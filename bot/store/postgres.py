@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, directly or through a pooler, at addresses that libpq parses."""
+"""Connections to PostgreSQL, directly or through a pooler. libpq parses the URLs."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ SCHEMES = ("postgresql", "postgres")
 HIGHEST_PORT = 65535
 # The `sslrootcert` value for the machine's trusted certificates.
 TRUSTED_BY_THE_SYSTEM = "system"
-# Providers add these parameters for clients in other languages.
+# Hosting providers add these parameters for clients in other languages.
 OF_OTHER_CLIENTS = frozenset(
     {
         *("pgbouncer", "connection_limit", "pool_timeout", "prepared_statement_cache_size"),
@@ -53,11 +53,11 @@ Result = TypeVar("Result")
 
 
 class AddressError(Exception):
-    """A problem with an address, to be read after a setting's name. It never quotes the address."""
+    """A database URL is invalid. The message follows the setting's name, and omits the URL."""
 
 
 def connection_parameters(url: str) -> dict[str, str]:
-    """Return an address's parameters by their libpq names. Raise AddressError if it's unusable."""
+    """Return a URL's parameters by libpq name, or raise AddressError if the URL is invalid."""
     base, _, query = url.partition("?")
     scheme, _, rest = base.partition("://")
     try:
@@ -79,7 +79,7 @@ def connection_parameters(url: str) -> dict[str, str]:
 
 
 def _check(parameters: dict[str, str]) -> None:
-    """Detect problems that libpq wouldn't report before connecting."""
+    """Raise AddressError for problems that libpq would report only when connecting."""
     hosts, ports = parameters.get("host", "").split(","), parameters.get("port", "5432").split(",")
     if not all(re.fullmatch(r"|0*[1-9][0-9]{0,4}", port) for port in ports) or any(
         int(port or 1) > HIGHEST_PORT for port in ports
@@ -88,7 +88,7 @@ def _check(parameters: dict[str, str]) -> None:
     if len(ports) not in {1, len(hosts)}:
         raise AddressError("must have as many ports as hosts")
     if any("@" in host for host in hosts):
-        raise AddressError(f"has a host with an @ ({ESCAPES})")
+        raise AddressError(f"has a host that contains @ ({ESCAPES})")
     if not parameters.get("dbname"):
         raise AddressError(f"must include the name of a database ({ESCAPES})")
     for name, values in CHOICES.items():
@@ -99,11 +99,11 @@ def _check(parameters: dict[str, str]) -> None:
     for name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
         path = parameters.get(name)
         if path and path != TRUSTED_BY_THE_SYSTEM and not Path(path).is_file():
-            raise AddressError(f"names a file in {name} that doesn't exist")
+            raise AddressError(f"sets {name} to a file that doesn't exist")
 
 
 class Connection(psycopg.AsyncConnection[Any]):
-    """A connection that times out even if the server doesn't answer."""
+    """A connection with a client-side timeout, in case the server doesn't respond."""
 
     statement_seconds: float | None = None
 
@@ -113,7 +113,7 @@ class Connection(psycopg.AsyncConnection[Any]):
         interval: float = 0.1,
         timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
     ) -> Result:
-        """Wait for the server. After a timeout, close the connection without asking the server."""
+        """Wait for the server. After a timeout, close the connection without telling the server."""
         try:
             async with asyncio.timeout(self.statement_seconds):
                 return await waiting.wait_async(gen, self.pgconn.socket, interval, timeout)
@@ -128,8 +128,8 @@ class Connection(psycopg.AsyncConnection[Any]):
 class PostgresEngine:
     """A PostgreSQL engine that detects poolers.
 
-    Statements aren't prepared, because transaction-level poolers don't support that. With
-    `is_unhurried`, they have no timeout.
+    Statements aren't prepared, because transaction-level poolers don't support that. If
+    `is_unhurried` is True, statements have no timeout.
     """
 
     def __init__(self, url: str, pool_size: int, *, is_unhurried: bool = False) -> None:
@@ -168,7 +168,7 @@ class PostgresEngine:
             autocommit=True, prepare_threshold=None, **self._parameters
         )
         connection.statement_seconds = self._statement_seconds
-        # A pooler assigns its own backend number; a server sends its process ID.
+        # A pooler reports an ID of its own instead of the server's process ID.
         cursor = await connection.execute("SELECT pg_backend_pid()")
         self.is_pooled |= await cursor.fetchone() != (connection.info.backend_pid,)
         if not self.is_pooled:
@@ -178,7 +178,7 @@ class PostgresEngine:
         return connection
 
     async def limit(self, connection: AsyncConnection) -> None:
-        """Set the timeouts for each transaction if a pooler doesn't keep session settings."""
+        """If a pooler is used, set this transaction's timeouts. Poolers lose session settings."""
         if self.is_pooled:
             await connection.exec_driver_sql(self._set_limits(is_local=True).decode())
 

@@ -1,4 +1,4 @@
-"""The daily job, which deletes old data and then does the bot's other daily work."""
+"""The daily job, which deletes old data and then runs other daily tasks."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,10 @@ Daily = Callable[[Transaction], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Retention:
-    """Runs the job `retain`. Each of `prunes` deletes a batch of rows and returns their number."""
+    """Runs the `retain` job.
+
+    Each function in `prunes` deletes a batch of rows, and returns the number deleted.
+    """
 
     database: Database
     days: float
@@ -30,7 +33,7 @@ class Retention:
     daily: Sequence[Daily] = ()
 
     async def plan(self, tx: Transaction) -> None:
-        """Schedule the job for a day after the first start, unless it's already scheduled."""
+        """Schedule the job to run in a day, unless it's already scheduled."""
         due_at = await tx.now() + EVERY
         await jobs.ensure(tx, Job(RETAIN_KIND, RETAIN_KIND, RETAIN_KIND, due_at))
 

@@ -1,4 +1,4 @@
-"""The tables of the database, for queries and migrations."""
+"""The database tables, for queries and migrations."""
 
 from sqlalchemy import (
     JSON,
@@ -24,7 +24,7 @@ metadata = MetaData(
     }
 )
 
-# SQLite numbers rows only in a column of exactly this type.
+# SQLite numbers rows automatically only in a column of exactly this type.
 RowId = BigInteger().with_variant(Integer, "sqlite")
 
 audit_entries = Table(
@@ -41,7 +41,7 @@ audit_entries = Table(
     Index(None, "subject", "position"),
 )
 
-# A single row: the end of the chain. Locking it serializes the writers.
+# A single row with the end of the chain. Writers take turns by locking the row.
 audit_head = Table(
     "audit_head",
     metadata,
@@ -107,7 +107,7 @@ home_views = Table(
     Index(None, "opened_at"),
 )
 
-# Deliveries from Slack, recorded so that each is handled once, even if Slack sends it again.
+# Deliveries from Slack. The record prevents handling a delivery twice if Slack sends it again.
 received_events = Table(
     "received_events",
     metadata,
@@ -196,8 +196,8 @@ flow_changes = Table(
     Index(None, "flow_key", "id"),
 )
 
-# An organization's limits, day, and blocks. Its calls are numbered; `summed` is the number of the
-# last call deleted by an earlier version, which didn't keep the newest call.
+# An organization's limits and blocks. Calls are numbered. Earlier versions could delete even the
+# newest call; `summed` is the number of the last call that they deleted.
 quota_organizations = Table(
     "quota_organizations",
     metadata,

@@ -1,4 +1,4 @@
-"""Column types that behave the same on every database: times, arbitrary text, and JSON."""
+"""Column types that behave the same on every database, for times and arbitrary text."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
-        """Convert from Python to the database."""
+        """Convert a datetime to microseconds since 1970."""
         return None if value is None else to_microseconds(value)
 
     def process_result_value(
@@ -34,7 +34,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         value: int | None,
         dialect: Dialect,  # noqa: ARG002
     ) -> datetime | None:
-        """Convert from the database to Python."""
+        """Convert microseconds since 1970 to a datetime."""
         return None if value is None else from_microseconds(value)
 
 
@@ -45,24 +45,24 @@ class ExactText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Convert from Python to the database."""
+        """Encode the text as JSON."""
         return None if value is None else json.dumps(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Convert from the database to Python."""
+        """Decode the text from JSON."""
         return None if value is None else json.loads(value)
 
 
 class EpochSeconds(TypeDecorator[float]):
-    """Seconds since 1970 for arithmetic, stored like `UtcDateTime`."""
+    """A time in seconds since 1970, for arithmetic. It is stored in the form of `UtcDateTime`."""
 
     impl = BigInteger
     cache_ok = True
 
     def process_bind_param(self, value: float | None, dialect: Dialect) -> int | None:  # noqa: ARG002
-        """Convert from Python to the database."""
+        """Convert seconds to microseconds."""
         return None if value is None else round(value * 1_000_000)
 
     def process_result_value(self, value: int | None, dialect: Dialect) -> float | None:  # noqa: ARG002
-        """Convert from the database to Python."""
+        """Convert microseconds to seconds."""
         return None if value is None else value / 1_000_000

@@ -1,4 +1,4 @@
-"""Creates or upgrades the schema, in the process that starts first."""
+"""Creates or upgrades the schema. If several processes start, only the first does this."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ async def is_current(database: Database) -> bool:
 
 
 async def notice_newer(database: Database) -> bool:
-    """Return True if a newer program has migrated the database, and refuse writes from then on."""
+    """Return True if a newer version has migrated the database. In that case, refuse writes."""
     try:
         await is_current(database)
     except DatabaseTooNew:
@@ -52,13 +52,13 @@ async def revision(database: Database) -> str | None:
 
 
 def known_revisions() -> list[str]:
-    """Return this program's revisions in the order of their files."""
+    """Return the schema revisions that this version knows, oldest first."""
     files = (Path(__file__).parent / "versions").glob("[0-9]*_*.py")
     return sorted(file.name.partition("_")[0] for file in files)
 
 
 def revision_of(connection: Connection) -> str | None:
-    """Return the schema's revision, read on a connection, or None for an empty database."""
+    """Read the schema's revision through a connection. Return None for an empty database."""
     if not inspect(connection).has_table(VERSIONS):
         return None
     found: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSIONS}"))  # noqa: S608

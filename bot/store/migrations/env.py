@@ -1,4 +1,4 @@
-"""Alembic's entry point: runs the migrations on the connection that is passed to it."""
+"""Alembic's entry point: runs the migrations on the given connection."""
 
 from alembic import context
 

@@ -141,7 +141,7 @@ MISTAKES = [
     (nobody_in_the_group, "roles", "nobody_can_approve", ""),
     (setting(APPROVALS_NEEDED="4"), "roles", "too_few_approvers", ""),
     (setting(APPROVALS_NEEDED="3"), "roles", "lonely_approver", ""),
-    (setting(ACCESS_CONTACT="U0NOBODY"), "ACCESS_CONTACT", "user_unknown", "name the admins"),
+    (setting(ACCESS_CONTACT="U0NOBODY"), "ACCESS_CONTACT", "user_unknown", "list the admins"),
     (setting(ACCESS_CONTACT="S0NOBODY"), "ACCESS_CONTACT", "group_unknown", "S0NOBODY"),
     (fails("inventory", status=403), "inventory eu", "listing_scope_missing", ""),
     (fails("inventory", kind="HTML"), "inventory eu", "wrong_host", ""),

@@ -1,4 +1,4 @@
-"""Drop row signatures, unused tables and replaced jobs, and store a lowered minute limit."""
+"""Drop row signatures, unused tables and replaced jobs. Add columns for a lowered minute limit."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ down_revision = "0015"
 branch_labels = None
 depends_on = None
 
-# Each start adds the jobs that replace these.
+# At every start, the bot adds the jobs that replace these.
 REPLACED = """
     DELETE FROM jobs WHERE key IN ('audit_witness', 'record') OR kind IN (
         'testusers.expire', 'testusers.remind', 'testusers.unposted', 'testusers.start',
