@@ -1,1 +1,1 @@
-"""The gateway: lets other programs call the inventory service through the bot's guard."""
+"""The gateway, through which other programs call the inventory service within its limits."""

@@ -1,4 +1,4 @@
-"""Answers from the gateway itself: refusals, declines in the service's format, and errors."""
+"""The gateway's own responses: errors, and 429s in the same format as the service's."""
 
 import json
 import math
@@ -21,7 +21,7 @@ CONCURRENT_RETRY_SECONDS = 2.0
 
 
 def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
-    """Return a failed request's outcome, as a label for metrics, and the response to it."""
+    """Return the metrics label and the response for a failed request."""
     if isinstance(error, GatewayRefusal):
         answer = message(error.status, error.sentence)
         if error.status == HTTPStatus.UNAUTHORIZED:
@@ -45,7 +45,7 @@ def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
 
 
 def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Response:
-    """Return a decline in the service's format, marked as the gateway's."""
+    """Return a 429 in the service's format, with headers that mark it as the gateway's."""
     if kind == LimitKind.CONCURRENT:
         # Running calls usually end long before their timeout.
         seconds = min(seconds, CONCURRENT_RETRY_SECONDS)
@@ -58,7 +58,7 @@ def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Respons
 
 
 def message(status: int, sentence: str, **more: int) -> web.Response:
-    """Return a response with a sentence as JSON."""
+    """Return a JSON response that contains the sentence."""
     body = json.dumps({**more, "message": sentence}, ensure_ascii=False)
     content_type = "application/json"
     return web.Response(text=body, status=status, headers=OWN, content_type=content_type)
@@ -74,5 +74,5 @@ def unreadable(status: int) -> web.Response:
 
 
 def whole_seconds(seconds: float) -> str:
-    """Format seconds for `Retry-After`: rounded up, and at least 1."""
+    """Format seconds for `Retry-After`, rounded up to a whole number of at least 1."""
     return str(max(1, math.ceil(seconds)))

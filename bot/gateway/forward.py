@@ -1,8 +1,8 @@
-"""Forwards a client's call once it is granted, using the data center's credential.
+"""Forwards clients' calls to the inventory service, using the data center's credential.
 
-A request's body is read completely before a call is granted, and an answer's body before it is
-passed on. A client that sends half a body or never reads the answer therefore occupies neither a
-slot nor a running call. Large bodies are kept in a temporary file.
+A request's body is read completely before the call is granted, and the service's whole answer is
+read before it's passed on. A client that stops sending its body or never reads the answer therefore
+doesn't use up a limit. Large bodies are kept in a temporary file.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ _GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
 
 @dataclass(frozen=True)
 class GatewayCall:
-    """A client's request as it will be forwarded. `url` is under the data center's root."""
+    """A client's request, ready to be forwarded. `url` is its address in the inventory service."""
 
     client: str
     key: OrganizationKey
@@ -74,7 +74,7 @@ class GatewayCall:
 
     @property
     def service(self) -> ServiceCall:
-        """The service that is called, for error messages."""
+        """A description of the call, for error messages."""
         center = self.key.data_center
         label = f"the inventory service ({center})"
         return ServiceCall("inventory", label, "GET", self.url, data_center=center)
@@ -82,7 +82,7 @@ class GatewayCall:
 
 @dataclass(slots=True)
 class Seen:
-    """The state of a request so far, for the log and the metrics."""
+    """Facts about a request, collected for the log and the metrics."""
 
     client: str = ""
     data_center: str = ""
@@ -95,7 +95,7 @@ class Seen:
 
 @dataclass(eq=False)
 class Forwarder:
-    """Forwards clients' calls. It never sends a call twice or follows a redirect."""
+    """Forwards clients' calls, without retrying them or following redirects."""
 
     session: aiohttp.ClientSession
     access: Mapping[str, DataCenterAccess]
@@ -108,7 +108,7 @@ class Forwarder:
     async def forward(
         self, request: web.BaseRequest, call: GatewayCall, body: IO[bytes], seen: Seen
     ) -> web.StreamResponse:
-        """Make the call and pass its answer to the client."""
+        """Make the call, and pass the service's answer to the client."""
         credential, clock = self.access[call.key.data_center].credential, self.turns.clock
         # Do this before waiting for a turn, because renewing the token may take a call of its own.
         await credential.sign()
@@ -145,7 +145,7 @@ class Forwarder:
     async def _exchange(
         self, call: GatewayCall, body: IO[bytes], permit: Permit, seen: Seen, content: IO[bytes]
     ) -> tuple[web.StreamResponse, ServiceError | None, Signed]:
-        """Send the call and read the whole answer into `content` while the grant lasts."""
+        """Send the call, and store the body of the service's answer in `content`."""
         service, clock = call.service, self.turns.clock
         began = clock.monotonic()
         try:
@@ -192,7 +192,7 @@ class Forwarder:
         signed: Signed,
         content: IO[bytes],
     ) -> tuple[web.StreamResponse, ServiceError | None]:
-        """Return the answer and its failure, if any. A 429 is counted before its body is read."""
+        """Return the answer, and the error for a failed call. Count a 429 before reading it."""
         status, told = response.status, response.headers
         if status < HTTPStatus.OK:
             # Data after a 101 is not HTTP, and no client requested another protocol.
@@ -229,7 +229,7 @@ class Forwarder:
     async def deliver(
         self, request: web.BaseRequest, answer: web.StreamResponse, content: IO[bytes], seen: Seen
     ) -> None:
-        """Send the answer at the client's pace, after the grant has ended."""
+        """Send the answer to the client. The call no longer counts as running."""
         content.seek(0)
         try:
             await answer.prepare(request)
@@ -246,7 +246,7 @@ class Forwarder:
 
 
 def _decompressed(body: bytes, coding: str) -> bytes:
-    """Return the start of a body, decompressed. A service may compress it unasked."""
+    """Decompress the start of a body, because the service may compress it without being asked."""
     if coding.strip().casefold() not in _CODINGS:
         return body
     with suppress(zlib.error):
@@ -260,7 +260,7 @@ def is_gone(request: web.BaseRequest) -> bool:
 
 
 def open_body() -> IO[bytes]:
-    """Open a temporary store for a body, which moves to a file if it's large."""
+    """Open a temporary buffer for a body. A large body is moved to a file."""
     return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)
 
 
@@ -273,7 +273,7 @@ def masked(data: bytes, secrets: Iterable[str]) -> bytes:
 
 
 class PassedAnswer(web.StreamResponse):
-    """A response with only the service's headers, to which aiohttp adds no content type."""
+    """A response that has a content type only if the service sent one."""
 
     async def _prepare_headers(self) -> None:
         has_type = "Content-Type" in self.headers

@@ -1,7 +1,7 @@
-"""Gateway clients, and checks that a request means the same to the gateway and the service.
+"""Gateway clients, and the checks that refuse forbidden or ambiguous requests.
 
-Servers differ in how they interpret `..`, escapes, repeated names, and headers that override the
-method. The gateway refuses an ambiguous request before sending anything.
+Servers interpret `..`, escapes, repeated names, and headers that override the method in different
+ways. The gateway refuses such requests before it sends anything.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from bot.organizations.rules import OrganizationKey
 
 
 class GatewayRefusal(GatehouseError):
-    """A request refused before any call, with its HTTP status and a label for metrics."""
+    """The error for a refused request, with its HTTP status and a label for metrics."""
 
     def __init__(self, status: HTTPStatus, word: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -39,7 +39,7 @@ def malformed(sentence: str) -> GatewayRefusal:
 
 @dataclass(frozen=True, slots=True)
 class GatewayClient:
-    """An entry in `GATEWAY_CLIENTS`. `organizations` is None for all organizations."""
+    """A client in `GATEWAY_CLIENTS`. If `organizations` is None, all organizations are allowed."""
 
     name: str
     token_sha256: str = field(repr=False)
@@ -48,23 +48,27 @@ class GatewayClient:
     share: float
 
     def require(self, method: str, target: "Target") -> None:
-        """Raise GatewayRefusal if the client may not use the method or call the target."""
+        """Raise GatewayRefusal if the client isn't allowed to use the method or call the target."""
         if method not in self.methods:
-            raise forbidden(f"The client {self.name} may not use {method}.")
+            raise forbidden(f"The client {self.name} isn't allowed to use {method}.")
         center, allowed = target.data_center, self.organizations
         if allowed is not None and center not in {key.data_center for key in allowed}:
-            raise forbidden(f"The client {self.name} may not call the data center {center}.")
+            raise forbidden(
+                f"The client {self.name} isn't allowed to call the data center {center}."
+            )
         for organization_id in target.organizations:
             self.require_organization(OrganizationKey(center, organization_id))
 
     def require_organization(self, key: OrganizationKey) -> None:
-        """Raise GatewayRefusal if the client may not make calls for the organization."""
+        """Raise GatewayRefusal if the client isn't allowed to make calls for the organization."""
         if self.organizations is not None and key not in self.organizations:
             target, advice = key.organization_id, ""
             if not target:
                 target = f"the data center {key.data_center} as a whole"
-                advice = " Set organization_id to an organization that this client may use."
-            raise forbidden(f"The client {self.name} may not make calls for {target}.{advice}")
+                advice = " Set organization_id to an organization that this client can use."
+            raise forbidden(
+                f"The client {self.name} isn't allowed to make calls for {target}.{advice}"
+            )
 
 
 def token_hash(token: str) -> str:
@@ -73,16 +77,17 @@ def token_hash(token: str) -> str:
 
 
 def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> GatewayClient:
-    """Return the client with this token, comparing every client's hash in constant time.
+    """Return the client that the token belongs to.
 
-    Raises GatewayRefusal unless there is exactly one token and it belongs to a client.
+    Every client's hash is compared in constant time. Raises GatewayRefusal unless there is exactly
+    one token and it belongs to a client.
     """
     sent = token_hash(next(iter(tokens), ""))
     matches = [client for client in clients if hmac.compare_digest(client.token_sha256, sent)]
     if len(tokens) != 1 or not matches:
         sentence = (
-            "Send the token of a gateway client, as “Authorization: Bearer …” or as authtoken=… in"
-            " the query."
+            "Send a gateway client's token, as “Authorization: Bearer …” or as authtoken=… in the"
+            " query."
         )
         raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence)
     return matches[0]
@@ -118,10 +123,10 @@ _REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "x
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A request's destination: the path on the service's host, and the query.
+    """The path on the service's host, and the query without the client's token.
 
-    Both are unmodified, except that the client's token is removed. `organizations` are those named
-    in the query or in the path, as in `/organizations/10234695`.
+    Neither is decoded or normalized. `organizations` has the IDs in the query and in the path, as
+    in `/organizations/10234695`.
     """
 
     data_center: str
@@ -132,7 +137,7 @@ class Target:
 
 
 def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[str]) -> set[str]:
-    """Return every token in a request, from the header and from `authtoken` in the query."""
+    """Return all tokens in a request, from `Authorization` headers and `authtoken` parameters."""
     tokens = {value for name, value in _parts(raw_target.partition("?")[2]) if name == TOKEN}
     tokens = {unquote_plus(value) for value in tokens}
     for authorization in authorizations:
@@ -143,7 +148,7 @@ def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[
 
 
 def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
-    """Parse the target in the request line. `roots` maps data centers to their API roots' paths."""
+    """Parse a request's target. `roots` maps each data center to the path of its API root."""
     path, _, query = raw_target.partition("?")
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
         raise malformed("The address must be a path of printable characters without spaces.")
@@ -160,7 +165,9 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     if not all(segments):
         raise malformed("The path has an empty segment (two slashes in a row).")
     if not segments:
-        raise malformed(f"The path ends after the data center. Add the rest of /{data_center}/….")
+        raise malformed(
+            f"The path ends after the data center. Add the API path, as in /{data_center}/items."
+        )
     _require_plain_names(query)
     kept = "&".join(part for part in query.split("&") if part.partition("=")[0] != TOKEN)
     named = [after for word, after in pairwise(segments) if _squashed(word) == "organizations"]
@@ -168,7 +175,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     if organization_id is not None:
         organization_id = unquote_plus(organization_id)
         if not _ORGANIZATION_ID.fullmatch(organization_id):
-            raise malformed("organization_id must be digits without leading zeros.")
+            raise malformed("organization_id must contain only digits, without leading zeros.")
         named.append(organization_id)
     # The sandbox's roots begin with the data center, which the client's path already includes.
     root = [part for part in roots[data_center].split("/") if part]
@@ -185,10 +192,10 @@ def _segment(raw: str) -> str:
         raise malformed("The path has an invalid % escape.")
     decoded = unquote(raw, errors="replace")
     if any(sign in "/\\%\ufffd" or not sign.isprintable() for sign in decoded):
-        raise malformed("The path has an escape that servers may interpret differently.")
+        raise malformed("The path has a % escape that servers may interpret in different ways.")
     # Some servers treat text after a semicolon as a parameter, and `..;` as `..`.
     if decoded.split(";")[0].strip() in {".", ".."}:
-        raise malformed("The path must not have a . or .. segment.")
+        raise malformed("The path can't contain . or .. segments.")
     return decoded
 
 
@@ -198,20 +205,20 @@ def _parts(query: str) -> list[tuple[str, str]]:
 
 
 def _require_plain_names(query: str) -> None:
-    """Refuse a repeated or encoded `organization_id` or `authtoken`."""
+    """Raise GatewayRefusal if `organization_id` or `authtoken` is repeated or misspelled."""
     # Some servers also split the query at semicolons.
     names = [part.partition("=")[0] for part in re.split("[&;]", query)]
     plain = [name for name, _ in _parts(query)]
     for matters in (ORGANIZATION, TOKEN):
         written = [name for name in names if _squashed(name) == _squashed(matters)]
         if len(written) > 1:
-            raise malformed(f"The query names {matters} more than once.")
+            raise malformed(f"The query contains {matters} more than once.")
         if written and (written != [matters] or matters not in plain):
-            raise malformed(f"The query has a variant of {matters}. Use exactly that name.")
+            raise malformed(f"A query parameter resembles {matters}. Use exactly {matters}.")
 
 
 def _squashed(name: str) -> str:
-    """Return a name as the most lenient server would read it: only its letters and digits."""
+    """Decode a name and keep only its letters and digits, to detect variants of the same name."""
     for _ in range(3):
         name = unquote_plus(name)
     before_brackets = re.sub(r"(?<=.)\[.*", "", name, flags=re.DOTALL)
@@ -219,7 +226,7 @@ def _squashed(name: str) -> str:
 
 
 def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
-    """Return the headers to forward.
+    """Return the headers to send to the service.
 
     Raises GatewayRefusal if a header would change the method, the address, or the organization.
     """
@@ -228,7 +235,7 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
         if name in _REPLACES_METHOD:
             raise forbidden("A header would override the method. Change the method instead.")
         if name in _REPLACES_ADDRESS:
-            raise malformed("A header would override the address.")
+            raise malformed("A header would override the address. Remove that header.")
         if _squashed(ORGANIZATION) in name:
             raise malformed("A header names an organization. Use organization_id in the query.")
         if _NOT_SENT.search(value):
@@ -238,7 +245,7 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
 
 
 def passed_headers(headers: Headers) -> list[tuple[str, str]]:
-    """Return the headers of a request or answer that are passed on."""
+    """Return only the headers of a request or answer that the gateway passes on."""
     connection = (value for name, value in headers if name.casefold() == "connection")
     named = {word.strip().casefold() for value in connection for word in value.split(",")}
     stopped = _NOT_PASSED | named
@@ -250,7 +257,7 @@ def passed_headers(headers: Headers) -> list[tuple[str, str]]:
 
 
 def seconds_to_wait(preferences: Sequence[str]) -> float:
-    """Return the seconds in `Prefer: wait=N` (RFC 7240), or 0 if the header is missing."""
+    """Return the seconds in `Prefer: wait=N` (RFC 7240), at most 60, or 0 without the header."""
     matches = (
         _WAIT.fullmatch(preference) for value in preferences for preference in value.split(",")
     )
@@ -259,9 +266,9 @@ def seconds_to_wait(preferences: Sequence[str]) -> float:
 
 
 def new_token() -> str:
-    """Return the output of the command `gateway-token`.
+    """Create a random token, and return the text that `gateway-token` prints.
 
-    The token is random, with a prefix that identifies leaked tokens as Gatehouse's.
+    The token's prefix shows that a leaked token is Gatehouse's.
     """
     token = f"ghgw_{secrets.token_urlsafe(32)}"
     return (

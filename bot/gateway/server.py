@@ -1,4 +1,4 @@
-"""The gateway's HTTP server, which authenticates and answers each request."""
+"""The gateway's HTTP server, which authenticates and answers requests."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -53,15 +53,18 @@ BODY_SECONDS = 30.0
 
 
 Observe = Callable[[str, str, str, float], None]
-"""Receives each request's client, data center, outcome, and seconds waited. It must not raise."""
+"""A function that receives each request's client, data center, outcome, and seconds waited.
+
+It must not raise an exception.
+"""
 
 
 @dataclass(eq=False)
 class Gateway:
     """Answers requests from the team's other programs.
 
-    `schemes` are the `Authorization` schemes that can carry a token. `observe` receives each
-    request, for metrics.
+    `schemes` are the `Authorization` schemes accepted for tokens. `observe` is called for each
+    request, to update the metrics.
     """
 
     forwarder: Forwarder
@@ -86,7 +89,7 @@ class Gateway:
     async def listen(
         self, address: tuple[str, int], most: int, count: Callable[[str], None]
     ) -> None:
-        """Start listening with up to `most` connections, or raise OSError if that fails."""
+        """Start accepting up to `most` connections. Raise OSError if the address can't be used."""
         self.most_at_once = int(most * BUSY_SHARE)
         server = web.Server(self.handle, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)
@@ -97,7 +100,7 @@ class Gateway:
         log.info("gateway.listening", addresses=self.addresses)
 
     async def stop(self, seconds: float) -> None:
-        """Stop accepting requests, turn away waiting requests, and let running calls finish."""
+        """Stop accepting requests, reject the waiting ones, and let running calls finish."""
         self._is_stopping = True
         self.forwarder.turns.stop()
         if self._runner is None:
@@ -112,11 +115,11 @@ class Gateway:
         await self._runner.cleanup()
 
     async def count_waiting(self, _tx: Transaction) -> int:
-        """Return the number of calls waiting in this process."""
+        """Return the number of calls that are waiting in this process."""
         return self.forwarder.turns.waiting.total()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request without revealing a traceback or any part of a credential."""
+        """Answer a request, without revealing tracebacks or credentials."""
         if request.raw_path.partition("?")[0] == HEALTH and request.method == "GET":
             return web.Response(text="ok", headers=answers.OWN)
         seen, began = Seen(), asyncio.get_running_loop().time()
@@ -137,7 +140,7 @@ class Gateway:
             write("gateway request", method=request.method, **asdict(seen))
 
     def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return a response from the gateway itself, closing the connection if data is unread."""
+        """Return the response, set to close the connection if part of the request is unread."""
         is_unread = request.can_read_body and not request.content.is_eof()
         if is_unread or self._is_stopping:
             answer.force_close()
@@ -184,7 +187,7 @@ class Gateway:
                 self._idle.set()
 
     async def _hold_back(self, client: str, began: float) -> None:
-        """Delay the answer to a client that retries immediately, unless its request has waited."""
+        """Delay the answer to a client that keeps retrying, unless the request already waited."""
         now, free = asyncio.get_running_loop().time(), FREE_DECLINES * BETWEEN_DECLINES_SECONDS
         ahead = max(0.0, self._paced_until[client] - now) + BETWEEN_DECLINES_SECONDS
         ahead = min(ahead, free + LONGEST_HOLD_SECONDS)
@@ -194,12 +197,14 @@ class Gateway:
             await asyncio.sleep(held)
 
     async def _address(self, client: GatewayClient, target: Target) -> tuple[OrganizationKey, URL]:
-        """Return the organization that the call counts against, and the URL that names it."""
+        """Return the organization that the call counts against, and the URL to call."""
         center, query = target.data_center, target.query
         if client.organizations is None:
             for organization_id in filter(str.isdigit, target.organizations):
                 if not await self.directory.lists(OrganizationKey(center, organization_id)):
-                    raise forbidden(f"{center} doesn't list the organization {organization_id}.")
+                    raise forbidden(
+                        f"The data center {center} doesn't list the organization {organization_id}."
+                    )
         key = OrganizationKey(center, target.organization_id or "")
         if target.organization_id is None:
             key = OrganizationKey(center, await self.directory.representative(center))
@@ -214,7 +219,7 @@ class Gateway:
 
 
 def too_large() -> GatewayRefusal:
-    """Return the error for a body above the size limit."""
+    """Return the error for a body that exceeds the size limit."""
     return GatewayRefusal(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "too_large",
@@ -223,7 +228,7 @@ def too_large() -> GatewayRefusal:
 
 
 async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
-    """Store the whole body, after sending `100 Continue` if the client expects it."""
+    """Read the request into `body`, after sending `100 Continue` if the client expects it."""
     if request.headers.get("Expect", "").strip().casefold() == "100-continue":
         with suppress(ConnectionError, ClientError):
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -239,4 +244,4 @@ async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
         sentence = f"The body didn't arrive within {BODY_SECONDS:g} seconds."
         raise GatewayRefusal(HTTPStatus.REQUEST_TIMEOUT, "too_slow", sentence) from None
     except (web.RequestPayloadError, ClientError, ConnectionError, ValueError):
-        raise malformed("The body ended early.") from None
+        raise malformed("The request's body ended early.") from None

@@ -1,9 +1,9 @@
-"""Queues for gateway calls: each process has a queue ("line") for each organization.
+"""Queues for gateway calls. Each process has one queue (a "line") for each organization.
 
-Each line has a task that asks the ledger, and grants or declines the calls in the line. The next
-call is the oldest call of the client with the fewest slots in the current minute. A decline is
-remembered until the time that the ledger named, but for at most a second, because another process,
-a new plan, or a probe may free a slot.
+Each line has a task that asks the ledger if the next call can be made. The next call is the oldest
+one from the client that has used the fewest calls in the current minute. After a decline, the line
+waits until the time that the ledger gave, but at most a second, because a slot may become free
+sooner, for example after a plan change.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class ClientGone(GatehouseError):
 
 
 class Stopping(GatehouseError):
-    """The program is stopping, so waiting calls are turned away."""
+    """The program is stopping, so it rejects waiting calls."""
 
     outcome = "stopping"
     sentence = "Gatehouse is being restarted. Nothing was sent."
@@ -64,7 +64,7 @@ class _Decline:
 
 @dataclass(eq=False)
 class Wait:
-    """A call that waits a limited number of seconds for its turn."""
+    """A call that waits up to `seconds` for its turn."""
 
     key: OrganizationKey
     client: str
@@ -76,11 +76,11 @@ class Wait:
 
     @property
     def cause(self) -> CallCause:
-        """The cause of the call, for the ledger."""
+        """The call's cause, as recorded in the ledger."""
         return CallCause(GATEWAY, background=True, client=self.client)
 
     def fail(self, error: Exception) -> None:
-        """End the wait with an error, unless it has ended."""
+        """End the wait with an error, unless it has already ended."""
         if not self.granted.done():
             self.granted.set_exception(error)
 
@@ -98,7 +98,7 @@ class _Line:
 
 
 class Turns:
-    """Gives each client its turn. `shares` maps client names to their shares."""
+    """Manages the lines of waiting calls. `shares` has each client's `share` setting."""
 
     def __init__(self, guard: Guard, shares: Mapping[str, float]) -> None:
         self.guard = guard
@@ -114,7 +114,7 @@ class Turns:
 
     @asynccontextmanager
     async def call(self, wait: Wait) -> AsyncIterator[Permit]:
-        """Wait for the call's turn, then make the call."""
+        """Wait for the call's turn, then open a permit for it."""
         if wait.is_gone():
             raise ClientGone
         decline, now = self._declined(wait), self.clock.monotonic()
@@ -146,14 +146,14 @@ class Turns:
                 self._lines[wait.key].changed.set()
 
     def stop(self) -> None:
-        """Turn away all waiting calls."""
+        """Reject all waiting calls."""
         self._is_stopping = True
         for line in self._lines.values():
             line.fail(Stopping())
 
     @property
     def waiting(self) -> Counter[str]:
-        """Count the calls waiting in this process, by client."""
+        """The number of calls waiting in this process, by client."""
         lines = self._lines.values()
         return Counter(waiter.client for line in lines for waiter in line.waiters)
 
@@ -172,7 +172,7 @@ class Turns:
             del self._lines[line.key]
 
     async def _grant(self, line: _Line) -> None:
-        """Grant calls until all remaining calls are declined for now."""
+        """Grant calls, until none of the remaining ones can be made now."""
         used: Counter[str] | None = None
         while wait := self._next(line, used or Counter()):
             if used is None and len({waiter.client for waiter in line.waiters}) > 1:
@@ -198,7 +198,7 @@ class Turns:
                     used[wait.client] += 1
 
     def _next(self, line: _Line, used: Counter[str]) -> Wait | None:
-        """Fail calls that were abandoned or are out of time. Return the next call to ask for."""
+        """Reject calls that can't wait any longer. Return the next call to ask the ledger for."""
         now, first = self.clock.monotonic(), dict[str, Wait]()
         for waiter in line.waiters:
             decline = waiter.decline = self._declined(waiter)
@@ -217,7 +217,7 @@ class Turns:
         return next((decline for decline in known if decline and now < decline.until), None)
 
     async def _until_changed(self, line: _Line) -> None:
-        """Wait for a change, a deadline, or a decline's expiry."""
+        """Wait until calls arrive or end, a deadline passes, or a decline expires."""
         if not line.waiters:
             return
         times = [waiter.deadline for waiter in line.waiters]

@@ -1,1 +1,1 @@
-"""Organizations: the inventory service's client, the directory, and the command `/orgs`."""
+"""The inventory service's client, the organization directory, and the command `/orgs`."""

@@ -24,15 +24,16 @@ ADVICE: Mapping[int, str] = {
 
 
 OpenGrant = Callable[[OrganizationKey, CallCause], AbstractAsyncContextManager[Permit]]
-"""Opens a permit for one attempt at a call. Each retry needs its own (see `bot.quotas.guard`).
+"""A function that opens a permit for one attempt at a call (see `bot.quotas.guard`).
 
-On entry, the context raises QuotaExhausted, OrganizationBlocked, or DatabaseUnavailable.
+Each retry needs another permit. If the call is declined, the context raises QuotaExhausted,
+OrganizationBlocked, or DatabaseUnavailable.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DataCenterAccess:
-    """A data center's API root, its credential, and the OAuth scope that listing requires."""
+    """A data center's API root, its credential, and the OAuth scope for listing organizations."""
 
     root: URL
     credential: Credential
@@ -51,7 +52,7 @@ class _Listing(_Envelope):
 
 @dataclass(frozen=True)
 class InventoryClient:
-    """Lists organizations. Every attempt at a call needs a permit before it's sent."""
+    """Lists organizations. Each attempt at a call needs its own permit."""
 
     http: ServiceHttp
     grant: OpenGrant
@@ -59,15 +60,15 @@ class InventoryClient:
 
     @property
     def data_centers(self) -> tuple[str, ...]:
-        """The configured data centers, in the order of the settings."""
+        """The configured data centers, in the same order as in the settings."""
         return tuple(self.access)
 
     async def organizations(
         self, key: OrganizationKey, cause: CallCause
     ) -> tuple[Organization, ...]:
-        """Return all organizations in the key's data center, in the service's order.
+        """Return all organizations in the data center of `key`, in the order that the service uses.
 
-        The call names the key's organization, if it has one, and counts against the key's limits.
+        The request names the organization in `key`, if there is one, and counts against its limits.
         Only calls for people are retried.
         """
         access = self.access.get(key.data_center)
@@ -96,7 +97,10 @@ class InventoryClient:
             params={**naming, **signed.params},
             headers=signed.headers,
             data_center=key.data_center,
-            advice={**ADVICE, HTTPStatus.FORBIDDEN: f"It needs the scope {access.scope}."},
+            advice={
+                **ADVICE,
+                HTTPStatus.FORBIDDEN: f"The credential needs the scope {access.scope}.",
+            },
         )
         return await self.http.request(
             call,

@@ -1,4 +1,4 @@
-"""The organization directory: the cached, shared, and stored listings of all data centers."""
+"""The organization directory, which caches and stores the listings of all data centers."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class OrganizationDirectory:
 
     @property
     def data_centers(self) -> Sequence[str]:
-        """The configured data centers, in the order of the settings."""
+        """The configured data centers, in the same order as in the settings."""
         return self.inventory.data_centers
 
     async def directory(
@@ -74,9 +74,10 @@ class OrganizationDirectory:
         fresh: bool = False,
         only_unlisted: bool = False,
     ) -> Directory:
-        """Return all organizations, using the last successful listing if a data center fails.
+        """Return the organizations of all data centers.
 
-        With `only_unlisted`, only data centers that were never listed are called.
+        If a data center can't be listed, its last successful listing is used. With `only_unlisted`,
+        only data centers that were never listed are called.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
@@ -86,7 +87,7 @@ class OrganizationDirectory:
         return self._merge({report.data_center: report for report in reports})
 
     async def known(self) -> Directory:
-        """Return the last successful listings and any later failures, without a call."""
+        """Return the last successful listings and any later failures, without making a call."""
         await self._look()
         return self._merge({})
 
@@ -105,13 +106,13 @@ class OrganizationDirectory:
         return DataCenterReport(center, self._last.get(center), sentence)
 
     def name_of(self, key: OrganizationKey) -> str | None:
-        """Return an organization's name if this process knows it, without a call."""
+        """Return an organization's name from memory, or None if this process doesn't know it."""
         listing = self._last.get(key.data_center)
         place = listing.by_id.get(key.organization_id) if listing else None
         return place.organization.name if place else None
 
     async def lists(self, key: OrganizationKey) -> bool:
-        """Return True if the data center lists the organization, making a call if necessary."""
+        """Return True if the data center lists the organization. Call the service if necessary."""
         if self.name_of(key) is None:
             await self.report(key.data_center, CallCause(LIST, background=True))
         return self.name_of(key) is not None
@@ -119,7 +120,7 @@ class OrganizationDirectory:
     async def report(
         self, center: str, cause: CallCause, *, fresh: bool = False
     ) -> DataCenterReport:
-        """Return a data center's listing, or the last successful one with the reason it's old."""
+        """Return a data center's listing, or the old one and the reason if it can't be updated."""
         now, last = await self._look(), self._last.get(center)
         age = (now - last.fetched_at).total_seconds() if last else -1.0
         if not fresh and 0 <= age < self.cache_seconds:
@@ -152,18 +153,18 @@ class OrganizationDirectory:
         return await self.accept(key, organizations)
 
     def note_failure(self, center: str, error: ServiceError) -> None:
-        """Remember why a data center couldn't be listed, until it's listed again."""
+        """Remember a data center's error until the data center is listed again."""
         self._failures[center] = error, self.clock.monotonic()
 
     def note_declined(self, key: OrganizationKey) -> None:
         """Record that the service refused a call that named this organization.
 
-        The organization may have been deleted, so the next listing doesn't name it.
+        The organization may have been deleted, so the next listing request doesn't name it.
         """
         self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:
-        """Return the organization to name in a data center's next listing, or ""."""
+        """Return the ID of the organization to name in the next listing request, or "" for none."""
         if center in self.named:
             return self.named[center]
         await self._look()
@@ -172,7 +173,7 @@ class OrganizationDirectory:
         return "" if self._gone.get(center) == representative else representative
 
     async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
-        """Store a successful listing, or only keep it in memory if the database is unavailable."""
+        """Store a successful listing. If the database is unavailable, only keep it in memory."""
         center = key.data_center
         self._failures.pop(center, None)
         listing = Listing(center, tuple(organizations), self.clock.now())
@@ -188,7 +189,7 @@ class OrganizationDirectory:
         return listing
 
     async def _look(self) -> datetime:
-        """Load newer listings from other processes, and return the database's time."""
+        """Load newer listings that other processes stored, and return the database's time."""
         with suppress(DatabaseUnavailable):
             async with self.database.read_only() as tx:
                 dates = select(listings.c.data_center, listings.c.fetched_at)

@@ -1,4 +1,4 @@
-"""The messages of `/orgs`: the list, one organization, and data centers that couldn't be loaded."""
+"""Messages for `/orgs`: the list, one organization, and data centers that couldn't be loaded."""
 
 import json
 from calendar import month_name
@@ -23,18 +23,18 @@ MONTHS = dict(enumerate(month_name[1:]))
 
 @dataclass(frozen=True)
 class OrgsPage:
-    """A page of the list: the search text, and the page number, starting at 0."""
+    """A page of the list, identified by its search text and its number, which starts at 0."""
 
     words: str = ""
     page: int = 0
 
     def value(self) -> str:
-        """Return the page as a button's value."""
+        """Encode the page as a button's value."""
         return json.dumps({"q": self.words[:FILTER_CHARACTERS], "p": self.page}, ensure_ascii=False)
 
     @classmethod
     def of(cls, value: str) -> "OrgsPage":
-        """Parse a button's value, or return the first page of all organizations if it's invalid."""
+        """Parse a button's value. If it's invalid, return the first page of all organizations."""
         try:
             data = json.loads(value)
             return cls(str(data["q"])[:FILTER_CHARACTERS], block_kit.page_of(str(data["p"])))
@@ -43,7 +43,7 @@ class OrgsPage:
 
 
 def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
-    """Return a page of the matching organizations, and the data centers that couldn't be loaded."""
+    """Show a page of the matching organizations, and the data centers that couldn't be loaded."""
     found = directory.matching(wanted.words) if wanted.words else directory.places
     pages = page_count(len(found), PAGE)
     page = min(wanted.page, pages - 1)
@@ -104,7 +104,7 @@ def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_re
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
-    """Return every field of an organization. `may_check` adds the button `Check now`."""
+    """Show every field of an organization. `may_check` adds the button `Check now`."""
     organization = place.organization
     currency = (organization.currency_code, organization.currency_symbol)
     precision, month = organization.price_precision, organization.fiscal_year_start_month
@@ -155,7 +155,7 @@ def _labelled(fields: Mapping[str, str | None]) -> list[str]:
 
 
 def problems(reports: Sequence[DataCenterReport]) -> list[str]:
-    """Return a line for each problem, with the data centers that have it."""
+    """Return one line per problem, with the names of the affected data centers."""
     groups: dict[tuple[str, bool], list[DataCenterReport]] = {}
     for report in reports:
         cause = (report.failure or "").replace(f" ({report.data_center})", "")

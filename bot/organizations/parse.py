@@ -37,5 +37,5 @@ def _filter(typed: str) -> str:
     words = read_words(typed)
     filtered = words[0].text if len(words) == 1 else " ".join(recover(typed).split())
     if len(filtered) > LONGEST_FILTER:
-        raise ORGS.misuse(f"Search for up to {LONGEST_FILTER} characters.", "search")
+        raise ORGS.misuse(f"The search text can have up to {LONGEST_FILTER} characters.", "search")
     return filtered

@@ -1,4 +1,4 @@
-"""Organizations and data centers of the inventory service, and how to search their listings."""
+"""The inventory service's organizations and data centers, and functions to search them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ LONGEST_IDENTIFIER = 64
 
 @dataclass(frozen=True, slots=True, order=True)
 class OrganizationKey:
-    """The organization whose limits a call counts against.
+    """Identifies the organization that a call counts against.
 
     `organization_id` is "" for calls that count against the data center, such as its first listing.
     """
@@ -48,7 +48,7 @@ class OrganizationKey:
 
     @classmethod
     def of_path(cls, path: str) -> "OrganizationKey":
-        """Return the key for a path. Any other text gives the key of an unknown organization."""
+        """Parse a key's path. Invalid text gives a key that matches no organization."""
         data_center, _, organization_id = path.partition("/")
         return cls(data_center, organization_id)
 
@@ -56,8 +56,8 @@ class OrganizationKey:
 class Organization(BaseModel):
     """An organization as the service lists it. Unknown fields are ignored.
 
-    Only the ID and the name are required. An organization without a currency, for example, doesn't
-    make the whole listing fail, but a field with the wrong type does.
+    Only the ID and the name are required, so a missing currency, for example, doesn't make the
+    whole listing fail. A field with the wrong type does.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
@@ -104,7 +104,7 @@ HOME_SUFFIX = ".com"
 
 
 def root_of(base_url: str, data_center: str) -> str:
-    """Return the API root of a data center: `base_url` with its host's suffix replaced.
+    """Return `base_url` with the `.com` of its host replaced by the data center's suffix.
 
     >>> root_of("https://inventory.example.com/inventory/v1", "com.au")
     'https://inventory.example.com.au/inventory/v1'
@@ -142,18 +142,18 @@ class Listing:
 
     @cached_property
     def by_id(self) -> "dict[str, Place]":
-        """The organizations with their data center, by ID."""
+        """The organizations by ID, each with its data center."""
         return {
             listed.organization_id: Place(self.data_center, listed) for listed in self.organizations
         }
 
     @property
     def places(self) -> "Collection[Place]":
-        """The organizations with their data center."""
+        """The organizations, each with its data center."""
         return self.by_id.values()
 
     def representative(self) -> str:
-        """Return the ID of the default organization, or else of the first active one, or ""."""
+        """Return the ID of the default or first active organization, or "" if there is none."""
         default = [listed for listed in self.organizations if listed.is_default_org]
         active = [listed for listed in self.organizations if listed.is_org_active]
         return next((listed.organization_id for listed in (*default, *active)), "")
@@ -182,12 +182,12 @@ class Place:
 
     @cached_property
     def folded_name(self) -> str:
-        """The name without case and accents, for searches."""
+        """The case-folded name without accents, for searches."""
         return folded(self.organization.name)
 
     @cached_property
     def folded_id(self) -> str:
-        """The ID without case, for searches."""
+        """The case-folded ID, for searches."""
         return folded(self.organization.organization_id)
 
     @cached_property
@@ -200,13 +200,13 @@ class Place:
 
     @cached_property
     def key(self) -> OrganizationKey:
-        """The organization's key, for the limits that its calls count against."""
+        """The organization's key, which identifies the limits that its calls count against."""
         return OrganizationKey(self.data_center, self.organization.organization_id)
 
 
 @dataclass(frozen=True)
 class Directory:
-    """The organizations of all data centers, and ways to find one."""
+    """The organizations of all data centers, with methods to find one."""
 
     reports: tuple[DataCenterReport, ...]
 
@@ -223,18 +223,18 @@ class Directory:
 
     @property
     def failures(self) -> list[DataCenterReport]:
-        """The reports of the data centers whose last listing failed."""
+        """The reports of data centers that couldn't be listed."""
         return [report for report in self.reports if report.failure is not None]
 
     def report_on(self, data_center: str) -> DataCenterReport:
-        """Return a data center's report, which is empty if the data center is unknown."""
+        """Return a data center's report, or an empty report if the data center is unknown."""
         found = (report for report in self.reports if report.data_center == data_center)
         return next(found, DataCenterReport(data_center, None))
 
     def matching(self, text: str) -> list[Place]:
-        """Return the organizations that contain the text, sorted by name.
+        """Return the organizations that match the text, sorted by name.
 
-        The name, ID, contact, and currency are searched.
+        An organization matches if its name, ID, contact, or currency contains the text.
         """
         wanted = folded(text)
         return [place for place in self.places if wanted and wanted in place.searchable]
@@ -287,7 +287,7 @@ class Directory:
         return found[0]
 
     def meant(self, text: str) -> list[Meant]:
-        """Return suggestions: organizations with the most similar names or first words."""
+        """Suggest the organizations with the most similar names or first words of names."""
         wanted = folded(text)[:COMPARED_CHARACTERS]
         names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
         firsts = {len(names) + at: name.partition(" ")[0] for at, name in names.items()}

@@ -1,1 +1,1 @@
-"""The inventory service's limits: the ledger of calls, the guard, incidents, and `/ratelimits`."""
+"""Keeps calls within the inventory service's limits, handles blocks, and answers `/ratelimits`."""

@@ -1,8 +1,9 @@
-"""Guards every inventory call: the shared database grants each call before it is sent.
+"""Grants or declines every inventory call before it's sent, using the shared database.
 
-A grant is reserved before the call and settled after it, in two transactions. A reservation that
-isn't settled keeps its slot until the call's timeout plus a grace period have passed. If the call,
-this process, or the database fails, the bot therefore makes too few calls, never too many.
+A call is reserved before it's sent and settled when it ends, in separate transactions. A
+reservation that is never settled counts until the call's timeout and a grace period have passed. If
+the call, this process, or the database fails, the bot therefore makes too few calls, never too
+many.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 
 
 def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
-    """Return the error for a declined call. `name` is the organization's name if known."""
+    """Return the error for a declined call. `name` is the organization's name, if it's known."""
     whose = f"organization {key.organization_id} ({key.data_center})"
     if name:
         whose = f"{text.shorten(name, 60)} ({key.data_center})"
@@ -71,7 +72,7 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
         used = f"The inventory service isn't answering calls for {whose}, so Gatehouse makes one"
         used += " at a time."
     elif not_now.is_share:
-        used = f"This client has used its share of {whose}: {made}."
+        used = f"This client has used its share of the calls for {whose}: {made}."
     elif is_concurrent:
         used = f"{not_now.allowed:,} calls for {whose} are already running, and no more are"
         used += " allowed at once."
@@ -84,9 +85,10 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
 
 @dataclass(eq=False)
 class Guard:
-    """Grants calls for all processes that share the database, which also provides the time.
+    """Grants calls within the limits that all processes share through the database.
 
-    `name_of` returns an organization's name, for messages about declined calls.
+    Times come from the database's clock. `name_of` returns an organization's name, for messages
+    about declined calls.
     """
 
     database: Database
@@ -102,8 +104,8 @@ class Guard:
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
         """Grant a single attempt at a call.
 
-        A person's call waits up to 2 s for a concurrent slot, but never for the minute or the day.
-        Other calls don't wait here.
+        A person's call waits up to 2 s if too many calls are running, but never for the minute
+        limit or the daily limit. Other calls don't wait here.
         """
         request = CallRequest(key, cause, self.terms)
         deadline = self.clock.monotonic() + PERSON_WAITS_SECONDS
@@ -120,7 +122,7 @@ class Guard:
     async def granted(
         self, key: OrganizationKey, cause: CallCause, reservation: Reservation
     ) -> AsyncIterator["_Call"]:
-        """Yield a reserved call, and settle it with its outcome when the block ends."""
+        """Yield a reserved call. When the context ends, record the call's outcome."""
         call = _Call(reservation, CallRequest(key, cause, self.terms), self.clock)
         error: BaseException | None = None
         try:
@@ -138,7 +140,7 @@ class Guard:
                     raise
 
     async def reserve(self, request: CallRequest) -> Reservation | NotNow:
-        """Ask the ledger once for a reservation, without waiting for a free slot."""
+        """Try once to reserve a call, without waiting for a free slot."""
         # Write these first, because they could change the decision.
         await self._write_refusals(request.key)
         is_probe = request.call_class is CallClass.PROBE
@@ -150,7 +152,7 @@ class Guard:
         return replace(result, asked_at=asked_at) if isinstance(result, Reservation) else result
 
     async def give_back(self, unused: Reservation) -> None:
-        """Give back an unused reservation. If the database is unavailable, it expires."""
+        """Cancel an unused reservation. If the database is unavailable, it expires later."""
         with suppress(DatabaseUnavailable):
             async with self.database.autocommit() as tx:
                 await quotas.give_back(tx, unused)
@@ -223,7 +225,7 @@ class Guard:
 
 @dataclass(eq=False)
 class _Call(Permit):
-    """A granted call, which collects the outcome for the transaction that settles it."""
+    """A granted call and its outcome, which is recorded when the call ends."""
 
     reservation: Reservation
     request: CallRequest
@@ -233,28 +235,28 @@ class _Call(Permit):
     headers_at: float | None = None
 
     def may_send(self) -> bool:
-        """Return True if a request sent now would end before its hold expires.
+        """Return True if a request sent now would end before its reservation expires.
 
-        A call takes at most its timeout, and its hold lasts a grace period longer. The clock
-        includes the time that the machine was asleep.
+        A call takes at most its timeout, and its reservation lasts a grace period longer. The clock
+        also counts the time that the machine was asleep.
         """
         return self.clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
     async def responded(self, limits: ReportedLimits | None = None) -> None:
-        """Record that the response headers arrived, with the limits in them."""
+        """Record that the response's headers arrived, and the limits that they report."""
         self.headers_at, self.limits = self.clock.monotonic(), limits
 
     async def refused(self, error: RateLimited) -> None:
-        """Record a 429."""
+        """Record that the service answered with a 429."""
         self.refusal = error
 
     @property
     def is_probe(self) -> bool:
-        """True if this is the single call at the end of a pause."""
+        """True if this is the single test call at the end of a pause."""
         return self.request.call_class is CallClass.PROBE
 
     def is_whole(self, error: BaseException | None) -> bool:
-        """Return True if the complete answer arrived, successful or not."""
+        """Return True if the complete answer arrived, even if it's an error."""
         if self.headers_at is None:
             return False
         answered = isinstance(error, ServiceError) and not isinstance(error, _UNFINISHED)

@@ -1,6 +1,6 @@
-"""Handles a 429: the pause, the incident and its alert, and the probe that ends them.
+"""Handles a 429: pauses calls, opens an incident with an alert, and tests if calls work again.
 
-These functions run in the transaction that settles the call.
+`refused` and `probed` run in the transaction that records the call's outcome.
 """
 
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ async def refused(
     error: RateLimited,
     seconds_ago: float,
 ) -> None:
-    """Pause all calls for the organization, count the refusal, and schedule the probe."""
+    """Pause the organization's calls after a 429, update the incident, and schedule a probe."""
     account = await accounts.load_locked(tx, request.key, request.terms)
     code, at = BlockCode.known(error.code), account.now - seconds_ago
     is_probe = request.call_class is CallClass.PROBE
@@ -81,7 +81,7 @@ async def refused(
 async def _learn(
     tx: Transaction, account: Standing, reservation: Reservation, error: RateLimited, at: float
 ) -> IncidentDetail:
-    """Lower the limit after a refusal, and return the incident's details.
+    """Lower a limit if the 429 shows that it's lower, and return the incident's details.
 
     The bot's use is its current use or its use when the call was granted, whichever is higher.
     """
@@ -125,7 +125,7 @@ async def _learn(
 
 
 async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed: bool) -> None:
-    """End the blocks and their incidents if the probe succeeded. Otherwise, extend the pause."""
+    """If the probe succeeded, end the blocks and their incidents. Otherwise, extend the pause."""
     account = await accounts.load_locked(tx, key, terms)
     await _become(tx, account, Blocks() if passed else account.blocks.unclear(account.now))
 
@@ -149,7 +149,7 @@ async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
 async def probe_job(
     tx: Transaction, organization: int, key: OrganizationKey, blocks: Blocks, *, ensure: bool
 ) -> None:
-    """Schedule the call at the end of the pause. With `ensure`, keep an existing job."""
+    """Schedule a test call for the end of the pause. With `ensure`, keep an existing job."""
     if (longest := blocks.longest) is not None:
         due_at = datetime.fromtimestamp(longest.until, UTC)
         job = Job(f"{PROBE_JOB}:{organization}", PROBE_JOB, key.path, due_at)
@@ -168,19 +168,19 @@ def card_message(incident_id: int) -> OutboxMessage:
 
 @dataclass(frozen=True)
 class Probes:
-    """Runs the `probe` jobs. Each makes a single call at the end of a pause, in any process."""
+    """Runs the `probe` jobs, each of which makes one test call at the end of a pause."""
 
     inventory: InventoryClient
     directory: OrganizationDirectory
     terms: Terms
 
     async def plan(self, tx: Transaction) -> None:
-        """Add a probe job for every organization that is blocked."""
+        """Add a probe job for every blocked organization."""
         for incident in await incidents.all_open(tx):
             await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Make the call if the organization is still blocked. Return the next attempt's time."""
+        """Make the test call if the organization is still blocked. Return the time to try again."""
         key, database = OrganizationKey.of_path(job.subject), lease.database
         async with database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
@@ -231,14 +231,14 @@ class Probes:
 
 @dataclass(frozen=True)
 class Alerts:
-    """The alerts, posted in the channel that `ALERTS_CHANNEL` sets."""
+    """Provides the alerts for the channel set in `ALERTS_CHANNEL`, and mutes them."""
 
     database: Database
     directory: OrganizationDirectory
     channel_id: str
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the incident's current alert, or None if it was muted before it was posted."""
+        """Return the incident's current alert, or None if it's muted and not posted yet."""
         incident, is_posted = await self._load(outbox_message)
         if incident is None or (incident.muted_until is not None and not is_posted):
             return None
@@ -247,7 +247,7 @@ class Alerts:
         return CardNow(self.channel_id, message, seconds)
 
     async def note(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the reply that announces the incident's end in its thread."""
+        """Return the thread reply that announces the end of the incident."""
         incident, is_posted = await self._load(outbox_message)
         if incident is None or not is_posted:
             return None
@@ -255,7 +255,7 @@ class Alerts:
         return Note(self.channel_id, message, in_thread=True)
 
     async def after_mute(self, job: Job, _lease: Lease) -> None:
-        """Post the alert for an incident that began during a mute and is still open."""
+        """When a mute ends, post the alert for an incident that is still open."""
         async with self.database.transaction() as tx:
             incident = await incidents.load(tx, int(job.subject))
             if incident is not None and incident.closed_at is None:
@@ -264,9 +264,9 @@ class Alerts:
     async def mute(
         self, person: Person, incident_id: int, seconds: float = MUTE_SECONDS
     ) -> tuple[str, datetime | None]:
-        """Mute alerts about the incident's organization, or unmute them with 0 seconds.
+        """Mute alerts about the incident's organization, or unmute them if `seconds` is 0.
 
-        Return the organization's name and the end of the mute, if any.
+        Return the organization's name, and the time when the mute ends, or None after unmuting.
         """
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
@@ -287,12 +287,12 @@ class Alerts:
         return await self._name(incident.key), ends_at
 
     async def key_of(self, incident_id: int) -> OrganizationKey:
-        """Return the key of the organization that an incident affects."""
+        """Return the key of an incident's organization."""
         async with self.database.read_only() as tx:
             return _existing(await incidents.load(tx, incident_id)).key
 
     async def _load(self, card: OutboxMessage) -> tuple[Incident | None, bool]:
-        """Return the incident, and True if its card has been posted."""
+        """Return the incident, and True if its alert has been posted."""
         async with self.database.read_only() as tx:
             incident = await incidents.load(tx, int(card.subject))
             return incident, await outbox.sent_card(tx, card.key) is not None

@@ -37,11 +37,11 @@ CELLS = 10
 HOURS_A_CHART = 12
 CHARTS = ("Calls by hour (UTC), 24 to 12 hours ago", "Calls by hour (UTC), last 12 hours")
 SOURCES = {
-    DaySource.PLAN: "the plan's limit, over 25 hours",
+    DaySource.PLAN: "the plan's limit, counted over 25 hours",
     DaySource.REPORTED: "reported by the service",
     DaySource.MESSAGE: "from the service's last error message",
 }
-LIFTED = "Limits that were lowered after errors have been restored."
+LIFTED = "Temporarily lowered limits have been restored."
 CLIENTS_SHOWN = 8
 ORGANIZATIONS_SHOWN = 15
 
@@ -53,7 +53,7 @@ def _moment(at: float) -> str:
 def overview(
     uses: Sequence[OrganizationUse], failed: Sequence[DataCenterReport], at: float, page: int = 0
 ) -> Message:
-    """Show a page of the organizations in the given order, and the failed data centers."""
+    """Show a page of `uses`, and the data centers that couldn't be loaded."""
     states = Counter(use.standing.state for use in uses)
     counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in State if states[state]]
     total = text.count(sum(bool(use.standing.key.organization_id) for use in uses), "organization")
@@ -75,7 +75,7 @@ def overview(
         lines.append(f"{text.escape(use.name, 60)} ({center}): {used}, {state}")
         options.append((f"{text.shorten(use.name, 50)} ({center})", key.path))
     turning = f"Page {page + 1} of {pages} · " if pages > 1 else ""
-    details = f"{text.code('/ratelimits <org>')} for an organization's last 24 hours"
+    details = f"{text.code('/ratelimits <org>')} shows an organization's last 24 hours"
     table, menu = [], []
     if rows:
         table = [block_kit.table([HEADINGS, *rows], right=NUMBERS)]
@@ -100,7 +100,7 @@ def _state(standing: Standing) -> str:
 
 
 def detail(organization: Detail) -> Message:
-    """Show one organization: current use, the last 24 hours, and a forecast."""
+    """Show an organization's current use, calls in the last 24 hours, and forecast."""
     standing, key = organization.standing, organization.standing.key
     state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
     pairs = [(kind.in_words.capitalize(), _meter(organization, kind)) for kind in LimitKind]
@@ -180,7 +180,7 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
         lines.append(f"{SOURCES[day.source]}{resets}{other_clients}")
     if kind is LimitKind.CONCURRENT and (lowered := standing.lowered_concurrent):
         planned, until = limits_of(standing.plan).concurrent, _moment(lowered.until)
-        lines.append(f"lowered from {planned} until {until}, because the service blocked calls")
+        lines.append(f"lowered until {until} because the service blocked calls (usually {planned})")
     return "\n".join(lines)
 
 
@@ -208,7 +208,7 @@ def _hour(at: float) -> str:
 def checked(
     name: str, standing: Standing, *, seconds: float | None = None, refusal: str | None = None
 ) -> Message:
-    """Show the result of a check: how long the call took, its refusal, or that no call was made."""
+    """Show the result of a check: the call succeeded, was blocked, or wasn't made."""
     name, block = f"*{text.escape(name, 300)}*", standing.blocks.longest
     until = "" if block is None else f" Gatehouse will try again {_moment(block.until)}."
     if seconds is not None:
@@ -225,7 +225,7 @@ def checked(
 
 
 def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
-    """Confirm a plan and its limits. `is_lifted` means that a lowered limit was restored."""
+    """Confirm an organization's plan. `is_lifted` is True if lowered limits were restored."""
     limits = limits_of(now)
     allowed = (
         f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
@@ -239,7 +239,7 @@ def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
 
 
 def incident_card(incident: Incident, name: str) -> Message:
-    """Return the alert about an incident, open or ended."""
+    """Return the alert about an incident, whether open or closed."""
     told, kind = incident.detail, BlockCode(incident.code).kind
     used, limit = told.own[kind.value]
     unit = f"requests {kind.unit}"
@@ -300,10 +300,10 @@ def cleared_note(incident: Incident, name: str) -> Message:
 
 
 def muted(name: str, until: datetime | None) -> Message:
-    """Confirm a mute, or the end of a mute."""
+    """Confirm that alerts were muted or unmuted."""
     name = text.escape(name, 300)
     if until is None:
-        return Message(f"Unmuted: new alerts about {name} are posted again.")
+        return Message(f"Unmuted: new alerts about {name} will be posted again.")
     return Message(
         f"Muted: no new alerts about {name} until {text.time(until)}. This one keeps updating."
     )

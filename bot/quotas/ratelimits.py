@@ -1,4 +1,4 @@
-"""`/ratelimits`: the overview, one organization in detail, a check with a real call, and plans."""
+"""The command `/ratelimits`: the overview, an organization's details, test calls, and plans."""
 
 import asyncio
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ MOST_SHOWN = 1_000
 
 @dataclass(frozen=True)
 class RateLimits:
-    """Answers `/ratelimits`, and avoids calls whose answer is already known."""
+    """Answers `/ratelimits`, without making calls for data that is already known."""
 
     database: Database
     inventory: InventoryClient
@@ -50,7 +50,7 @@ class RateLimits:
     clock: Clock
 
     async def overview(self, person: Person, page: int = 0) -> Message:
-        """Show a page of all organizations. Call only data centers that were never listed."""
+        """Show a page of all organizations. Only data centers that were never listed are called."""
         cause = CallCause(LIST, person.slack_user_id)
         directory = await self.directory.directory(cause, only_unlisted=True)
         standings, now = await self._standings(directory)
@@ -58,12 +58,15 @@ class RateLimits:
         return ui.overview(uses, directory.failures, now, page)
 
     async def standings(self) -> list[Standing]:
-        """Return the organizations that are closest to a limit, worst first, without any call."""
+        """Return the organizations closest to a limit, worst first, without making a call."""
         standings, _ = await self._standings(await self.directory.known())
         return standings[:MOST_SHOWN]
 
     async def _standings(self, directory: Directory) -> tuple[list[Standing], float]:
-        """Return all organizations, worst first and those never called last, and the time."""
+        """Return the standings of all organizations, and the time.
+
+        The worst come first. Organizations that were never called come last.
+        """
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
             now = (await tx.now()).timestamp()
@@ -75,7 +78,7 @@ class RateLimits:
         return [*called, *(Standing.idle(key, self.terms.plan_of(key)) for key in idle)], now
 
     async def detail(self, key: OrganizationKey) -> Message:
-        """Show one organization: current use, the last 24 hours, and a forecast."""
+        """Show an organization's current use, calls in the last 24 hours, and forecast."""
         name, _ = await self._known(key)
         async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
@@ -104,7 +107,7 @@ class RateLimits:
         return ui.detail(Detail(*found))
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
-        """Make a real call that counts against the organization's limits, unless it's blocked."""
+        """Unless the organization is blocked, make a real call, which counts against its limits."""
         name, standing = await self._known(key)
         if standing.blocks:
             # Check this first, because renewing the credential may also need a call.
@@ -141,9 +144,9 @@ class RateLimits:
         return ui.plan_set(place.organization.name, before.plan, plan, is_lifted=before.is_lowered)
 
     async def find(self, person: Person, typed: str, *, in_part: bool) -> Place:
-        """Return the organization with this ID or name. `in_part` accepts part of a name.
+        """Return the organization with this ID or name. With `in_part`, part of a name is enough.
 
-        The known organizations are searched first, so that a check makes one call instead of two.
+        Known organizations are searched first, to make one call for a check instead of two.
         """
         try:
             return (await self.directory.known()).find(typed, in_part=in_part)

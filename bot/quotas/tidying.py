@@ -1,7 +1,7 @@
-"""Maintains the ledger: deletes old calls, and adjusts stored times when the clock is set.
+"""Deletes old calls from the ledger, and adjusts stored times if the clock is changed.
 
-Held calls expire at a fixed time. If the clock is set forward, they expire too soon; if it is set
-back, they expire too late, and no calls are granted, possibly for a day.
+Reservations expire at a stored time. If the clock is set forward, they expire too soon. If it's set
+back, they expire too late, and calls may be declined for as long as a day.
 """
 
 from dataclasses import dataclass
@@ -40,13 +40,13 @@ MOVED = (
 
 @dataclass(frozen=True)
 class Tidying:
-    """Runs the `quota_tidy` job. `clock` is used for SQLite, which has no clock of its own."""
+    """Runs the `quota_tidy` job. `clock` provides the time for SQLite, which has no clock."""
 
     database: Database
     clock: Clock
 
     async def plan(self, tx: Transaction) -> None:
-        """Add the job, and adjust the ledger to this process's clock."""
+        """Add the job, and adjust stored times if the clock was changed."""
         await jobs.ensure(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, await tx.now() + EVERY))
         boot = boot_id()
         if self.database.is_sqlite and boot and isinstance(self.clock, SystemClock):
@@ -55,7 +55,7 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete each organization's old calls except the newest. Return the next run's time."""
+        """Delete all old calls except each organization's newest. Return the next run's time."""
         now = await self.database.now()
         oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
         older = calls.alias()
@@ -71,10 +71,10 @@ class Tidying:
 
 
 async def follow(tx: Transaction, boot: str, offset: float) -> float:
-    """Adjust the ledger of a database without its own clock to this process's clock.
+    """Adjust stored times if the clock was changed since the last process started.
 
-    `offset` is the clock's time minus the time since `boot`. If it differs from that of the last
-    process, the clock was set in the meantime. Return the difference in seconds.
+    `offset` is the clock's time minus the time since `boot`. If it differs from the stored offset,
+    the clock was changed. Return the difference in seconds.
     """
     last = await jobs.payload_of(tx, TIDY_JOB)
     step = offset - last["offset"] if last.get("boot") == boot else 0.0
@@ -85,9 +85,9 @@ async def follow(tx: Transaction, boot: str, offset: float) -> float:
 
 
 async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
-    """Adjust the ledger to a clock that is `step` seconds ahead of the old clock.
+    """Move stored times by `step` seconds, because the clock was changed by `step` seconds.
 
-    Calls, blocks with their probes, and leases keep their remaining time.
+    Reservations, blocks, probes, and leases then have as much time left as before.
     """
     recorded = update(job_rows).where(job_rows.c.key == TIDY_JOB)
     await tx.connection.execute(recorded.values(payload={"boot": boot, "offset": offset}))

@@ -1,8 +1,8 @@
-"""The watcher, which calls each organization periodically to notice blocks early.
+"""The watcher, which regularly makes a test call for each organization to notice blocks early.
 
-Checks are spread over the day, and use at most 1 % of each daily limit. The watcher never takes a
-slot that is left to people: a check waits in the database until a background slot is free, while
-other organizations are checked. The probe job makes the call at the end of a pause.
+The calls are spread over the day, and use at most 1 % of each daily limit. The watcher never takes
+a slot that is left for people. If an organization has no room, its check is postponed, and other
+organizations are checked. The `probe` job makes the call at the end of a pause.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ _LEAST_BETWEEN_LISTINGS_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Watcher:
-    """Runs the `watch` job. `is_on` is the setting `INVENTORY_WATCH`."""
+    """Runs the `watch` job. `is_on` is the value of `INVENTORY_WATCH`."""
 
     database: Database
     inventory: InventoryClient
@@ -60,7 +60,7 @@ class Watcher:
             await jobs.drop(tx, WATCH_KIND)
 
     async def run(self, _job: Job, lease: Lease) -> datetime | None:
-        """Make the check that has been due the longest, and return the time of the next check."""
+        """Check the organization that has been due longest. Return the next check's time."""
         if not self.is_on:
             return None
         now = (await self.database.now()).timestamp()
@@ -103,7 +103,7 @@ class Watcher:
         return every, due_at
 
     async def _check(self, key: OrganizationKey) -> float | None:
-        """Make the call, or return the time when there will be room for it."""
+        """Make the test call. If a limit is used up, return the time when there will be room."""
         try:
             found = await self.inventory.organizations(key, CallCause(WATCH, background=True))
             await self.directory.accept(key, found)

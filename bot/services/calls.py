@@ -1,4 +1,4 @@
-"""Calls to services: the request, the reason for it, and the answer, without credentials."""
+"""Types for service calls: requests, their causes, answers, and reported limits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,11 +10,11 @@ from yarl import URL
 
 @dataclass(frozen=True, slots=True)
 class ServiceCall:
-    """A request to a service, with the texts for error messages about it.
+    """A request to a service, with texts for error messages about it.
 
-    `label` is the service's name within a sentence. `advice` has a next step for each HTTP
-    status. `missing` is the error message for a 404 that comes from the service itself. In the JSON
-    of an error, `words_field` is the only field that is shown to people.
+    `label` is the service's name as used within a sentence. `advice` maps HTTP statuses to
+    sentences that say what to do. `missing` is the error message for a 404 that the service itself
+    sent. `words_field` is the field of an error's JSON that contains the error message.
     """
 
     service: Literal["inventory", "flow", "email", "oauth"]
@@ -36,7 +36,7 @@ class ServiceCall:
 
     @property
     def subject(self) -> str:
-        """The label, capitalized to start a sentence."""
+        """The label with a capital first letter, for the start of a sentence."""
         return self.label[:1].upper() + self.label[1:]
 
 
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An attempt at a call, for metrics and `/gatehouse status`.
+    """The result of one attempt at a call, for metrics and `/gatehouse status`.
 
     `outcome` is `ok`, `cancelled`, or the error's outcome.
     """
@@ -64,7 +64,7 @@ class Observed:
 
 
 Observer = Callable[[Observed], None]
-"""A function that is called after each attempt, and must not raise an exception."""
+"""A function that receives the result of each attempt. It must not raise an exception."""
 
 
 # The kinds of call that the guard and the charts distinguish.
@@ -77,12 +77,12 @@ _CALLER = "client:"
 
 
 def caller_of(client: str) -> str:
-    """Return the name under which a gateway client's calls are stored in the ledger."""
+    """Return the name that the ledger uses for a gateway client."""
     return _CALLER + client
 
 
 def client_named(caller: str | None) -> str | None:
-    """Return the gateway client with this name in the ledger, or None for a person or the bot."""
+    """Return the gateway client that a ledger name stands for, or None for a person or the bot."""
     if caller is None or not caller.startswith(_CALLER):
         return None
     return caller.removeprefix(_CALLER)
@@ -90,7 +90,7 @@ def client_named(caller: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CallCause:
-    """The reason for a call: its kind, and the person or gateway client that caused it.
+    """The reason for a call: its kind, and the person or gateway client that requested it.
 
     Background calls wait for a free slot, and leave some slots free for people.
     """
@@ -107,7 +107,7 @@ class CallCause:
 
     @property
     def is_for_people(self) -> bool:
-        """True if a person is waiting for the answer. Only these calls are retried."""
+        """True if a person is waiting for the answer. Other calls aren't retried."""
         return not self.background and self.kind != PROBE
 
 
@@ -117,9 +117,9 @@ MOST_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class ReportedLimits:
-    """The daily limit in a response's headers, as sent. Callers check that it's plausible.
+    """The daily limit, as stated in a response's headers. The values may be implausible.
 
-    Some deployments send these headers, while others leave them out or send zeros.
+    Some deployments leave out these headers or send zeros.
     """
 
     limit: int
@@ -128,9 +128,9 @@ class ReportedLimits:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Self | None:
-        """Return the limits, or None unless all three headers are integers.
+        """Return the limits in the headers, or None if any of the three isn't an integer.
 
-        The keys of `headers` must be case-insensitive.
+        `headers` must be a case-insensitive mapping.
         """
         sent = [headers.get(f"X-Rate-Limit-{name}", "") for name in ("Limit", "Remaining", "Reset")]
         if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in sent):
@@ -147,7 +147,7 @@ HARMLESS = {"email": ANSWERS | {"permission_missing"}}
 
 @dataclass(frozen=True)
 class ServiceSeen:
-    """A service's last success and failure. `is_failing` is True if the failure came later."""
+    """A service's last success and failure. `is_failing` is True if the failure is more recent."""
 
     name: str
     succeeded_at: datetime | None = None
@@ -173,5 +173,5 @@ class ServiceLog:
             self._seen[name] = replace(old, failed_at=self._now(), failure=failure, is_failing=True)
 
     def seen(self) -> list[ServiceSeen]:
-        """Return each service's last success and failure, in the order of the settings."""
+        """Return each service's last success and failure, in the order of `names`."""
         return list(self._seen.values())

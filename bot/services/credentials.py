@@ -1,4 +1,4 @@
-"""Credentials for requests to services, including OAuth access tokens that are renewed."""
+"""Credentials for requests to services, including OAuth access tokens, which are renewed."""
 
 import base64
 from collections.abc import Mapping
@@ -27,36 +27,36 @@ from bot.tasks import SingleFlight
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The headers or parameters that carry a credential. They never appear in the `repr`."""
+    """The headers or query parameters that contain a credential. The `repr` doesn't show them."""
 
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def secrets(self) -> list[str]:
-        """The credential in every form in which an answer may repeat it."""
+        """All forms of the credential that a response might contain, plain and URL-encoded."""
         in_headers = (value.rpartition(" ")[2] for value in self.headers.values())
         plain = [*self.params.values(), *in_headers]
         return [form for word in plain for form in (word, quote(word, safe=""), quote_plus(word))]
 
 
 class Credential:
-    """A fixed credential for the inventory service. Subclasses can renew theirs."""
+    """A fixed credential for the inventory service. `OAuthCredential` can be renewed instead."""
 
     def __init__(self, signed: Signed) -> None:
         self._signed = signed
 
     async def sign(self) -> Signed:
-        """Return the credential for a request, or raise ServiceError if it can't be renewed."""
+        """Return the headers or parameters for a request. Raise ServiceError if a renewal fails."""
         return self._signed
 
     async def renewed(self, refused: Signed) -> Signed | None:  # noqa: ARG002 - see OAuthCredential
-        """Return a new credential after the service refused one, or None if it can't be renewed."""
+        """Return a new credential to replace a refused one, or None if it can't be renewed."""
         return None
 
 
 def authorization(template: str, token: str) -> Mapping[str, str]:
-    """Return an `Authorization` header in which `{token}` is replaced by the token."""
+    """Return an `Authorization` header, with `{token}` in the template replaced by the token."""
     return {"Authorization": template.replace("{token}", token)}
 
 
@@ -88,7 +88,7 @@ REFUSED_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 
 
 class _Renewal(BaseModel):
-    """A token response as in RFC 6749, section 5.1, in which the lifetime is optional."""
+    """A token response (RFC 6749, section 5.1). The lifetime is optional."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -101,7 +101,7 @@ class _Renewal(BaseModel):
 class OAuthCredential(Credential):
     """An OAuth access token that is renewed before it expires.
 
-    `template` is the format of the header, in which `{token}` is replaced.
+    `template` is the header's value, with `{token}` as a placeholder for the token.
     """
 
     http: ServiceHttp
@@ -120,10 +120,10 @@ class OAuthCredential(Credential):
         self._failure: tuple[ServiceError, float] | None = None
 
     async def sign(self) -> Signed:
-        """Return the header, after renewing a token that is about to expire.
+        """Return the header, after renewing the token if it's about to expire.
 
-        If the renewal fails, the old token is used for as long as it's valid. But if the provider
-        refuses to renew it, the old token may be invalid as well, and the error is raised.
+        If the renewal fails, the old token is used until it expires. But if the provider rejects
+        the renewal, the error is raised, because the old token may be invalid as well.
         """
         token = self._token
         if token is not None and self.clock.monotonic() < self._renew_at:
@@ -141,7 +141,7 @@ class OAuthCredential(Credential):
             return token
 
     async def renewed(self, refused: Signed) -> Signed:
-        """Return the header with a newer token than the refused one, renewing it if necessary."""
+        """Return the header with a newer token than `refused`. Renew the token if necessary."""
         if self._token is None or self._token is refused:
             return await self._renew_once()
         return self._token
@@ -218,11 +218,11 @@ class OAuthCredential(Credential):
             raise wrong_form(call, "no usable access token") from None
         token = renewal.access_token.get_secret_value()
         if not (token.isascii() and token.isprintable() and " " not in token):
-            raise wrong_form(call, "an access token that can't be sent")
+            raise wrong_form(call, "its access token has invalid characters")
         if renewal.refresh_token not in (None, self.grant.refresh_token):
             sentence = (
                 f"{call.subject} issues a new refresh token each time, which is not supported."
-                " Turn off rotation at the provider, or use an authtoken."
+                " Turn off token rotation at the provider, or use an authtoken."
             )
             raise RotatingRefreshToken("oauth", sentence)
         return renewal

@@ -1,7 +1,7 @@
-"""Errors of service calls, with a class and a sentence for each cause.
+"""Errors from service calls. Each cause has its own class and a sentence for people.
 
-As with all errors in `bot.errors`, the sentence is plain text for people. It never includes
-credentials or a response's body.
+As with all errors in `bot.errors`, the sentence is plain text. It never includes credentials or a
+response's body.
 """
 
 import unicodedata
@@ -20,9 +20,9 @@ from bot.services.calls import Answer, ServiceCall
 class ServiceError(GatehouseError):
     """A failed call to a service.
 
-    `service` is `inventory`, `flow`, `email`, or `oauth`. `retryable` is True if the same call may
-    succeed a moment later, and `sent` is False if it was never sent. `message` and `code` come from
-    the service's answer, if it has them.
+    `service` is `inventory`, `flow`, `email`, or `oauth`. `retryable` is True if the call may
+    succeed when it's repeated shortly afterward. `sent` is False if the call was never sent.
+    `message` and `code` come from the service's answer, if it contains them.
     """
 
     outcome = "service_error"
@@ -54,14 +54,14 @@ class ServiceUnreachable(ServiceError):
 
 
 class ServiceTimeout(ServiceError):
-    """No complete answer arrived in time. The service may still have processed the request."""
+    """The service didn't answer completely in time. It may still have processed the request."""
 
     outcome = "timeout"
     is_passing = True
 
 
 class Redirected(ServiceError):
-    """The service answered with a redirect. It isn't followed, to protect credentials."""
+    """The service answered with a redirect, which isn't followed, to protect credentials."""
 
     outcome = "redirected"
 
@@ -79,7 +79,7 @@ class ResponseUnreadable(ServiceError):
 
 
 class NotJson(ResponseUnreadable):
-    """The answer isn't JSON, but an error page or a truncated answer, for example."""
+    """The answer isn't JSON. It may be an error page, or JSON that was cut off."""
 
     outcome = "not_json"
 
@@ -103,7 +103,7 @@ class PermissionMissing(ServiceError):
 
 
 class RotatingRefreshToken(ServiceError):
-    """The OAuth provider rotates refresh tokens, which would be lost in a restart."""
+    """The OAuth provider issues a new refresh token each time. A restart would lose it."""
 
     outcome = "rotating_token"
 
@@ -122,7 +122,7 @@ class ServiceFailed(ServiceError):
 
 
 class RateLimited(ServiceError):
-    """Status 429. `retry_after` is the header `Retry-After` in seconds, or 0.
+    """Status 429. `retry_after` is the number of seconds in `Retry-After`, or 0.
 
     `code` is 44, 45, 1070, another number, or None if the body has no code.
     """
@@ -177,7 +177,7 @@ def failure_of_status(
 
 
 def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[int | None, str]:
-    """Return the `code` and the message in an error's JSON, the only parts that are shown."""
+    """Return the code and the message in an error's JSON. Nothing else in it is shown to people."""
     try:
         sent = from_json(body)
     except ValueError:
@@ -200,14 +200,14 @@ def plain_words(text: str, redactor: Redactor) -> str:
 
 
 def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
-    """Return the error for an answer of more than `most_bytes`."""
+    """Return the error for an answer that is larger than `most_bytes`."""
     return ResponseTooLarge(
         call.service, f"{call.subject} sent too much data (over {most_bytes >> 20} MiB)."
     )
 
 
 def wrong_form(call: ServiceCall, why: str) -> WrongForm:
-    """Return the error for an answer that isn't as specified. `why` names the problem."""
+    """Return the error for an answer that doesn't match the specification. `why` is the problem."""
     return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
 
 
@@ -222,7 +222,7 @@ def json_of(call: ServiceCall, answer: Answer) -> object:
 
 
 def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
-    """Validate JSON as a model. The WrongForm error names the wrong field, but not its value."""
+    """Return the JSON as a model. WrongForm errors name the wrong field, but not its value."""
     try:
         return model.model_validate(sent)
     except ValidationError as error:

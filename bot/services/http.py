@@ -43,7 +43,7 @@ Read = TypeVar("Read")
 class Permit:
     """Permission for one attempt at a call. This base class is for calls without a quota.
 
-    A permit is used as a context manager. If the context ends without `responded()`, no answer
+    A permit is opened as a context. If the context ends before `responded()` is called, no answer
     arrived. If it ends without an error, the call succeeded, so the organization isn't blocked.
     """
 
@@ -51,18 +51,18 @@ class Permit:
         self._is_fresh = is_fresh
 
     def may_send(self) -> bool:
-        """Return True if the request may still be sent. Called right before sending."""
+        """Return True if the permit is still valid. Called right before the request is sent."""
         return self._is_fresh()
 
     async def responded(self, limits: ReportedLimits | None = None) -> None:
-        """Record that the response's headers arrived, with the limits that they report, if any."""
+        """Record that the response's headers arrived, and the limits that they report, if any."""
 
     async def refused(self, error: RateLimited) -> None:
         """Record that the service answered with a 429."""
 
 
 OpenPermit = Callable[[], AbstractAsyncContextManager[Permit]]
-"""Opens a permit's context, which lasts from before sending until the body has been read."""
+"""A function that opens a permit. Its context lasts until the response's body has been read."""
 
 
 def unlimited() -> AbstractAsyncContextManager[Permit]:
@@ -78,9 +78,10 @@ def proxy_for(host: str) -> str | None:
 
 @asynccontextmanager
 async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
-    """Open the session that the process shares for all requests.
+    """Open the HTTP session for all requests of this process.
 
-    It stores no cookies, verifies TLS, and uses the proxies in the environment variables.
+    It doesn't store cookies, verifies TLS certificates, and uses the proxies in the environment
+    variables.
     """
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=DNS_SECONDS)
     jar = aiohttp.DummyCookieJar()
@@ -98,7 +99,7 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
 
 
 class CheckedRequest(aiohttp.ClientRequest):
-    """A request that checks once more, right before sending, that it may still be sent.
+    """A request that checks its permit again right before it's sent.
 
     The process may have been suspended after it got the permit, or after it connected.
     """
@@ -117,10 +118,10 @@ class CheckedRequest(aiohttp.ClientRequest):
 
 
 def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
-    """Return a middleware that checks `may_send` right before sending, and never sends twice.
+    """Return a middleware that sends a request at most once, and only if `may_send` allows it.
 
-    After two kinds of exceptions, aiohttp sends a GET again on its own (client.py,
-    `retry_persistent_connection`). The service could then count two calls for one permit.
+    Otherwise, aiohttp would resend a GET after some connection errors (client.py,
+    `retry_persistent_connection`), and the service could count two calls for one permit.
     """
 
     async def send(
@@ -139,7 +140,7 @@ def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
 
 
 class NeverSentError(Exception):
-    """The request can't be sent anymore, because its permit has expired."""
+    """The request wasn't sent, because its permit had expired."""
 
 
 class UnsendableError(NeverSentError):
@@ -155,7 +156,7 @@ _CERTIFICATE = (aiohttp.ClientConnectorCertificateError, ssl.SSLError)
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]] = (
     (UnsendableError, _UNSENDABLE),
     (NeverSentError, _HELD_UP),
-    (aiohttp.ConnectionTimeoutError, "{subject} can't be reached: no connection was made in time."),
+    (aiohttp.ConnectionTimeoutError, "{subject} can't be reached: the connection timed out."),
     (_CERTIFICATE, "{subject} has an invalid TLS certificate."),
     (
         (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL),
@@ -176,9 +177,9 @@ _FINAL = (
 
 
 def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) -> ServiceError:
-    """Return the error for an exception of the HTTP library.
+    """Convert an exception from the HTTP library to a ServiceError.
 
-    The exception's text isn't used, because it contains URLs.
+    The exception's text isn't used, because it may contain URLs.
     """
     for types, unsent in _NEVER_SENT:
         if isinstance(accident, types):
@@ -214,12 +215,12 @@ class ServiceHttp:
         *,
         retried: bool = True,
     ) -> Read:
-        """Send the call, and return the result of calling `read` with the 2xx answer.
+        """Send the call, pass a 2xx answer to `read`, and return the result.
 
-        `read` raises a ServiceError if it can't use the answer. Large answers are read in a thread,
-        so `read` must not access anything else.
+        `read` raises a ServiceError if it can't use the answer. For a large answer, `read` runs in
+        a thread, so it must not use shared data.
 
-        With `retried`, a GET is attempted up to three times after connection errors and 5xx, but
+        With `retried`, a GET is repeated up to twice after connection errors and 5xx statuses, but
         not after a timeout, because a person is waiting. Each attempt needs its own permit.
         """
         for pause in RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ():
@@ -305,7 +306,7 @@ class ServiceHttp:
 
 
 async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
-    """Read the body, or raise ResponseTooLarge if it's too large, compressed or decompressed."""
+    """Read the body. Raise ResponseTooLarge if it's too large before or after decompression."""
     body = bytearray()
     if (response.content_length or 0) > MOST_BYTES:
         raise too_large(call, MOST_BYTES)

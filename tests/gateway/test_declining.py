@@ -48,7 +48,10 @@ async def test_share_is_declined_in_the_same_form(gateway):
     await use_up(gateway, 20, "quarter")
     assert (await declined(gateway, "quarter"))[:2] == ("minute", 44)
     async with gateway.call(ITEMS, "quarter") as answer:
-        assert "used its share of organization 20061234" in (await answer.json())["message"]
+        assert (
+            "used its share of the calls for organization 20061234"
+            in (await answer.json())["message"]
+        )
     assert await gateway.status(ITEMS, "nightly") == 200
 
 

@@ -109,8 +109,8 @@ def test_audit_shows_one_to_fifty_entries(number):
     ("parse", "typed", "said"),
     [
         (parse_orgs, "--show", "Which organization"),
-        (parse_orgs, "show " + "x" * 201, "Search for up to 200 characters"),
-        (parse_orgs, "x " * 500, "Search for up to 200 characters"),
+        (parse_orgs, "show " + "x" * 201, "can have up to 200 characters"),
+        (parse_orgs, "x " * 500, "can have up to 200 characters"),
         (parse_ratelimits, "check", "Which organization"),
         (parse_ratelimits, "plan standard", "which plan"),
         (parse_ratelimits, "plan 1 gold", "free, standard, professional, premium, enterprise"),

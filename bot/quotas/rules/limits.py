@@ -1,9 +1,9 @@
-"""The limits of each plan, the current day, and limits that a 429 temporarily lowers.
+"""The plans' limits, the use of the current day, and limits that are lowered after a 429.
 
 The numbers come from the specification, area B, "Limits". Times are Unix timestamps from the
 database's clock. The service doesn't say when its day begins, so a day is a sliding window of 25
-hours, unless the service reports its own. Calls are numbered when they are reserved, so the number
-of calls in a period is the difference between two call numbers.
+hours, unless the service reports when the day's limit resets. Calls are numbered when they are
+reserved, so the number of calls in a period is the difference between two call numbers.
 """
 
 import re
@@ -14,7 +14,7 @@ from bot.services.calls import MOST_DIGITS, ReportedLimits
 
 
 class Plan(StrEnum):
-    """The plans, by their names in settings and commands."""
+    """The service's plans, with the names used in settings and commands."""
 
     FREE = "free"
     STANDARD = "standard"
@@ -24,7 +24,7 @@ class Plan(StrEnum):
 
 
 class CallClass(StrEnum):
-    """The kind of caller: a person, a background task, or the probe at the end of a pause."""
+    """The class of a call: for a person, in the background, or a probe at the end of a pause."""
 
     PERSON = "person"
     BACKGROUND = "background"
@@ -45,13 +45,13 @@ class LimitKind(StrEnum):
 
     @property
     def unit(self) -> str:
-        """The unit of the limit's calls: `per minute`, `per day` or `at once`."""
+        """The words that follow a number of calls: `per minute`, `per day` or `at once`."""
         return self.in_words if self is LimitKind.CONCURRENT else f"per {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Calls allowed per minute, per day, and at the same time.
+    """The number of calls allowed per minute, per day, and at the same time.
 
     `background_minute` is set while background calls get less than four fifths of the minute limit.
     """
@@ -62,11 +62,11 @@ class Limits:
     background_minute: int | None = None
 
     def without(self, minute: int, day: int) -> "Limits":
-        """Subtract the calls reserved for other programs. At least one call always remains."""
+        """Subtract the calls reserved for other programs, but leave at least one call."""
         return replace(self, minute=max(1, self.minute - minute), day=max(1, self.day - day))
 
     def left_to(self, call_class: CallClass) -> "Limits":
-        """Return the limits for a class. Background calls leave a fifth of each limit to people."""
+        """Return a class's limits. Background calls leave a fifth of each limit for people."""
         if call_class is not CallClass.BACKGROUND:
             return self
         # Rounded down, so that people keep at least one call.
@@ -76,7 +76,7 @@ class Limits:
         return Limits(minute, day, concurrent)
 
     def share(self, share: float) -> "Limits":
-        """Return a client's share (above 0, up to 1) of the background limits."""
+        """Return a client's part of the background limits. `share` is above 0 and at most 1."""
         left = self.left_to(CallClass.BACKGROUND)
         parts = (left.minute, left.day, left.concurrent)
         return Limits(*(max(1, int(limit * share)) for limit in parts))
@@ -110,7 +110,7 @@ LEAST_AT_ONCE = limits_of(Plan.FREE).concurrent
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A temporary limit of `limit` calls, until the given time."""
+    """A limit of `limit` calls that applies until the time `until`."""
 
     limit: int
     until: float
@@ -119,11 +119,11 @@ class Lowered:
 def lower_concurrency(
     known: Lowered | None, *, beside: int, used: int, at: float
 ) -> Lowered | None:
-    """Return the limit after a 1070, or None if the 1070 doesn't reveal a limit.
+    """Return the concurrency limit to apply after code 1070, or None to keep the current limit.
 
-    `beside` calls were in flight when the refused call was granted. `used` is the highest number of
-    calls in flight, including the refused call. Another client may have contributed, so the limit
-    expires and is never lower than the smallest plan's.
+    `beside` is the number of calls that were running when the refused call was granted. `used` is
+    the highest number of running calls, including the refused call. Other clients' calls may have
+    contributed, so the new limit is temporary, and never below the smallest plan's limit.
     """
     if used <= LEAST_AT_ONCE:
         return None
@@ -132,7 +132,10 @@ def lower_concurrency(
 
 
 def lower_minute(known: Lowered | None, *, used: int, at: float) -> Lowered:
-    """Return the limit for background calls after a 44. `used` is the bot's use at that time."""
+    """Return the minute limit to apply to background calls after code 44.
+
+    `used` is the number of minute slots that the bot was using.
+    """
     limit = max(LEAST_A_MINUTE, used - MINUTE_MARGIN)
     return Lowered(min(limit, known.limit) if known else limit, at + _LOWERED_MINUTE_SECONDS)
 
@@ -156,9 +159,10 @@ class DaySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportedDay:
-    """The day's use and limit, as the service reported them in the answer to call `number`.
+    """The daily limit and its use, as reported in the service's answer to call `number`.
 
-    `unsure` calls were unanswered when that call was reserved. The report may include them.
+    `unsure` is the number of calls that were unanswered when that call was reserved. The report may
+    include some of them.
     """
 
     limit: int
@@ -169,13 +173,16 @@ class ReportedDay:
 
     @property
     def used(self) -> int:
-        """The number of calls that the service has counted, by any client."""
+        """The number of calls that the service has counted for all clients."""
         return self.limit - self.remaining
 
 
 @dataclass(frozen=True, slots=True)
 class DayUse:
-    """The calls in the current day. `resets_at` is set only if the service reported it."""
+    """The number of calls in the current day, and the daily limit.
+
+    `resets_at` is None unless the service reported it.
+    """
 
     used: int
     limit: int
@@ -186,7 +193,7 @@ class DayUse:
 def reported_day(
     limits: ReportedLimits, headers_at: float, number: int, unsure: int
 ) -> ReportedDay | None:
-    """Return the day reported in a call's headers, or None if the numbers are implausible."""
+    """Return the day that a response's headers report, or None if the numbers are implausible."""
     is_sane = (
         limits.limit > SMALLEST_DAY
         and 0 <= limits.remaining <= limits.limit
@@ -199,7 +206,7 @@ def reported_day(
 
 
 def day_began_at(reported: ReportedDay | None, now: float) -> float:
-    """Return the start of the day: 25 hours ago, or the last reset if more recent."""
+    """Return the start of the current day: the last reported reset, but at most 25 hours ago."""
     any_day = now - DAY_SECONDS
     if reported is None:
         return any_day
@@ -216,11 +223,11 @@ def day_use(
     sent_since_report: int = 0,
     lowered: int | None = None,
 ) -> DayUse:
-    """Return the current day's use, from a recent report or else from the last 25 hours.
+    """Return the current day's use, from a recent report or else from the bot's own calls.
 
-    `sent` counts the calls made since the day began, and also those that were still unanswered
-    then. `sent_since_report` counts the calls after the one that returned `reported`. `lowered` is
-    the limit named in a 45's message.
+    `sent` is the number of calls since the day began, including calls that were still unanswered at
+    that time. `sent_since_report` is the number of calls after the one with the report. `lowered`
+    is the limit stated in the message of a code 45.
     """
     if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
         day = DayUse(sent, plan_limit, DaySource.PLAN)
@@ -251,10 +258,11 @@ _NAMED = re.compile(r"\blimit\s*(?:of|is|was|:|=)\s*$", re.IGNORECASE)
 
 
 def limit_in_message(message: str, organization_id: str = "") -> int | None:
-    """Return the limit named in a 45's message, as in "exceeded ... of 1,000", or None.
+    """Return the daily limit stated in the message of a code 45, or None.
 
-    A number after "limit of" takes precedence. Otherwise, the largest number is used, ignoring the
-    organization's ID, times, durations, and numbers too small for a daily limit.
+    For example, a message may contain "exceeded ... of 1,000". A number after "limit of" takes
+    precedence. Otherwise, the largest number is used, except for the organization's ID, times,
+    durations, and numbers that are too small for a daily limit.
     """
     words = _OF_TIME.sub(" ", message)
     named: list[int] = []

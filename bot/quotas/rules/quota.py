@@ -1,16 +1,17 @@
 """Decides if a call fits within the minute, day, and concurrency limits.
 
-The service counts a call at an unknown moment between request and response. A slot of the minute is
+The service counts a call at an unknown moment between request and response. A minute slot is
 therefore free again 60 s after the *response headers*, and an unanswered call counts as answered
 after its timeout and a grace period. Proof: suppose that 101 calls arrive within 60 s. When the
 last was sent, another of them had been answered more than 60 s earlier, so it had also arrived more
-than 60 s earlier, a contradiction. This doesn't depend on the network or on when the service's
-windows begin.
+than 60 s earlier, which is a contradiction. This doesn't depend on the network or on when the
+service's windows begin.
 
-Blocks: code 44 means the minute limit, 45 the daily limit, and 1070 too many concurrent calls
-(specification, area B, "Errors"). The length of a block is not documented, so the pause doubles
-with each failed attempt. During a block, no calls are made. When the pause ends, the bot makes a
-single call as a probe. Times are Unix timestamps from the database's clock.
+The service blocks an organization with code 44 for the minute limit, 45 for the daily limit, and
+1070 for too many concurrent calls (specification, area B, "Errors"). The length of a block is not
+documented, so the pause doubles with each failed attempt. During a block, no calls are made. When
+the pause ends, the bot makes a single call as a probe. Times are Unix timestamps from the
+database's clock.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +39,7 @@ class BlockCode(IntEnum):
 
     @classmethod
     def known(cls, code: int | None) -> "BlockCode":
-        """Return the code to act on. An undocumented or missing code counts as 44."""
+        """Return the documented code, or 44 if the code is undocumented or missing."""
         return cls(code) if code in {known.value for known in cls} else cls.MINUTE
 
     @property
@@ -58,7 +59,7 @@ LONGEST_TOLD_SECONDS = 3600.0
 
 
 def pause_seconds(code: BlockCode, failed_tries: int) -> float:
-    """Return the seconds to pause after this many failed attempts."""
+    """Return the length of the pause after a number of failed attempts, in seconds."""
     first, longest = _PAUSES[code]
     # Limited, because large powers of two don't fit in a float.
     return min(longest, first * 2.0 ** min(failed_tries, 16))
@@ -66,7 +67,7 @@ def pause_seconds(code: BlockCode, failed_tries: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block with one code, from its first 429 to the next attempt."""
+    """A block by the service with one code. `until` is the time of the next attempt."""
 
     code: BlockCode
     since: float
@@ -86,11 +87,11 @@ class Blocks:
 
     @property
     def longest(self) -> Block | None:
-        """The block that ends last, which determines when the organization can be called again."""
+        """The block that ends last, or None. Until it ends, no calls are made."""
         return max(self.blocks, key=lambda block: block.until, default=None)
 
     def in_the_way_of(self, call_class: CallClass, now: float) -> Block | None:
-        """Return the block that forbids a call. After the pause, only a probe is allowed."""
+        """Return the block that prevents a call, or None. After the pause, a probe is allowed."""
         block = self.longest
         if block is None:
             return None
@@ -102,8 +103,8 @@ class Blocks:
     ) -> "Blocks":
         """Return the blocks after another 429.
 
-        A failed probe lengthens the pause, but a call that was already sent when the block began
-        does not. `Retry-After` may lengthen it to an hour.
+        A refused probe lengthens the pause, but a refused call that was sent before the block began
+        doesn't. `Retry-After` (`told_seconds`) can lengthen the pause to at most an hour.
         """
         known = next((block for block in self.blocks if block.code is code), None)
         block = known or Block(code, since=now, until=now)
@@ -113,7 +114,10 @@ class Blocks:
         return Blocks((*self._others(code), block), 0.0 if probe else self.probing_until)
 
     def unclear(self, now: float) -> "Blocks":
-        """Count an inconclusive probe as a refusal, so that an outage doesn't use up the day."""
+        """Return the blocks after an inconclusive probe, which counts as refused.
+
+        Otherwise, the probes during an outage would use up the daily limit.
+        """
         longest = self.longest
         return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
 
@@ -149,10 +153,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """The minute slots in use, and the unanswered calls.
+    """The number of minute slots in use, and the number of unanswered calls.
 
-    `is_stalled` is set while the service seems to hang: calls timed out, and none sent since
-    then has been answered. The service may process all of them when it recovers.
+    `is_stalled` is True while the service seems to hang: calls timed out, and no call sent since
+    then has been answered. The service may still process all of these calls when it recovers.
     """
 
     minute: int = 0
@@ -162,11 +166,12 @@ class InUse:
 
 @dataclass(frozen=True, slots=True)
 class NotNow:
-    """The reason why a call isn't granted at the time `now`: a block, or a limit that is used up.
+    """The reason for declining a call at the time `now`: a block, or a limit that is used up.
 
-    A block has a `code`. A limit has a `kind`, and its `used` and `allowed` calls are those of this
-    class of caller. `free_at` is the time to ask again. `is_share` is set if a gateway client's
-    share is used up, and `is_stalled` while the service doesn't answer and gets one call at a time.
+    `code` is set for a block, and `kind` for a limit. `used` is the number of calls that count
+    against the limit, and `allowed` the maximum for this class of calls. `free_at` is the time to
+    ask again. `is_share` is True if a gateway client's share is used up. `is_stalled` is True while
+    the service doesn't answer and gets one call at a time.
     """
 
     now: float
@@ -188,9 +193,9 @@ def decide(
     day: DayUse,
     blocks: Blocks,
 ) -> NotNow | None:
-    """Return the reason to decline a call now, or None to grant it. `day` has the daily limit.
+    """Return the reason to decline a call now, or None to grant it.
 
-    The ledger adds the time when a limit has room again.
+    The daily limit comes from `day`. The ledger adds the time when a limit has room again.
     """
     block = blocks.in_the_way_of(call_class, now)
     if block is not None:
@@ -210,13 +215,13 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class IncidentDetail:
-    """Facts recorded when an incident opened, and facts learned later.
+    """Details recorded when an incident opens, some of which are updated later.
 
-    `own` is the bot's use and the limit, by kind of limit, and `clients` each gateway client's
-    calls in the minute and the day. `sent_code` is the code as the service sent it. `is_foreign` is
-    set if the bot's use was below the limit, `may_be_plan` if it was above a smaller plan's limit,
-    and `is_lowered` if the bot has made fewer calls since then. `ended_because` is the reason why
-    the organization can no longer be called.
+    `own` has the bot's use and the limit for each kind of limit. `clients` has each gateway
+    client's calls in the minute and in the day. `words` is the service's message, and `sent_code`
+    the code in its answer. `is_foreign` is True if the bot's use was below the limit, `may_be_plan`
+    if it was also above a smaller plan's limit, and `is_lowered` if the bot has lowered a limit
+    because of the 429. `ended_because` is the reason why the organization can no longer be called.
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -231,10 +236,11 @@ class IncidentDetail:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A series of 429s with the same code, until a call succeeds.
+    """An organization's 429s with the same code, until a call succeeds.
 
-    `organization` is the organization's ID in other tables. `blocks` are the organization's current
-    blocks. `muted_until` is None unless the mute is still active. `muted_by` is a person's name.
+    `organization` is the organization's ID in the database, and `blocks` has its current blocks.
+    `muted_until` is None unless alerts are muted now. `muted_by` is the name of the person who
+    muted them.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""The data behind `/ratelimits`: each organization's use, state, and last 24 hours."""
+"""The data for `/ratelimits`: each organization's use, state, and last 24 hours."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,18 +54,18 @@ class Meter:
 
     @property
     def share(self) -> float:
-        """The share that is used, from 0 to 1, or more if the use exceeds the limit."""
+        """The used fraction of the limit, which is above 1 if the use exceeds the limit."""
         return self.used / self.limit if self.limit else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An organization's limits, use and blocks at one point in time, known without a call.
+    """An organization's limits, use, and blocks at one point in time, from the database.
 
-    `id` identifies the organization in other tables, and is 0 if it was never called. `made` is the
-    number of its newest call, and `made_before` that of its newest call before the current day.
-    `lowered_concurrent` is set while the service accepts fewer concurrent calls than the plan
-    allows, and `lowered_minute` while background calls get fewer per minute.
+    `id` is the organization's ID in the database, or 0 if the organization was never called. `made`
+    is the number of the newest call, and `made_before` the number of the newest call before the
+    current day. `lowered_concurrent` is a temporary limit for concurrent calls, and
+    `lowered_minute` a temporary minute limit for background calls.
     """
 
     key: OrganizationKey
@@ -92,20 +92,20 @@ class Standing:
 
     @property
     def limits(self) -> Limits:
-        """The plan's limits, with the concurrency that the service accepts."""
+        """The plan's limits, with the lowered concurrency limit if there is one."""
         limits, lowered = limits_of(self.plan), self.lowered_concurrent
         return limits if lowered is None else replace(limits, concurrent=lowered.limit)
 
     @property
     def allowed(self) -> Limits:
-        """The limits that Gatehouse applies, without the reserve, and lowered after a 429."""
+        """The limits that Gatehouse applies: without reserved calls, and lowered after a 429."""
         background = None if self.lowered_minute is None else self.lowered_minute.limit
         limits = replace(self.limits, day=self.day.limit, background_minute=background)
         return limits.without(*self.reserve)
 
     @property
     def is_lowered(self) -> bool:
-        """True if a 429 has lowered a limit below the plan's."""
+        """True if any limit is lower than usual because of a 429."""
         is_day_lowered = self.day.source is DaySource.MESSAGE
         return is_day_lowered or (self.lowered_concurrent or self.lowered_minute) is not None
 
@@ -133,7 +133,7 @@ class Standing:
 
     @property
     def closeness(self) -> float:
-        """The used share of the limit that is closest to being used up."""
+        """The used fraction of the limit that is closest to being reached."""
         return max(self.meter(kind).share for kind in LimitKind)
 
     @property
@@ -159,7 +159,10 @@ class OrganizationUse:
 
 @dataclass(frozen=True, slots=True)
 class HourOfCalls:
-    """Calls of one kind by a person, or by the bot (None), in the hour that begins at `hour_at`."""
+    """The number of calls of one kind by one caller, in the hour that begins at `hour_at`.
+
+    `slack_user_id` is None for the bot itself.
+    """
 
     hour_at: float
     kind: str
@@ -174,11 +177,11 @@ def forecast(
     hours: Sequence[HourOfCalls] = (),
     others_used: int | None = None,
 ) -> float | None:
-    """Return when the daily limit will be reached at the pace of the last hour.
+    """Return the time when the daily limit will be reached at the pace of the last hour.
 
-    Return None if it won't be reached before the reported reset, or within 25 hours. In a sliding
-    day, the calls in `hours` drop out in order, spread evenly over their hour. Other clients are
-    assumed to continue at their pace.
+    Return None if it won't be reached before the reported reset or, if no reset was reported,
+    within 25 hours. In a sliding day, the calls in `hours` stop counting after 25 hours, spread
+    evenly over each hour. Other clients are assumed to continue at their current pace.
     """
     left = float(day.limit - day.used)
     if left <= 0:
@@ -202,11 +205,12 @@ def forecast(
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One organization: current use, the last 24 hours, and a forecast.
+    """An organization's current use, calls in the last 24 hours, and forecast.
 
-    `free_at` has the times when used-up limits have room again. `people` has the callers' names.
-    `last_hour` counts the calls in the last hour. `ends_at` is the forecast. `others_used` counts
-    the day's calls by other clients, if the service reports them.
+    `free_at` has the time when each used-up limit has room again. `people` maps Slack user IDs to
+    names. `last_hour` is the number of calls in the last hour. `ends_at` is the forecast time when
+    the daily limit will be reached. `others_used` is the number of calls that other clients made in
+    the day, if the service reports its count.
     """
 
     name: str
@@ -233,7 +237,7 @@ class Detail:
 
 
 def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str, int]]:
-    """Return each caller's number of calls ("": the bot itself), highest first."""
+    """Return the number of calls by each caller ("" for the bot itself), highest first."""
     return _most_first((hour.slack_user_id or "", hour.calls) for hour in hours)
 
 
@@ -245,6 +249,6 @@ def _most_first(calls: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def first_hour(now: float) -> float:
-    """Return the start of the 24 clock hours that end with the current hour."""
+    """Return the start of the first of the 24 clock hours up to the current one."""
     this_hour = now // HOUR_SECONDS * HOUR_SECONDS
     return this_hour - (HOURS_SHOWN - 1) * HOUR_SECONDS

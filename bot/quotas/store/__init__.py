@@ -1,1 +1,1 @@
-"""Stored calls, accounts and incidents."""
+"""Database access for calls, organizations, and incidents."""

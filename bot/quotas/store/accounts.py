@@ -1,4 +1,4 @@
-"""An organization in the call ledger: its counts, day, plan, blocks, and use by caller."""
+"""Reads an organization's counts, plan, blocks, and use by caller from the call ledger."""
 
 from collections import Counter
 from functools import cache
@@ -41,7 +41,7 @@ UNSENT = 0.0
 
 
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
-    """Return the organization's standing, with the ID 0 if it was never called."""
+    """Return the organization's standing. Its `id` is 0 if the organization was never called."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
     row = (await tx.connection.execute(_by_key(tx.clock), {**_now(tx, terms), **its})).first()
     return _standing(row, terms) if row else Standing.idle(key, terms.plan_of(key))
@@ -58,17 +58,17 @@ def _now(tx: Transaction, terms: Terms) -> dict[str, float]:
 
 
 async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
-    """Return the organization's standing, with its row locked until the transaction ends.
+    """Lock the organization's row until the transaction ends, and return its standing.
 
-    This takes two statements, because a statement that waits for a lock sees the other rows as they
-    were before the wait.
+    Locking and reading are separate statements, because a statement that waits for a lock sees the
+    other rows as they were before the wait.
     """
     await lock(tx, key)
     return await load(tx, key, terms)
 
 
 async def lock(tx: Transaction, key: OrganizationKey) -> int:
-    """Lock the organization's row until the transaction ends, and return its ID."""
+    """Lock the organization's row until the transaction ends, and return the organization's ID."""
     same = {"summed": organizations.c.summed}
     statement = update(organizations).where(named(key)).values(same).returning(organizations.c.id)
     found = (await tx.connection.execute(statement)).scalar()
@@ -91,7 +91,7 @@ def _by_key(clock: ColumnElement[float]) -> Select[Any]:
 
 @cache
 def _accounts(clock: ColumnElement[float]) -> Select[Any]:
-    """Select each organization with its counts, read from indexes. For the day, see `day_use`."""
+    """Return a query for all organizations and their call counts, which are read from indexes."""
     reset = organizations.c.reported_resets_at
     is_in_the_day = reset.is_not(None) & (reset <= clock) & (reset > clock - DAY_SECONDS)
     begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
@@ -191,7 +191,7 @@ _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 
 
 async def hours_since(tx: Transaction, account: Standing, since: float) -> list[HourOfCalls]:
-    """Return the calls since a time, at most 26 hours ago, by hour, kind, and person."""
+    """Return the calls by hour, kind, and caller since a time, which is at most 26 hours ago."""
     whole = literal(_HOUR_MICROSECONDS, BigInteger)
     microseconds = type_coerce(calls.c.reserved_at, BigInteger) // whole * whole
     hour = type_coerce(microseconds, EpochSeconds).label("hour_at")
@@ -206,7 +206,7 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
 
 
 async def count_since(tx: Transaction, account: Standing, since: float, up_to: int) -> int:
-    """Count the calls reserved since a time, up to the call numbered `up_to`."""
+    """Count the calls reserved after the time `since`, up to call number `up_to`."""
     query = (
         select(func.count())
         .select_from(calls)
@@ -221,12 +221,12 @@ async def count_since(tx: Transaction, account: Standing, since: float, up_to: i
 
 
 async def own_day(tx: Transaction, account: Standing, up_to: int, at: float) -> int:
-    """Count the bot's calls up to number `up_to` in the day that was current at time `at`."""
+    """Count the bot's calls up to number `up_to`, in the day that includes the time `at`."""
     return await count_since(tx, account, day_began_at(account.reported, at), up_to)
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
-    """Return each client's calls in the minute and the day at time `at`, busiest client first."""
+    """Return each gateway client's calls in the minute and the day at time `at`, busiest first."""
     began_at = day_began_at(account.reported, at)
     then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
     minute = await _count_by_client(tx, then & (calls.c.slot_free_at > at))
@@ -236,7 +236,7 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
 
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
-    """Return the number of an organization's minute slots that each client holds now."""
+    """Return the number of the organization's minute slots that each gateway client uses now."""
     organization = select(organizations.c.id).where(named(key)).scalar_subquery()
     held = calls.c.slot_free_at > (await tx.now()).timestamp()
     return await _count_by_client(tx, (calls.c.organization == organization) & held)
@@ -252,6 +252,6 @@ async def _count_by_client(tx: Transaction, which: ColumnElement[bool]) -> Count
 
 
 async def count_of_clients(tx: Transaction) -> int:
-    """Count the minute slots that clients hold, across all organizations."""
+    """Count the minute slots that gateway clients use now, across all organizations."""
     held = calls.c.slot_free_at > (await tx.now()).timestamp()
     return (await _count_by_client(tx, held)).total()

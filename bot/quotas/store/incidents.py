@@ -1,4 +1,4 @@
-"""Incidents, each of which is a series of 429s with one code, until a call succeeds."""
+"""Stores incidents. An incident is a series of 429s with the same code."""
 
 from collections.abc import Collection
 from dataclasses import asdict, fields
@@ -36,10 +36,11 @@ async def count_one(
     at: float,
     sent_at: float,
 ) -> tuple[int, bool]:
-    """Count a refusal. Return the incident's ID, and True if the incident is new.
+    """Add a 429 to the organization's last incident, or open a new incident.
 
-    The last incident is reopened if it ended less than ten minutes ago, or after the refused call
-    was sent. The organization's row must be locked.
+    Return the incident's ID, and True if the incident is new. The last incident is reopened if it
+    ended less than ten minutes ago, or after the refused call was sent. The transaction must have
+    locked the organization's row.
     """
     its = (incidents.c.organization == organization) & (incidents.c.code == code)
     ended_since = datetime.fromtimestamp(min(sent_at, at - REOPEN_SECONDS), UTC)
@@ -65,7 +66,7 @@ async def count_one(
 
 
 async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
-    """Set fields of the incidents' `IncidentDetail`."""
+    """Update fields of `IncidentDetail` for these incidents."""
     query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
     for row in (await tx.connection.execute(query)).all():
         noted = update(incidents).where(incidents.c.id == row.id)

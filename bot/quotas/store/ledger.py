@@ -1,8 +1,8 @@
-"""The inventory call ledger: calls made, slots held, and blocks.
+"""The ledger of inventory calls, which stores the calls, their slots, and blocks.
 
 There is one row per organization and one row per call. Calls are numbered, so the number of calls
 in a day is the difference between two call numbers. If another process takes the next number first,
-the caller counts again.
+`reserve` checks the limits again.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -37,7 +37,7 @@ ROUNDING_SECONDS = 0.001
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A request for a call. `share` is the gateway client's share, if a client is calling."""
+    """A call to reserve. `share` is a gateway client's share of the limits, or 1 for others."""
 
     key: OrganizationKey
     cause: CallCause
@@ -46,7 +46,7 @@ class CallRequest:
 
     @property
     def call_class(self) -> CallClass:
-        """The kind of caller."""
+        """The call's class."""
         if self.cause.kind == PROBE:
             return CallClass.PROBE
         return CallClass.BACKGROUND if self.cause.background else CallClass.PERSON
@@ -54,9 +54,10 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A granted call: its organization, its number, and the use when it was granted.
+    """A granted call: the organization, the call's number, and the use when it was granted.
 
-    `at` is the time by the database's clock, and `asked_at` the seconds since the machine's boot.
+    `at` is the time of the reservation, by the database's clock. `asked_at` is the time of the
+    request, in seconds since the machine started.
     """
 
     organization: int
@@ -67,9 +68,9 @@ class Reservation:
 
 
 async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow:
-    """Reserve a call within the minute, day, and concurrency limits, or return the reason to wait.
+    """Reserve a call if all limits allow it. Otherwise, return the reason for declining it.
 
-    One statement counts and another writes, so only a probe needs a transaction.
+    Counting and writing are single statements, so only a probe needs a transaction.
     """
     key, terms = request.key, request.terms
     if request.call_class is CallClass.PROBE:
@@ -101,7 +102,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
 
 
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
-    """Return the reason to decline the call and the time to ask again, or None to grant it."""
+    """Return the reason to decline the call, with the time to ask again, or None to grant it."""
     terms, limits, in_use = request.terms, account.allowed, account.in_use
     full = decide(
         request.call_class,
@@ -142,7 +143,10 @@ async def free_at(
     terms: Terms,
     *which: ColumnElement[bool],
 ) -> float | None:
-    """Return when fewer than `allowed` calls will use a limit, or None if they already do."""
+    """Return the time when fewer than `allowed` calls will count against a limit.
+
+    Return None if fewer calls count against it now.
+    """
     if kind is LimitKind.DAY:
         if account.day.resets_at is not None and not which:
             return account.day.resets_at
@@ -169,7 +173,7 @@ def _the_call(reservation: Reservation) -> ColumnElement[bool]:
 
 
 async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
-    """Record that a call ended, and how many seconds ago its headers arrived."""
+    """Record that a call ended. Its minute slot is freed 60 s after its headers arrived."""
     slot_free_at = tx.clock + literal(SLOT_SECONDS - seconds_since_headers, EpochSeconds)
     ended = update(calls).where(_the_call(reservation))
     ended = ended.values(slot_free_at=slot_free_at, permit_until=tx.clock)
@@ -177,7 +181,10 @@ async def settle(tx: Transaction, reservation: Reservation, seconds_since_header
 
 
 async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
-    """Return True if the call's end is recorded, which it isn't if the database lost the call."""
+    """Return True if the call's end is recorded.
+
+    Return False if the database lost the call.
+    """
     query = select(calls.c.permit_until).where(_the_call(reservation))
     permit_until = await tx.connection.scalar(query)
     held = None if permit_until is None else permit_until - reservation.at
@@ -191,7 +198,7 @@ async def give_back(tx: Transaction, unused: Reservation) -> None:
 
 
 async def note_reported(tx: Transaction, reservation: Reservation, reported: ReportedDay) -> None:
-    """Record the limits that the service reported, unless newer ones are already recorded."""
+    """Record the limits that the service reported, unless newer limits are already recorded."""
     older = (organizations.c.reported_number.is_(None)) | (
         organizations.c.reported_number < reported.number
     )
@@ -210,7 +217,7 @@ async def note_reported(tx: Transaction, reservation: Reservation, reported: Rep
 
 
 async def save_blocks(tx: Transaction, account: Standing, blocks: Blocks) -> None:
-    """Save the blocks of an organization whose row this transaction has locked."""
+    """Save an organization's blocks. This transaction must have locked the organization's row."""
     stored = [{**asdict(block), "code": int(block.code)} for block in blocks.blocks]
     await change(tx, account.id, blocks=stored, probing_until=blocks.probing_until)
 
@@ -222,10 +229,10 @@ async def change(tx: Transaction, organization: int, **values: object) -> None:
 
 
 async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
-    """Set the plan, and clear the limits that a 429 lowered.
+    """Set the organization's plan, and restore the limits that a 429 lowered.
 
-    A lower reported limit is raised to the plan's. If it were used up, no call would be made, and
-    the service could never report the new limit.
+    If the service last reported a lower daily limit, the reported limit is raised to the plan's
+    limit. Otherwise, a used-up limit would prevent the call that reports the new one.
     """
     organization = await lock(tx, key)
     its = organizations.c.id == organization
