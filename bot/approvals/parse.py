@@ -56,8 +56,8 @@ _STAMP = re.compile(rf"({_DATE.pattern})T([0-9:]+)(Z?)", re.IGNORECASE)
 class LocalTime:
     """A day, a time of day, or both, in the time zone of the person who typed it.
 
-    `at` is None for a whole day. If only a time was typed, `day` is "" and the next
-    occurrence is meant.
+    `at` is None for a whole day. If only a time was typed, `day` is "", which means the next
+    time it is that time of day.
     """
 
     at: time | None

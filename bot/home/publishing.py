@@ -58,7 +58,7 @@ DOUBTFUL = timedelta(seconds=30)
 LIMITS_FRESH = timedelta(minutes=2)
 
 Drawn = tuple[Mapping[str, Any], datetime | None]
-"""A view, and the time to redraw it even if nothing changes, or None."""
+"""A view, and when to redraw it even if nothing changes, or None."""
 
 
 @dataclass
@@ -177,7 +177,7 @@ class Home:
         return now
 
     async def draw(self, slack_user_id: str, now: datetime) -> Drawn:
-        """Return a person's Home tab, and the time to redraw it."""
+        """Return a person's Home tab, and when to redraw it."""
         people = self.people
         try:
             person = await people.find(slack_user_id, (people.team_id,))

@@ -41,7 +41,7 @@ SOURCES = {
     DaySource.REPORTED: "reported by the service",
     DaySource.MESSAGE: "from the service's last error message",
 }
-LIFTED = "Temporarily lowered limits have been restored."
+LIFTED = "The limits that errors had lowered are back to normal."
 CLIENTS_SHOWN = 8
 ORGANIZATIONS_SHOWN = 15
 

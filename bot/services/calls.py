@@ -1,4 +1,4 @@
-"""Types for service calls: requests, their causes, answers, and reported limits."""
+"""Types for service calls: requests, what they're for, responses, and reported limits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -70,7 +70,7 @@ def _ask(
     """Ask until `take` accepts the answer. If `secret_advice` is given, hide the answer."""
     if secret_advice:
         print(textwrap.fill(secret_advice, 100))
-        question += ". The answer is not shown"
+        question += ". Your input is hidden"
     prompt = f"({number} of {QUESTIONS}) {question}: "
     while True:
         text = (getpass.getpass(prompt) if secret_advice else input(prompt)).strip()

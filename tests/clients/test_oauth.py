@@ -148,7 +148,7 @@ async def test_no_call_is_granted_while_there_is_no_token(
         (200, {}, ResponseUnreadable, "usable access token"),
         (200, [], ResponseUnreadable, "usable access token"),
         (200, {"access_token": ""}, ResponseUnreadable, "usable access token"),
-        (200, {"access_token": "a\r\nX: y"}, ResponseUnreadable, "can't be sent"),
+        (200, {"access_token": "a\r\nX: y"}, ResponseUnreadable, "invalid characters"),
         (200, {"access_token": "one", "expires_in": "soon"}, ResponseUnreadable, "usable"),
         (
             200,

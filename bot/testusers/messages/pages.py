@@ -52,7 +52,7 @@ class Page(Generic[T]):
 
     @classmethod
     def cut(cls, found: Sequence[T], size: int, wanted: FlowPage) -> "Page[T]":
-        """Return the wanted page, or the last page if it doesn't exist."""
+        """Return the requested page, or the last page if there are fewer."""
         pages = block_kit.page_count(len(found), size)
         wanted = replace(wanted, page=min(wanted.page, pages - 1))
         shown = found[wanted.page * size : (wanted.page + 1) * size]
