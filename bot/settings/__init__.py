@@ -1,4 +1,4 @@
-"""Reads the settings. An error names each invalid setting and an example, but never the value."""
+"""Reads the settings. Errors name each invalid setting and show an example, but not its value."""
 
 import re
 from collections import Counter
@@ -16,22 +16,21 @@ from bot.settings.model import EXAMPLES, FLOW_SID, Settings
 __all__ = ["EXAMPLES", "Settings", "SettingsError", "read_settings"]
 
 AUDIT_KEY_UNUSED = (
-    "is no longer used, because the audit log has no key and the database is trusted. Remove the"
-    " setting."
+    "is no longer used, because audit log entries aren't signed anymore. Remove the setting."
 )
-# Replaces missing or invalid required settings while other settings are checked.
+# Stand-ins for missing or invalid required settings, used to check the other settings.
 PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
 
 
 class SettingsError(Exception):
-    """Some settings are invalid. `problems` has a line for each, with its name and an example."""
+    """Some settings are invalid. Each line in `problems` has a name, a problem and an example."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
 
 
-# pydantic's error types, worded for people who set environment variables.
+# Our messages for pydantic's error types, for people who set environment variables.
 WORDS = {
     "missing": "is required",
     "bool_parsing": "must be on or off",
@@ -58,12 +57,12 @@ LIKENESS = 0.92
 LONG_NAMES = sorted(EXAMPLES.keys() - {"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"})
 # Kubernetes sets these in every pod if there is a Service named "gatehouse".
 SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
-# A setting, and the problem with it.
+# Pairs of a setting's name and a problem with its value.
 Problems = Iterator[tuple[str, str]]
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings from the environment. An empty value counts as not set.
+    """Return the settings from the environment. Empty values are ignored.
 
     Raises:
         SettingsError: Some settings are invalid or missing. The error names all of them.
@@ -124,7 +123,7 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
 
 
 def unknown(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """Return names that begin like Gatehouse's settings but aren't settings."""
+    """Return variables that have the prefix of a setting but aren't in `known`."""
     names = frozenset(known)
     return sorted(
         name
@@ -141,7 +140,7 @@ def _roots(settings: Settings) -> Problems:
         return
     host = URL(settings.inventory_base_url or "").host or ""
     if dependent not in ([], ["com"]) and not host.endswith(".com"):
-        problem = "must be on the com host, so that its suffix can be replaced"
+        problem = "must be on the com host. Gatehouse replaces its suffix for other data centers"
         yield "INVENTORY_BASE_URL", problem
 
 
@@ -150,11 +149,11 @@ def _flows(setting: str, names: Iterable[str], settings: Settings) -> Problems:
     for sid in sids:
         if not re.fullmatch(FLOW_SID, sid):
             yield setting, f"names “{sid}”, which is neither an alias nor a flow SID"
-    # SIDs ignore case.
+    # SIDs are case-insensitive.
     same = Counter(sid.upper() for sid in sids)
     for sid in sids:
         if same[sid.upper()] > 1:
-            yield setting, f"names the flow {sid} twice, by alias and SID"
+            yield setting, f"names the flow {sid} twice, under different names"
 
 
 def _policies(settings: Settings) -> Problems:
@@ -188,7 +187,7 @@ def _gateway(settings: Settings) -> Problems:
             yield "GATEWAY_CLIENTS", f"{name}: {problem}"
 
 
-# Each check with the settings that it compares, which must be valid.
+# Each check, and the settings that it compares. It runs only if they are all valid.
 CHECKS: Mapping[Callable[[Settings], Problems], frozenset[str]] = {
     _roots: frozenset({"inventory_data_centers", "inventory_base_url"}),
     lambda settings: _flows("FLOW_APPROVERS", settings.flow_approvers, settings): frozenset(

@@ -1,6 +1,7 @@
-r"""The settings file that `GATEHOUSE_ENV_FILE` names.
+r"""Reads the settings file at the path in `GATEHOUSE_ENV_FILE`.
 
-A line is empty, a comment (`# …`), or `NAME=value`. The name can follow `export `. A value is
+A line is empty, a comment (`# …`), or `NAME=value`. `export ` before the name is ignored. A value
+has one of these forms:
 
 - `'literal'`, up to the next single quote
 - `"quoted"`, in which `\"` and `\\` mean `"` and `\` (other backslashes are rejected)
@@ -27,7 +28,7 @@ UNREADABLE = "can't be read; write NAME='value' on one line"
 
 
 def load_env_file(environment: MutableMapping[str, str]) -> None:
-    """Add the settings from the file. Variables in the environment take precedence.
+    """Add the file's settings to the environment. Existing variables take precedence.
 
     Raises:
         SettingsError: The file or a line can't be read, or every user can write to the file.
@@ -44,7 +45,9 @@ def load_env_file(environment: MutableMapping[str, str]) -> None:
         example = f"(example: {ENV_FILE}=/etc/gatehouse/env)"
         raise SettingsError([f"{ENV_FILE} {path} cannot be read: {reason} {example}"]) from None
     if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
-        raise SettingsError([f"{ENV_FILE} {path} can be written by every user: chmod 600 {path}"])
+        raise SettingsError(
+            [f"{ENV_FILE} {path} can be written by every user: run chmod 600 {path}"]
+        )
     found: dict[str, str] = {}
     problems = []
     for number, text in enumerate(map(str.strip, lines), 1):
@@ -54,7 +57,7 @@ def load_env_file(environment: MutableMapping[str, str]) -> None:
         if line is None or "\0" in text:
             problems.append(f"{ENV_FILE} {path}, line {number}: {UNREADABLE}")
         elif line[1] in found:
-            problems.append(f"{ENV_FILE} {path}, line {number}: sets {line[1]} again")
+            problems.append(f"{ENV_FILE} {path}, line {number}: sets {line[1]} a second time")
         else:
             name, literal, quoted, plain = line.groups(default="")
             found[name] = literal or re.sub(r"\\(.)", r"\1", quoted) or plain.strip()

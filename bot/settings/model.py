@@ -1,4 +1,4 @@
-"""The settings, each with its type, its default, and an example."""
+"""Defines the type, the default and an example of each setting."""
 
 import json
 import re
@@ -38,7 +38,7 @@ SERVICES: dict[Service, tuple[str, ...]] = {
 
 
 def _like(pattern: str, problem: str) -> BeforeValidator:
-    """Require a pattern, and report `problem` instead of pydantic's message."""
+    """Return a validator that reports `problem` if a string doesn't match the pattern."""
 
     def check(value: object) -> object:
         if isinstance(value, str) and not re.fullmatch(pattern, value):
@@ -49,12 +49,12 @@ def _like(pattern: str, problem: str) -> BeforeValidator:
 
 
 def _from_json(value: object) -> object:
-    """Parse JSON given as a string. Errors include the position."""
+    """Parse a string as JSON, and return any other value unchanged. Errors include the position."""
     if not isinstance(value, str):
         return value
 
     def without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        # Otherwise the last value of a repeated name would silently apply.
+        # By default, `json` silently keeps only the last value of a repeated name.
         for name, times in Counter(name for name, _ in pairs).items():
             if times > 1:
                 raise ValueError(f"contains “{name}” twice")
@@ -65,7 +65,7 @@ def _from_json(value: object) -> object:
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON ({error.msg} at character {error.pos + 1})") from None
     except RecursionError:
-        raise ValueError("is JSON that is nested too deeply") from None
+        raise ValueError("contains JSON that is nested too deeply") from None
 
 
 def _safe_address(value: str) -> str:
@@ -73,7 +73,7 @@ def _safe_address(value: str) -> str:
     try:
         url = URL(value)
     except ValueError:
-        raise ValueError("is not an address") from None
+        raise ValueError("is not a valid address") from None
     if url.scheme not in {"http", "https"} or not url.host:
         raise ValueError("must be an address that starts with https://")
     if url.scheme == "http" and not is_loopback(url.host):
@@ -108,12 +108,12 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-# Plans as the specification spells them: "Free", "Standard".
+# The specification capitalizes plan names ("Free"), so ignore case.
 Plan = Annotated[
     Literal["free", "standard", "professional", "premium", "enterprise"], BeforeValidator(_lower)
 ]
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-# The same length limit as for listed organizations.
+# The same length limit as for organizations that the service lists.
 OrganizationId = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-\x9f]{1,64}$")]
 OrganizationPath = Annotated[
     str, Field(max_length=80, pattern=rf"^({'|'.join(map(re.escape, DATA_CENTERS))})/.*\S")
@@ -124,7 +124,7 @@ EmailAddress = Annotated[Address, _like(r"(?!.*/v3/*$).*", "must not end with /v
 Hours = Annotated[float, Field(gt=0, lt=24 * 366)]
 ChannelId = Annotated[str, Field(pattern=r"^[CGD][A-Za-z0-9_]+$")]
 SlackId = Annotated[str, _like(r"\*|[UWS]\w*", "is not a user ID (U…, W…), a group ID (S…) or *")]
-NamedId = Annotated[SlackId, _like(r"(?!\*$).*", "* is not allowed here: name people and groups")]
+NamedId = Annotated[SlackId, _like(r"(?!\*$).*", "* is not allowed here: list people or groups")]
 NamedIds = Annotated[tuple[NamedId, ...], Field(min_length=1)]
 ReservePath = Literal["*"] | OrganizationPath
 Duration = Annotated[int, BeforeValidator(_seconds)]
@@ -144,14 +144,14 @@ EmailAuth = Annotated[
     Literal["bearer", "basic"],
     _like(
         "bearer|basic",
-        "must be bearer or basic with an API key: account passwords ended in Q4 2020",
+        "must be bearer or basic: support for account passwords ended in Q4 2020",
     ),
 ]
 Json = BeforeValidator(_from_json)
 Secret = Annotated[
     SecretStr,
     Field(min_length=1),
-    _like(f"[^{CONTROL.pattern[1:-1]}]*", "has a control character in a credential"),
+    _like(f"[^{CONTROL.pattern[1:-1]}]*", "contains a control character in a credential"),
 ]
 
 
@@ -165,7 +165,7 @@ class _Part(BaseModel):
 
 
 class OAuthSettings(_Part):
-    """A refresh-token grant (RFC 6749) for one data center."""
+    """A data center's OAuth client and refresh token (RFC 6749)."""
 
     client_id: str = Field(min_length=1)
     client_secret: Secret
@@ -174,7 +174,7 @@ class OAuthSettings(_Part):
 
 
 class DataCenterSettings(_Part):
-    """A data center's settings: either an authtoken or OAuth, and optionally its own address."""
+    """A data center's settings: an authtoken or OAuth credentials, and optional fields."""
 
     authtoken: Secret | None = None
     oauth: OAuthSettings | None = None
@@ -189,7 +189,7 @@ class DataCenterSettings(_Part):
 
 
 class AutomaticSettings(_Part):
-    """A rule for automatic approval: the requesters, the longest access, and requests per day."""
+    """A rule for automatic approval: who can request, for how long, and how often per day."""
 
     requesters: NamedIds = Field(alias="from")
     longest_seconds: Duration = Field(alias="longest")
@@ -216,14 +216,14 @@ class FlowPolicySettings(_Part):
 
 
 class ReserveSettings(_Part):
-    """Calls per minute and per day that are left for programs that don't use Gatehouse."""
+    """Calls per minute and per day that are reserved for programs that don't use Gatehouse."""
 
     minute: int = Field(default=0, ge=0, lt=100)
     day: int = Field(default=0, ge=0)
 
 
 class ClientSettings(_Part):
-    """A gateway client. Its token is stored only as a hash: see `gateway-token`."""
+    """A gateway client. Instead of its token, the settings contain the token's hash."""
 
     token_sha256: Annotated[
         str, BeforeValidator(_lower), Field(pattern=r"^[0-9a-f]{64}$", repr=False)
@@ -236,12 +236,12 @@ class ClientSettings(_Part):
     @classmethod
     def _is_list_or_every(cls, value: object) -> object:
         if value != "*" and not isinstance(value, list | tuple):
-            raise ValueError('must be a list like ["eu/10234695"], or "*" for all of them')
+            raise ValueError('must be a list like ["eu/10234695"], or "*" for all organizations')
         return value
 
 
 class Settings(BaseModel):
-    """All settings, named as in the environment but in lowercase."""
+    """All settings. Field names are the environment variables' names in lowercase."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -298,7 +298,7 @@ class Settings(BaseModel):
     def _is_visible(cls, value: object, info: ValidationInfo) -> object:
         is_json = Json in cls.model_fields[info.field_name or ""].metadata
         if isinstance(value, str) and not value.isprintable() and not is_json:
-            raise ValueError("has a line break or another invisible character")
+            raise ValueError("contains a line break or another invisible character")
         return value
 
     @field_validator("flow_aliases")
@@ -312,7 +312,7 @@ class Settings(BaseModel):
         both = [f"“{alias}”" for alias in aliases if len(by_name[alias.casefold()]) > 1]
         if both:
             names = " and ".join(both)
-            raise ValueError(f"has {names}, which differ only in case, for different flows")
+            raise ValueError(f"uses {names} for different flows, but they differ only in case")
         return aliases
 
     @field_validator("gateway_clients")
@@ -326,7 +326,7 @@ class Settings(BaseModel):
 
     @property
     def named_organizations(self) -> dict[str, str]:
-        """The `organization_id` of each data center that has one."""
+        """Maps data centers to their `organization_id`, leaving out those that don't have one."""
         centers = self.inventory_data_centers.items()
         return {
             str(name): center.organization_id for name, center in centers if center.organization_id
@@ -334,7 +334,7 @@ class Settings(BaseModel):
 
     @property
     def policy(self) -> Policy:
-        """The permissions in the settings, with flows by uppercase SID."""
+        """The configured permissions. Flows are identified by their uppercase SIDs."""
         return Policy(
             self.roles,
             {self.sid_of(name): ids for name, ids in self.flow_approvers.items()},
@@ -345,11 +345,11 @@ class Settings(BaseModel):
         )
 
     def sid_of(self, name: str) -> str:
-        """Return the uppercase SID for a flow's alias or SID, or `*` unchanged."""
+        """Return a flow's uppercase SID, given its alias or SID. Returns `*` unchanged."""
         return name if name == EVERY_FLOW else self.flow_aliases.get(name, name).upper()
 
     def missing_for(self, service: Service) -> tuple[str, ...]:
-        """Return the settings that a service still needs, or an empty tuple if it can be used."""
+        """Return the names of the settings that are missing for a service."""
         return tuple(name for name in SERVICES[service] if not getattr(self, name.lower()))
 
     def secrets(self) -> list[str]:
@@ -368,7 +368,7 @@ def _secrets_in(value: object) -> Iterator[str]:
             yield from _secrets_in(part)
 
 
-# The example of any other setting is its default.
+# Settings that aren't listed here use their default as the example.
 EXAMPLES: Mapping[str, str] = {
     **{name.upper(): str(field.default) for name, field in Settings.model_fields.items()},
     "SLACK_BOT_TOKEN": "xoxb-1234-abcd",

@@ -77,7 +77,7 @@ def test_unreadable_line_is_named_by_its_number_only(path, line):
 def test_name_that_is_set_twice_is_refused(path):
     with pytest.raises(SettingsError) as caught:
         loaded(path, "A=1\n#A=2\nexport A=3\n")
-    assert caught.value.problems == [f"GATEHOUSE_ENV_FILE {path}, line 3: sets A again"]
+    assert caught.value.problems == [f"GATEHOUSE_ENV_FILE {path}, line 3: sets A a second time"]
 
 
 @pytest.mark.parametrize(

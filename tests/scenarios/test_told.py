@@ -267,8 +267,8 @@ CASES = (
         before=setting(EMAIL_API_KEY="SG.an-old-key"),
         after=typed("/emailkey", "check"),
     ),
-    Case("the email key can't read a resource that someone checks", after=check_resource),
-    Case("another client has caused a block", after=block),
+    Case("the email key has no access to a resource that someone checks", after=check_resource),
+    Case("the service blocks an organization because of another program", after=block),
     Case("a message can't be delivered to a person", after=approve_for_somebody_gone),
     Case("a service is only partly set up", before=without_flow_token),
     Case("only one person can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
@@ -287,7 +287,8 @@ CASES = (
         database="sqlite",
     ),
     no_database(
-        "PostgreSQL has no TLS, but the settings require it", lambda url: f"{url}?sslmode=require"
+        "PostgreSQL doesn't support TLS, but the settings require it",
+        lambda url: f"{url}?sslmode=require",
     ),
     Case(
         "PostgreSQL has no connections left",
@@ -299,7 +300,7 @@ CASES = (
     Case("a newer version has migrated the database", after=migrate_on),
     Case("PostgreSQL has become read-only", after=make_read_only, database="postgres"),
     Case("the SQLite file is damaged", before=damage, becomes_ready=False),
-    Case("another program locks the SQLite file", after=lock),
+    Case("another program has locked the SQLite file", after=lock),
     Case("the SQLite file's disk is full", after=fill, database="small"),
 )
 
