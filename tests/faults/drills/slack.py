@@ -42,7 +42,7 @@ async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> Non
         notes.saw(answer, "was blocked")
         story.cleared_alerts.add(ORGANIZATION[1])
         if "users.info" in methods:
-            await notes.people_see(fleet, "U0VIEWER", "/orgs", "", "Slack")
+            await notes.people_see(fleet, "U0VIEWER", "/orgs", "", "verify who you are")
         await lasts(began, notes.seconds)
         faults.clear()
         async with notes.recovery():
