@@ -298,8 +298,8 @@ BAD_SECRETS = [
     ("SLACK_BOT_TOKEN", "xoxb-sandbox", "is the sandbox's"),
     ("EMAIL_API_KEY", "SG.demo-key", "is the sandbox's"),
     ("FLOW_AUTH_TOKEN", "demo-flow-token", "is the sandbox's"),
-    ("EMAIL_API_KEY", "SG.abc\ndef", "has a line break"),
-    ("FLOW_AUTH_TOKEN", "abc\x01def", "has a line break"),
+    ("EMAIL_API_KEY", "SG.abc\ndef", "contains a line break"),
+    ("FLOW_AUTH_TOKEN", "abc\x01def", "contains a line break"),
 ]
 
 

@@ -103,11 +103,11 @@ async def crowd(database_url: str, latency: float = 0.0) -> AsyncIterator[Crowd]
         assert not fleet.tracebacks, fleet.tracebacks[0]
 
 
-async def declined(database_url: str, name: str) -> dict[str, object]:
+async def declined(database_url: str, name: str, slowed: float = SLOWED) -> dict[str, object]:
     """Hold a polite client's median beside a flood of declined calls to its median alone.
 
     Raises:
-        AssertionError: The flood on another organization slows it more than threefold.
+        AssertionError: The flood on another organization slows it more than `slowed` times.
     """
     headers = {"Authorization": f"Bearer {token_of('polite')}"}
     async with crowd(database_url) as running, aiohttp.ClientSession(headers=headers) as session:
@@ -121,7 +121,7 @@ async def declined(database_url: str, name: str) -> dict[str, object]:
             f"gateway: median alone and beside {FLOOD_CONNECTIONS} declined, {name}": row,
             f"gateway: slowed so many times, {name}": round(beside / alone, 2),
         }
-        assert beside <= SLOWED * alone, found
+        assert beside <= slowed * alone, found
         return {**found, **await truth(database_url, running.state, name)}
 
 

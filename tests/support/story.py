@@ -26,7 +26,7 @@ MARKS = {
     "expired": ":alarm_clock:",
 }
 TOLD = {
-    "applied": "*Applied*",
+    "applied": "*Applied",
     "failed": "*Failed:",
     "denied": "*Denied*",
     "expired": "*Expired*",

@@ -133,8 +133,8 @@ async def test_who_has_no_role_is_sent_to_who_manages_access(database, slack, cl
     with pytest.raises(Refused) as caught:
         await people.require(nora, Permission.REFRESH)
     assert caught.value.sentence == (
-        "You don't have access to Gatehouse yet (you need the operator role to refresh, check or"
-        f" mute). {said}"
+        "You don't have access to Gatehouse yet (you need the operator role to refresh lists,"
+        f" check limits or mute alerts). {said}"
     )
 
 
