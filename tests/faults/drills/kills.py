@@ -18,7 +18,7 @@ from tests.support.processes import BotProcess
 from tests.support.story import Story
 
 QUIET_SECONDS = 1.5
-MOST_STEPS = 60
+MOST_STEPS = 80
 AT_ONCE = 3
 TRUE_SECONDS = 60.0
 
