@@ -177,6 +177,9 @@ class _Showing:
         """Post or edit the card now, or return the time when it can be edited."""
         sent = self.sent
         if sent is None:
+            if self.card.under and await self._above() is None:
+                # The thread doesn't exist until its card is in Slack.
+                return now + SHORTEST_PAUSE
             await self._post_first()
         elif self.card.follows and sent.channel_id != self.card.channel_id:
             await self._post_anew(sent)
@@ -193,6 +196,10 @@ class _Showing:
         else:
             await self._edit(sent)
         return None
+
+    async def _above(self) -> SentCard | None:
+        async with self.database.read_only() as tx:
+            return await outbox.sent_card(tx, self.card.under) if self.card.under else None
 
     async def _post_first(self) -> None:
         """Post the card. If an earlier attempt reached Slack, Slack keeps showing that text."""
@@ -239,11 +246,8 @@ class _Showing:
     async def _post(self, name: str, *, is_repeated: bool) -> None:
         """Post the card and store its location before any edit, so failed edits never repost it."""
         place, thread_ts = self.card.channel_id, None
-        if self.card.under:
-            async with self.database.read_only() as tx:
-                above = await outbox.sent_card(tx, self.card.under)
-            if above is not None:
-                place, thread_ts = above.channel_id, above.message_ts
+        if above := await self._above():
+            place, thread_ts = above.channel_id, above.message_ts
         self.lease.check()
         channel_id, message_ts = await self.slack.post(
             place, self.card.message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
