@@ -173,6 +173,22 @@ async def work_of_either(*works):
             await asyncio.sleep(0.005)
 
 
+async def test_work_of_a_dead_process_is_taken_over_within_thirty_seconds(database, clock):
+    await put(database)
+    async with database.transaction() as tx:
+        assert await jobs.claim(tx, "dead", 1)
+    work = Work()
+    async with running(database, clock, work) as loop:
+        clock.advance(LEASE_SECONDS - 1)
+        loop.wake()
+        await until_asleep(clock)
+        assert work.runs == []
+        clock.advance(2)
+        loop.wake()
+        await work.seen(1)
+    assert LEASE_SECONDS + 1 <= 30
+
+
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_who_lost_the_lease_changes_nothing(database, clock):
     work = Work()

@@ -38,19 +38,11 @@ class Notes:
     async def people_see(
         self, fleet: Fleet, user: str, command: str, text: str, *says: str
     ) -> None:
-        """Type a command; the answer must be the bot's own and hold one of the words.
-
-        Raises:
-            AssertionError: Silence, or other words.
-        """
+        """Type a command; the answer must be the bot's own and hold one of the words."""
         self.saw(await fleet.ask(user, command, text), *says)
 
     def saw(self, answer: Message, *says: str) -> None:
-        """Write down an answer, which must be the bot's own and hold one of the words.
-
-        Raises:
-            AssertionError: Silence, or other words.
-        """
+        """Write down an answer, which must be the bot's own and hold one of the words."""
         assert not is_silence(answer), f"silence: {answer.all_text}"
         said = [line for line in answer.all_text.splitlines() if any(word in line for word in says)]
         assert said, answer.all_text
@@ -59,11 +51,7 @@ class Notes:
     async def until(
         self, is_well: Callable[[], Awaitable[bool]], seconds: float = RECOVERY_SECONDS
     ) -> None:
-        """Ask again and again whether it is well.
-
-        Raises:
-            AssertionError: It is not, in time.
-        """
+        """Ask again and again whether it is well."""
         began = seconds_now()
         while not await is_well():
             assert seconds_now() - began < seconds, f"not well after {seconds:.0f} s"
@@ -71,11 +59,7 @@ class Notes:
 
     @asynccontextmanager
     async def recovery(self) -> AsyncIterator[None]:
-        """Measure the block, which begins at the fault's end and ends when all is well.
-
-        Raises:
-            AssertionError: It took too long.
-        """
+        """Measure the block, which begins at the fault's end and ends when all is well."""
         began = seconds_now()
         yield
         took = seconds_now() - began
@@ -83,19 +67,11 @@ class Notes:
         assert took <= RECOVERY_SECONDS, f"recovered only after {took:.0f} s"
 
     async def click_says(self, story: Story, card: Message, button: str, *says: str) -> None:
-        """Press a button; the answer must be the bot's own and hold one of the words.
-
-        Raises:
-            AssertionError: Silence, or other words.
-        """
+        """Press a button; the answer must be the bot's own and hold one of the words."""
         self.saw(await story.press(APPROVER, card, button), *says)
 
     async def all_holds(self, story: Story, *, by_command: bool = True) -> None:
-        """Hold the lists, the cards, what people were told, the audit and the logs to the model.
-
-        Raises:
-            AssertionError: Something is not as it must be.
-        """
+        """Hold the lists, the cards, what people were told, the audit and the logs to the model."""
         await story.comes_true()
         self.holds("the list as approved, one true card, told once")
         if story.cleared_alerts:
@@ -117,14 +93,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Drill:
-    """A fault and what is promised for it.
-
-    Attributes:
-        name: What goes wrong.
-        promise: The pass line.
-        run: Does it; raises AssertionError where the promise is broken.
-        databases: On which it applies.
-    """
+    """A fault, what is promised for it, and what raises AssertionError when that is broken."""
 
     name: str
     promise: str

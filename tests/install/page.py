@@ -92,11 +92,7 @@ class Machine:
         return text
 
     def follow(self, block: Block, environment: dict[str, str] | None = None) -> str:
-        """Run a block as a person would who pastes it, and return what it prints.
-
-        Raises:
-            AssertionError: One of its commands failed.
-        """
+        """Run a block as a person would who pastes it, and return what it prints."""
         script = f"set -eu\n{self.fill(block.text)}"
         done = subprocess.run(
             [shutil.which("bash") or "bash", "-c", script],

@@ -56,13 +56,7 @@ COMMANDS = (
 
 @dataclass
 class Played:
-    """What became of the commands.
-
-    Attributes:
-        acks: Seconds to each acknowledgement.
-        others: Every other end, by status or error.
-        resident: MiB that the bot held, about once a second.
-    """
+    """Seconds to each acknowledgement, all other ends by status or error, and MiB by the second."""
 
     acks: list[float] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)

@@ -159,13 +159,13 @@ async def test_130_checks_in_a_minute_are_100_calls_and_30_declines(sqlite_url):
 async def test_24_at_once_are_5_in_flight(world):
     one = organization_of(world)
     await world.ask("U0VIEWER", "/orgs")
-    world.services.state.latency_seconds = 0.3
+    world.services.state.latency_seconds = 0.1
     answers = await check_at_once(world, one.organization_id, 24)
     usage = world.services.state.limits.usage[("eu", one.organization_id)]
     assert usage.peak_in_flight <= 5
     assert world.services.state.refused == []
     passed = ["succeeded (" in answer.all_text for answer in answers]
-    assert sum(passed) >= 5
+    assert sum(passed) >= 20
     for answer in answers:
         assert "succeeded (" in answer.all_text or "are already running" in answer.all_text
 

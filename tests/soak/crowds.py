@@ -104,11 +104,7 @@ async def crowd(database_url: str, latency: float = 0.0) -> AsyncIterator[Crowd]
 
 
 async def declined(database_url: str, name: str, slowed: float = SLOWED) -> dict[str, object]:
-    """Hold a polite client's median beside a flood of declined calls to its median alone.
-
-    Raises:
-        AssertionError: The flood on another organization slows it more than `slowed` times.
-    """
+    """Hold a polite client's median beside a flood of declined calls to its median alone."""
     headers = {"Authorization": f"Bearer {token_of('polite')}"}
     async with crowd(database_url) as running, aiohttp.ClientSession(headers=headers) as session:
         await median(running, session)
@@ -167,9 +163,6 @@ async def waiting(
         skipped: Once the first minute is used up, its calls are made so many seconds older, in the
             ledger and at the service. The seconds from then on pass as they do.
         latest: For how long a slot may be free while calls wait for it, in seconds.
-
-    Raises:
-        AssertionError: A slot was free for too long, or the service refused a call.
     """
     answers: Counter[str] = Counter()
     headers = {"Authorization": f"Bearer {token_of('flood')}", "Prefer": f"wait={WAIT_SECONDS}"}
@@ -257,11 +250,7 @@ async def sent_calls(database_url: str) -> list[Row[Any]]:
 
 
 async def truth(database_url: str, state: ServicesState, name: str) -> dict[str, object]:
-    """Hold what the ledger counts to what the service saw, and the calls in doubt.
-
-    Raises:
-        AssertionError: A call was counted that nobody sent, or sent and not counted.
-    """
+    """Hold what the ledger counts to what the service saw, and the calls in doubt."""
     seen = Counter((call.data_center, call.organization_id) for call in counted(state))
     settled: Counter[tuple[str, str | None]] = Counter()
     in_doubt: defaultdict[tuple[str, str | None], int] = defaultdict(int)

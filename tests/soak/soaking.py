@@ -33,19 +33,7 @@ LONGEST_EXPIRY_SECONDS = 25.0
 
 
 async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, object]]:
-    """Work for a time, let everything end, and hold it to the model.
-
-    Args:
-        database_url: Of a new database on PostgreSQL.
-        pace: How long and how rough.
-        seed: Of the dice: what is done is the same again, when is not.
-
-    Returns:
-        Rows of the table.
-
-    Raises:
-        AssertionError: Something is not as it must be.
-    """
+    """Work for a time, let everything end, and hold it to the model; return the table's rows."""
     expire = min(LONGEST_EXPIRY_SECONDS, pace.seconds / 3)
     async with running_fleet(database_url, 0, services=services(), **settings(expire)) as fleet:
         await asyncio.gather(*(fleet.add(pace.launcher) for _ in range(PROCESSES)))
@@ -126,11 +114,7 @@ EDGE_SECONDS = 2.0
 
 
 async def check(soak: Soak) -> dict[str, object]:
-    """Hold everything to the model; return what was found, for the table.
-
-    Raises:
-        AssertionError: Something is not as it must be.
-    """
+    """Hold everything to the model; return what was found, for the table."""
     await soak.story.comes_true(TRUE_SECONDS)
     await cleared(soak)
     provoked = [call for call in soak.fleet.services.state.refused if not is_blocked(soak, call)]

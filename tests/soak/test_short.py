@@ -8,6 +8,7 @@ from sandbox.services.limits import TOO_MANY_AT_ONCE
 from tests.soak.actors import Pace
 from tests.soak.crowds import LATEST_SECONDS, SLOWED, declined, waiting
 from tests.soak.soaking import soak
+from tests.support.databases import copy_sqlite
 
 
 @pytest.mark.slow
@@ -24,11 +25,15 @@ async def test_a_short_soak_ends_as_the_model_says(postgres_url):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_flood_of_declined_calls_delays_no_other_organization(sqlite_url):
-    # A decline comes from memory: `make soak` has both databases, and a machine to itself. Beside
-    # other tests the flood takes its share of the processor, but nobody waits in a line behind it.
-    found = await declined(sqlite_url, "here", 10 * SLOWED)
-    assert found["gateway: slowed so many times, here"] <= 10 * SLOWED
+async def test_flood_of_declined_calls_delays_no_other_organization(tmp_path, sqlite_template):
+    slowed = []
+    # Other tests can take the processor from the polite client: it gets three attempts.
+    while len(slowed) < 3 and (not slowed or slowed[-1] > SLOWED):
+        path = tmp_path / f"{len(slowed)}.db"
+        copy_sqlite(sqlite_template, path)
+        found = await declined(f"sqlite:///{path}", "here", math.inf)
+        slowed.append(found["gateway: slowed so many times, here"])
+    assert min(slowed) <= SLOWED
 
 
 @pytest.mark.slow

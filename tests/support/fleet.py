@@ -99,22 +99,14 @@ class Fleet:
             raise NoAnswerError(f"{user} has no answer after {seconds:.0f} s") from None
 
     async def verify_audit(self) -> str:
-        """Run `python -m bot audit verify`; return what it says.
-
-        Raises:
-            AssertionError: The chain does not hold.
-        """
+        """Run `python -m bot audit verify`; return what it says."""
         environment = {"PATH": "", **self.environment}
         status, said = await run_forked(("audit", "verify"), environment)
         assert status == 0, said
         return said.strip()
 
     async def look_at_audit(self) -> int:
-        """Do the same from here, which is quicker; return how many entries there are.
-
-        Raises:
-            AssertionError: The chain does not hold.
-        """
+        """Do the same from here, which is quicker; return how many entries there are."""
         database = Database(self.environment["DATABASE_URL"], SystemClock())
         try:
             async with database.read_only() as tx:
@@ -143,13 +135,9 @@ async def running_fleet(
     services: ServicesState | None = None,
     **settings: str,
 ) -> AsyncIterator[Fleet]:
-    """Run so many processes until the block ends; then none is left.
+    """Run `count` processes on a new database until the block ends; then none is left.
 
-    Args:
-        database_url: Of a new database.
-        count: How many, started at once.
-        services: The stand-ins' state; a fresh one when left out.
-        settings: Environment variables in small letters, over the usual ones.
+    `settings` are environment variables in small letters, which replace the usual ones.
     """
     async with (
         running_services(services or ServicesState()) as running,

@@ -172,11 +172,7 @@ class Story:
         ]
 
     async def comes_true(self, seconds: float = TRUE_SECONDS) -> None:
-        """Wait until everything is as it must be.
-
-        Raises:
-            AssertionError: It is not, in time; says what.
-        """
+        """Wait until everything is as it must be."""
         try:
             await self.fleet.slack.until(lambda: not self.problems(), timeout=seconds)
         except AssertionError:

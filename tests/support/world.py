@@ -157,14 +157,10 @@ async def running_world(
     prepare: Callable[[RunningSlack], Awaitable[None]] | None = None,
     **settings: str,
 ) -> AsyncIterator[World]:
-    """Run the bot in this process, as `python -m bot` does, until the block ends.
+    """Run the bot in this process on a new database, as `python -m bot` does.
 
-    Args:
-        database_url: Of a new database.
-        clock: The bot's; one that `until` sets forward when left out.
-        services: The stand-ins' state; a fresh one when left out.
-        prepare: What is done before the bot starts.
-        settings: Environment variables in small letters, over the usual ones.
+    `prepare` is called before the bot starts. Without a `clock`, the bot has one that `until` sets
+    forward. `settings` are environment variables in small letters, which replace the usual ones.
     """
     clock = clock or LaterClock()
     if services is None:

@@ -170,11 +170,7 @@ async def disturbed(
 
 
 async def refused(notes: Notes, story: Story) -> None:
-    """Ask until a request cannot be stored: a full disk has room on its last pages.
-
-    Raises:
-        AssertionError: every request was taken.
-    """
+    """Ask until a request cannot be stored: a full disk has room on its last pages."""
     for _ in range(MOST_REQUESTS):
         identity = story.new_identity()
         words = f"add survey {identity} because {'of the drill ' * 35}"
