@@ -249,7 +249,7 @@ CASES = (
     Case("the approvals channel was archived", after=archive),
     Case("the bot was removed from the alerts channel", after=remove_from("C0ALERTS")),
     Case(
-        "Socket Mode is disconnected: the app token was revoked",
+        "Socket Mode is disconnected because the app token was revoked",
         before=setting(SLACK_APP_TOKEN="xapp-sandbox"),
         after=deafen,
     ),
@@ -267,7 +267,7 @@ CASES = (
         before=setting(EMAIL_API_KEY="SG.an-old-key"),
         after=typed("/emailkey", "check"),
     ),
-    Case("the email key has no access to a resource that someone checks", after=check_resource),
+    Case("the email key can't read a resource", after=check_resource),
     Case("the service blocks an organization because of another program", after=block),
     Case("a message can't be delivered to a person", after=approve_for_somebody_gone),
     Case("a service is only partly set up", before=without_flow_token),
