@@ -25,9 +25,9 @@ HTTP_TOO_MANY = 429
 LONGEST_WAIT_SECONDS = 3600.0
 LIMITS_REMEMBERED = 1_000
 HTTP_SERVER_ERROR = 500
-# Temporary problems at Slack: the same call may soon succeed.
+# Slack's names for temporary errors, after which the same call may succeed.
 PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
-# Slack's error names for blocks that it doesn't accept.
+# Slack's error names for a message with invalid blocks.
 BAD_BLOCKS = frozenset(
     {
         *("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"),
@@ -38,7 +38,7 @@ BAD_BLOCKS = frozenset(
 
 @dataclass(frozen=True)
 class BotIdentity:
-    """The bot's own IDs, from `auth.test`. `answered_at` is the `Date` header."""
+    """The bot's IDs and scopes, from `auth.test`. `answered_at` is the response's `Date`."""
 
     team_id: str
     slack_user_id: str
@@ -65,7 +65,7 @@ class SlackUser:
 class SlackClient:
     """Calls Web API methods through the shared session in `web`.
 
-    After each call, `observe` receives the method's name, and "ok" or an error name.
+    After each call, `observe` receives the method's name and either "ok" or an error name.
 
     After a 429, calls to the same method for the same channel raise `SlackRateLimited` until the
     `Retry-After` time has passed. Slack limits messages per channel, so a busy channel doesn't
@@ -98,7 +98,7 @@ class SlackClient:
         )
 
     async def try_app_token(self, app_token: str) -> None:
-        """Check the Socket Mode token (`apps.connections.open`), and raise if Slack refuses it."""
+        """Raise SlackError if Slack refuses the Socket Mode token (`apps.connections.open`)."""
         await self._call(self._web.apps_connections_open, app_token=app_token)
 
     async def user(self, slack_user_id: str) -> SlackUser:
@@ -160,7 +160,7 @@ class SlackClient:
         return str(answer.get("channel") or channel_id), str(answer.get("ts"))
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
-        """Edit one of the bot's messages. If `message` has no blocks, existing ones are removed."""
+        """Edit one of the bot's messages. If `message` has no blocks, remove the old ones."""
         await in_plain_if_need_be(
             message,
             lambda version: self._call(
@@ -203,7 +203,7 @@ class SlackClient:
     async def _call(
         self,
         method: Callable[..., Awaitable[AsyncSlackResponse]],
-        **arguments: Any,  # noqa: ANN401 - as the method takes them
+        **arguments: Any,  # noqa: ANN401 - they depend on the method
     ) -> AsyncSlackResponse:
         name = method.__name__
         limited = (name, str(arguments.get("channel") or ""))
@@ -252,7 +252,7 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
-    """Send the message or, if Slack refuses the blocks, only the text and buttons."""
+    """Send the message. If Slack refuses its blocks, send text and buttons, or just the text."""
     versions = [Message(message.text)]
     if message.slack_blocks:
         paragraph = section(cut(message.text, FILLED_CHARACTERS))
@@ -271,7 +271,7 @@ async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaita
 def slack_web_client(
     token: str, base_url: str, session: aiohttp.ClientSession, seconds: int = 30
 ) -> AsyncWebClient:
-    """Return a Slack client that uses our session, which follows the proxy settings.
+    """Return a Slack client that uses `session`, and therefore the bot's proxy settings.
 
     By default, Slack's client reads `HTTPS_PROXY` but ignores `NO_PROXY`.
     """
@@ -280,7 +280,7 @@ def slack_web_client(
         base_url=base_url.rstrip("/") + "/",
         session=session,
         timeout=seconds,
-        # Only the outbox retries posts, because it records them.
+        # Callers retry calls themselves, because a blind retry could post a message twice.
         retry_handlers=[],
     )
     client.proxy = None

@@ -15,7 +15,7 @@ EVENTS_PATH = "/slack/events"
 PLACEHOLDER_URL = "https://bot.example.com"
 
 
-# The required scopes, and what each is used for.
+# The required scopes, each with its purpose.
 SCOPES = {
     "commands": "receiving slash commands",
     "chat:write": "posting alerts, approval cards and direct messages",
@@ -76,7 +76,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
             "app_home": {
                 "home_tab_enabled": True,
                 "messages_tab_enabled": True,
-                # Commands can be typed in the bot's own messages tab only if it is writable.
+                # People can type in the app's Messages tab only if the tab isn't read-only.
                 "messages_tab_read_only_enabled": False,
             },
             "bot_user": {"display_name": "gatehouse", "always_online": True},
@@ -87,7 +87,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
                     **({"url": endpoint} if endpoint else {}),
                     "description": command.description,
                     "usage_hint": command.usage_hint,
-                    # Mentions arrive as IDs, which can't be faked the way names can.
+                    # Slack then sends mentions as IDs, because names can be faked.
                     "should_escape": True,
                 }
                 for command in COMMANDS
@@ -105,14 +105,14 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
 
 
 def manifest_text(url: str | None, *, socket: bool) -> str:
-    """Return the manifest as YAML for Slack. Raises ValueError, as `app_manifest` does."""
+    """Return the manifest as YAML. Raise ValueError if Slack can't call `url`."""
     return yaml.safe_dump(app_manifest(url, socket=socket), sort_keys=False, allow_unicode=True)
 
 
 def missing_scopes(granted: frozenset[str]) -> str:
-    """Return a sentence listing the scopes a token lacks, or "" if there are none.
+    """Return a sentence that lists the scopes missing from a token.
 
-    If the token's scopes are unknown, returns "".
+    Return an empty string if no scopes are missing, or if the token's scopes are unknown.
     """
     missing = [scope for scope in SCOPES if granted and scope not in granted]
     if not missing:

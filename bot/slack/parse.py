@@ -1,6 +1,6 @@
 """Parses typed text into words, undoing the changes that Slack and phones make.
 
-Slack escapes `&`, `<` and `>` in a command's text and turns mentions, links, mail addresses and
+Slack escapes `&`, `<` and `>` in a command's text and turns mentions, links, email addresses and
 phone numbers into markup (https://docs.slack.dev/messaging/formatting-message-text). Phones insert
 curly quotes, long dashes and non-breaking spaces.
 """
@@ -14,7 +14,7 @@ from bot.errors import UsageError
 from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, closest
 
 MAX_CHARS = 12_000
-"""The longest text that is parsed, in characters. Slack doesn't document its own limit."""
+"""The maximum length of a text to parse, in characters. Slack doesn't document its own limit."""
 _HELP = frozenset({"help", "h", "?"})
 
 _MARKUP = r"<(?:[@#!]|[A-Za-z][A-Za-z0-9+.-]*:)[^<>]*>"
@@ -36,7 +36,7 @@ class Word:
 
     @property
     def keyword(self) -> str:
-        """The word in lower case without leading dashes, or "" if the word is quoted."""
+        """The lowercase word without leading dashes, or an empty string if the word is quoted."""
         if self.is_quoted:
             return ""
         plain = re.sub(rf"[{LONG_DASHES}]", "-", self.text).casefold()
@@ -49,7 +49,7 @@ class Word:
 
     @property
     def opens_quote(self) -> bool:
-        """True if the word begins with a quotation mark that is never closed."""
+        """True if the word begins with an unclosed quotation mark."""
         return not self.is_quoted and self.text[:1] in DOUBLE_QUOTES
 
 
@@ -66,7 +66,7 @@ def asks_for_help(words: Sequence[Word]) -> bool:
 
 
 def unknown(command: Command, words: Sequence[Word]) -> UsageError:
-    """Return the error for words that the command doesn't understand, suggesting a subcommand."""
+    """Return the error for an invalid command, suggesting a similar subcommand if there is one."""
     first, known = words[0].keyword, command.subcommands
     if first in known:
         return command.misuse(f"Use {command.name} {first} alone, with nothing after it.")
@@ -81,7 +81,7 @@ def recover(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return the text as Slack would send it. The inverse of `recover`."""
+    """Escape the text as Slack does. To undo this, use `recover`."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -91,7 +91,7 @@ def rest_of_line(text: str, start: int) -> str:
 
 
 def read_words(text: str, *, commas: bool = False) -> tuple[Word, ...]:
-    """Split a command's text into words at white space, and also at commas if `commas` is True."""
+    """Split a command's text into words at whitespace, and at commas if `commas` is True."""
     separators = r"\s," if commas else r"\s"
     gap = re.compile(rf"[{separators}]*")
     plain = re.compile(rf"(?:{_MARKUP}|[^{separators}])+")
@@ -114,7 +114,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
-    """Read a quoted word, up to a quotation mark before a separator: `"a"b c"` is one word.
+    """Read a quoted word. It ends at a quotation mark before a separator: `"a"b c"` is one word.
 
     `never_closed` caches unclosed quotation marks, so each is searched for only once.
     """

@@ -42,20 +42,20 @@ log = structlog.get_logger(__name__)
 # Contract, section 4: group membership is cached for at most five minutes.
 CACHE_SECONDS = 240
 NAMED_HOLDERS = 8
-# How long requests wait for a new process to learn its identity from Slack.
+# How long requests wait after startup for the bot to learn its identity from Slack.
 MEET_SECONDS = 5.0
 WINDOW_SECONDS = 60.0
 PEOPLE_COUNTED = 10_000
-# Each kind of action, with its limit as a multiple of the command limit.
+# The limit for each kind of action, as a multiple of the command limit.
 FACTORS = {"commands": 1, "clicks": 2}
-NOT_A_MEMBER = "You're from another workspace. Gatehouse only works for members of its own."
+NOT_A_MEMBER = "You're from another workspace. Only members of Gatehouse's workspace can use it."
 GROUPS_UNKNOWN = "I couldn't check your groups with Slack. Please try again in a moment."
 
 
 class Pace:
-    """Counts each person's actions over the last minute, separately for each kind.
+    """Limits how many actions of each kind a person can take per minute.
 
-    `limit` is the number of commands per minute, or 0 for no limit.
+    `limit` is the maximum number of commands per minute. A value of 0 means no limit.
     """
 
     def __init__(self, limit: int, clock: Clock) -> None:
@@ -77,7 +77,7 @@ class Pace:
 
 
 class People:
-    """Identifies people and checks their permissions. Concurrent lookups of an ID share one call.
+    """Identifies people and checks their permissions. Simultaneous lookups of an ID share one call.
 
     Slack's errors for unknown people and groups are cached too: looking them up on every click
     would use up the rate limit for everyone. Without a database, refusals aren't recorded.
@@ -106,7 +106,7 @@ class People:
         return self._met.is_set()
 
     def meet(self, team_id: str, bot_user_id: str) -> None:
-        """Set the workspace and the bot's user ID, and release the requests waiting for them."""
+        """Set the workspace and the bot's user ID, and release the requests that wait for them."""
         self.team_id, self.bot_user_id = team_id, bot_user_id
         self._met.set()
 
@@ -115,7 +115,7 @@ class People:
     ) -> Person:
         """Look up a person. `team_ids` are the workspaces named in the payload.
 
-        With `fresh`, the cache is used only if Slack doesn't answer.
+        With `fresh`, use the cache only if Slack doesn't respond.
 
         Raises:
             UnknownPerson: Slack can't identify the person.
@@ -133,7 +133,7 @@ class People:
             raise UnknownPerson(
                 f"I couldn't verify who you are, so I did nothing. Please {again}."
             ) from error
-        # The payload or `users.info` can omit the workspace, but not both.
+        # Either the payload or `users.info` can omit the workspace, but not both.
         is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}
         stranger = None
         if self.team_id is None:
@@ -149,7 +149,7 @@ class People:
         members = dict(zip(named, found, strict=True))
         groups = frozenset(name for name in named if slack_user_id in (members[name] or ()))
         doubt = GROUPS_UNKNOWN if None in found else None
-        # IDs that begin with other letters aren't people's IDs, and could be group IDs.
+        # IDs that begin with other letters don't belong to people, and could be group IDs.
         belongs = {*groups, *([slack_user_id] if slack_user_id[:1] in {"U", "W"} else [])}
         if not (user.is_guest or user.is_bot):
             belongs.add(EVERY_FULL_MEMBER)
@@ -225,7 +225,7 @@ class People:
         return f"You don't have access to Gatehouse yet. {await self.access_contact()}{doubt}"
 
     async def access_contact(self, decision: Decision | None = None) -> str:
-        """Return a sentence naming who manages access: the configured contact or the admins."""
+        """Return a sentence that names the people who manage access: the contact or the admins."""
         contact = self.policy.access_contact
         managers = (contact,) if contact else self.policy.roles.get(Role.ADMIN, ())
         if managers and EVERY_FULL_MEMBER not in managers:
@@ -234,7 +234,7 @@ class People:
         return await self._who(decision) if decision else "Whoever runs Gatehouse manages access."
 
     async def _who(self, decision: Decision, besides: str = "") -> str:
-        """Return a sentence naming who has the permission, leaving out the person `besides`."""
+        """Return a sentence that names those who have the permission, other than `besides`."""
         holders = tuple(holder for holder in decision.holders if holder != besides)
         if EVERY_FULL_MEMBER in holders:
             other = "other " if besides else ""
@@ -245,7 +245,7 @@ class People:
         return f"{nobody} Whoever runs Gatehouse can assign it (setting {decision.setting})."
 
     async def named(self, ids: Iterable[str]) -> str:
-        """Return names of people and groups without mentioning them. Identical names get an ID."""
+        """List people and groups by name, without notifying them. Add the ID to duplicate names."""
         holders = tuple(ids)
         shown = holders[:NAMED_HOLDERS]
         names = await asyncio.gather(*(self.name(holder) for holder in shown))
@@ -266,7 +266,7 @@ class People:
         return holder
 
     async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
-        """Return the Slack names, by ID, of the actors that are people."""
+        """Return the names of the actors that are people, by Slack user ID."""
         people = [actor for actor in actors if actor.startswith(("U", "W"))]
         found = await asyncio.gather(*(self.name(person) for person in people))
         return dict(zip(people, found, strict=True))
@@ -275,7 +275,7 @@ class People:
         return await self._look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
 
     async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | None:
-        """Return a group's members, an empty set for a deleted group, or None if unknown."""
+        """Return a group's members, an empty set for a deleted group, or None after an error."""
         try:
             return await self._look_up(self._groups, group_id, self._slack.members, fresh=fresh)
         except SlackRefused as error:

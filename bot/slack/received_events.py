@@ -1,7 +1,7 @@
-"""Records the events and requests from Slack, to process each only once.
+"""Records events and requests from Slack, so that each is processed only once.
 
-Someone who intercepts a signed request could resend it for minutes to each process behind a load
-balancer. Slack also redelivers events that aren't acknowledged in time.
+For a few minutes, an attacker who intercepts a signed request could replay it to every process
+behind a load balancer. Slack also redelivers events that aren't acknowledged in time.
 """
 
 from contextlib import suppress
@@ -16,7 +16,7 @@ from bot.store.tables import received_events
 
 # A process that hasn't answered an event after this time is assumed to be dead.
 ANSWER_WITHIN = timedelta(seconds=30)
-# The prefix for requests identified by their signatures, which are valid for minutes.
+# The prefix for requests that are identified by signature. A signature expires within minutes.
 SIGNATURE = "signature:"
 SIGNED_KEPT = timedelta(days=1)
 
@@ -38,7 +38,7 @@ class ReceivedEvents:
             return await take_in(tx)
 
     async def claim(self, event_id: str) -> bool:
-        """Claim an event. Return False if it has been answered or another process is doing so."""
+        """Claim an event. Return False if a process has answered the event or is answering it."""
         async with self._database.transaction() as tx:
             insert = insert_into(received_events)
             now = await tx.now()
@@ -57,7 +57,7 @@ class ReceivedEvents:
             return result.first() is not None
 
     async def answered(self, event_id: str) -> None:
-        """Mark the event as answered. If that fails, a redelivery is answered again."""
+        """Mark the event as answered. If this fails, a redelivered event is answered again."""
         is_event = received_events.c.event_id == event_id
         with suppress(DatabaseUnavailable):
             async with self._database.transaction() as tx:
@@ -67,7 +67,7 @@ class ReceivedEvents:
 
 
 async def take_in(tx: Transaction) -> bool:
-    """Like `ReceivedEvents.take`, but in the transaction that stores the request's effects."""
+    """Do the same as `ReceivedEvents.take`, but in a transaction that stores other changes too."""
     digest = current_digest()
     if not digest:
         return True

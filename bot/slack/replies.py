@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 
 class Replies:
-    """Posts to response_urls, each of which accepts five posts within thirty minutes.
+    """Posts to response_urls, each of which accepts up to five posts within thirty minutes.
 
-    If a URL no longer works, `slack` sends the answer as a direct message. A URL that doesn't
-    belong to `slack_api_url` is refused.
+    If a URL no longer works, `slack` sends the answer as a direct message. URLs that belong to
+    neither Slack nor `slack_api_url` are refused.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class Replies:
     ) -> bool:
         """Show the message to the person `to`, and return True if Slack accepted it.
 
-        With `replace`, the message replaces the one that the URL belongs to. If there is no URL
-        (Home tab, shortcuts) or it has expired (a form left open), the message is sent as a direct
-        message. If `tries` is 1, it isn't, because such messages are soon replaced. A post that
-        Slack may have accepted isn't repeated as a direct message.
+        With `replace`, replace the message that the URL belongs to. If there is no URL (as in the
+        Home tab and shortcuts) or the URL has expired (as in a form left open), send a direct
+        message instead, unless `tries` is 1: such messages are soon replaced. Don't repeat a post
+        that Slack might have accepted.
         """
 
         async def send(version: Message) -> None:
@@ -97,7 +97,7 @@ class Replies:
                     said = await response.content.read(MOST_BYTES)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise SlackUnreachable from error
-        # The body is JSON, or only the name of an error.
+        # The body is either JSON or just the name of an error.
         words = said.decode("utf-8", "replace").strip()
         answer: dict[str, object] = {}
         with suppress(ValueError, RecursionError):
@@ -148,9 +148,9 @@ class DirectReplies:
 
 
 def is_of_slack(response_url: str, slack: URL) -> bool:
-    """Return True if a response_url belongs to the configured Slack.
+    """Return True if a response_url belongs to Slack or to the configured API server.
 
-    A test server on this machine may use any port.
+    If that server runs on this machine, as in tests, any local port is accepted.
     """
     try:
         url = URL(response_url)
@@ -165,7 +165,7 @@ def is_of_slack(response_url: str, slack: URL) -> bool:
 
 
 async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int) -> T:
-    """Call `attempt`, and retry while Slack is unavailable, unless Slack asks for a long wait."""
+    """Call `attempt` up to `tries` times. Give up early if Slack asks for a long wait."""
     number = 1
     while True:
         try:

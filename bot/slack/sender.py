@@ -26,7 +26,7 @@ UNREACHABLE_PEOPLE = frozenset(
 # A refused direct message is retried at increasing intervals, and dropped after a day.
 GIVE_UP_AFTER = timedelta(days=1)
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=20), timedelta(hours=1)
-# Slack's error names for a bot that is locked out. Messages aren't dropped because of these.
+# Slack's error names for a bot that is locked out, which say nothing about the person.
 BOT_LOCKED_OUT = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"}
 )
@@ -42,12 +42,12 @@ PLACE_GONE = frozenset(
 
 @dataclass(frozen=True)
 class CardNow:
-    """The current content of a card, to be posted or edited.
+    """The current content of a card that is about to be posted or edited.
 
     `edit_seconds` is the minimum time between two edits. With `follows`, the card is posted again
-    if the settings name another channel. `under` is the key of another card: this card is posted in
-    that card's thread. If the channel is gone, only a card that isn't a copy or in a thread is
-    posted again.
+    if the settings name a different channel. If `under` is the key of another card, this card is
+    posted in that card's thread. If the channel is gone, the card is posted again unless it is a
+    copy or in a thread.
     """
 
     channel_id: str
@@ -59,13 +59,13 @@ class CardNow:
 
     @property
     def is_beside(self) -> bool:
-        """True if the card can be dropped after a failure, because the main card says the same."""
+        """True if the card can be dropped after a failure, because the main card shows the same."""
         return self.is_copy or bool(self.under)
 
 
 @dataclass(frozen=True)
 class Note:
-    """A message to a person or channel. With `in_thread`, it goes to the card's thread."""
+    """A message to a person or channel. With `in_thread`, it is posted in the card's thread."""
 
     channel_id: str
     message: Message
@@ -79,9 +79,9 @@ Renderer = Callable[[OutboxMessage], Awaitable[CardNow | Note | None]]
 class Sender:
     """Runs `send:<key>` jobs.
 
-    `renderers` has a function for each kind of message, which builds the message from the stored
-    state or returns None if it's no longer needed. Messages of a kind in `card_kinds` show a card's
-    current state, so one edit is enough for consecutive messages.
+    `renderers` has a function for each kind of message. The function builds the message from the
+    stored state, or returns None if the message is no longer needed. Messages of a kind in
+    `card_kinds` show a card's current state, so one edit is enough for consecutive messages.
     """
 
     database: Database
@@ -90,14 +90,14 @@ class Sender:
     card_kinds: Collection[str]
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Send a key's waiting messages. Return the time to continue, or None if all are sent."""
+        """Send a key's waiting messages. Return the time to continue, or None if none are left."""
         async with self.database.read_only() as tx:
             outbox_messages = await outbox.waiting(tx, job.subject)
         for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
             same = following and (following.kind, following.subject)
             is_card = outbox_message.kind in self.card_kinds
             if is_card and same == (outbox_message.kind, outbox_message.subject):
-                # A single edit shows both. Messages between two edits are sent in order.
+                # One edit is enough for both. Messages between two edits are sent in order.
                 await self._done([outbox_message.id])
                 continue
             await lease.confirm()
@@ -132,7 +132,7 @@ class Sender:
         thread_ts, channel_id = None, note.channel_id
         if note.in_thread and sent is not None:
             thread_ts, channel_id = sent.message_ts, sent.channel_id
-        # Earlier versions used this name. Keep it, so their posts aren't repeated.
+        # Keep the name that earlier versions used, so that their posts aren't repeated.
         name = f"letter:{outbox_message.id}:{outbox_message.created_at}"
         lease.check()
         try:
@@ -148,7 +148,7 @@ class Sender:
                 # The person may become reachable later.
                 log.warning("outbox.refused", error=error.error)
                 return now + min(max(age / 2, SHORTEST_PAUSE), LONGEST_PAUSE)
-            # Don't hold up later messages, such as the card, which is posted again.
+            # Drop the message, so that later messages, such as a reposted card, aren't delayed.
             log.warning("outbox.unreachable", error=error.error)
             await self._done([outbox_message.id], error.error)
         else:
@@ -174,11 +174,11 @@ class _Showing:
         return fingerprint(self.card.message.payload())
 
     async def bring_up_to_date(self, now: datetime) -> datetime | None:
-        """Post or edit the card now, or return the time when it can be edited."""
+        """Post or edit the card, or return the time to try again."""
         sent = self.sent
         if sent is None:
             if self.card.under and await self._above() is None:
-                # The thread doesn't exist until its card is in Slack.
+                # The thread doesn't exist until the main card is in Slack.
                 return now + SHORTEST_PAUSE
             await self._post_first()
         elif self.card.follows and sent.channel_id != self.card.channel_id:
@@ -202,7 +202,7 @@ class _Showing:
             return await outbox.sent_card(tx, self.card.under) if self.card.under else None
 
     async def _post_first(self) -> None:
-        """Post the card. If an earlier attempt reached Slack, Slack keeps showing that text."""
+        """Post the card. If an earlier attempt reached Slack, Slack keeps that attempt's text."""
         async with self.database.transaction() as tx:
             first_at, is_repeated = await outbox.begin_post(tx, self.outbox_message)
         name = f"{self.outbox_message.key}:{first_at}"
@@ -240,11 +240,11 @@ class _Showing:
                 raise
 
     async def _post_anew(self, sent: SentCard) -> None:
-        """Post the card again under a new ID after the card or its channel was deleted."""
+        """Post the card under a new ID, because the old card is gone or in another channel."""
         await self._post(f"{sent.key}:{sent.channel_id}:{sent.message_ts}", is_repeated=True)
 
     async def _post(self, name: str, *, is_repeated: bool) -> None:
-        """Post the card and store its location before any edit, so failed edits never repost it."""
+        """Post the card, and store its location so that a failed edit never posts it again."""
         place, thread_ts = self.card.channel_id, None
         if above := await self._above():
             place, thread_ts = above.channel_id, above.message_ts

@@ -103,7 +103,7 @@ async def test_a_button_that_answers_below_never_touches_its_message(bot):
     bot.action("press", work)
     await bot.slack.click(USER, message, "Next")
     await bot.slack.until(lambda: len(seen(bot)) == 2)
-    assert seen(bot)[1] == "Working on it …"
+    assert seen(bot)[1] == "Working on it…"
     work.release.set()
     await bot.slack.until(lambda: seen(bot)[2:] == ["details"])
     assert (message.text, message.is_edited) == ("the list", False)

@@ -69,7 +69,7 @@ async def test_an_ambiguous_name_offers_the_candidates(world):
     assert "Northwind Traders (10234695, com)" in answer.text
     assert "Northwind Traders (20077315, eu)" in answer.text
     await world.slack.click(
-        "U0VIEWER", answer, "Pick an organization …", "Northwind Traders (eu/20077315)"
+        "U0VIEWER", answer, "Pick an organization…", "Northwind Traders (eu/20077315)"
     )
     chosen = await world.answer("U0VIEWER", after=1)
     assert "*Northwind Traders*" in chosen.text

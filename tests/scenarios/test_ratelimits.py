@@ -233,7 +233,7 @@ async def test_a_part_of_a_name_shows_one_and_acts_on_none(world):
 async def test_who_fits_several_chooses_one_of_them(world, typed, said):
     answer = await world.ask("U0OPERATOR", "/ratelimits", f"{typed}northwind traders")
     await world.slack.click(
-        "U0OPERATOR", answer, "Pick an organization …", "Northwind Traders (eu/20077315)"
+        "U0OPERATOR", answer, "Pick an organization…", "Northwind Traders (eu/20077315)"
     )
     assert said in (await world.answer("U0OPERATOR", after=1)).all_text
 

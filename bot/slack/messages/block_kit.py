@@ -52,12 +52,12 @@ class Message:
         return cls("\n".join(lines), (section("\n".join(lines)),))
 
     def plus(self, *blocks: SlackBlock, lines: Sequence[str] = ()) -> "Message":
-        """Return the message with `lines` as paragraphs, and then `blocks`, added at the end."""
+        """Return a copy that ends with `lines` as paragraphs, followed by `blocks`."""
         shown = self.slack_blocks or (section(self.text),)
         return Message("\n".join((self.text, *lines)), (*shown, *map(section, lines), *blocks))
 
     def then(self, other: "Message") -> "Message":
-        """Return the message, followed by another message."""
+        """Return a message that consists of this message and `other`."""
         return Message(f"{self.text}\n{other.text}", (*self.slack_blocks, *other.slack_blocks))
 
     def payload(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def fingerprint(payload: Mapping[str, Any]) -> str:
 
 
 class ButtonValue:
-    """The base class of dataclasses that are stored in a button's value."""
+    """The base class for dataclasses that are stored in a button's value."""
 
     def value(self) -> str:
         """Return the fields as the button's value."""
@@ -106,14 +106,14 @@ def header(title: str) -> SlackBlock:
 
 
 def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
-    """Return a paragraph of finished markup. Slack always shows it in full."""
+    """Return a paragraph of finished markup, which Slack always shows in full."""
     text_object = _markup(markup, SECTION_CHARACTERS)
     block: dict[str, Any] = {"type": "section", "text": text_object, "expand": True}
     return {**block, "accessory": accessory} if accessory else block
 
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:
-    """Return lines of markup in as many paragraphs as needed. Slack shows them in full."""
+    """Return lines of markup in as many paragraphs as needed, which Slack always shows in full."""
     return [section(paragraph) for paragraph in paragraphs(lines)]
 
 
@@ -232,8 +232,8 @@ def turns(
 ) -> list[SlackBlock]:
     """Return the buttons `Previous` and `Next`, plus `First` and `Last` for pages further away.
 
-    Each button has its own action ID. `value` builds a button's value from its page number. By
-    default, the value is the page number itself.
+    Each button has its own action ID. `value` builds a button's value from the number of the page
+    that the button opens. By default, the value is the number itself.
     """
     last = pages - 1
     turned = (

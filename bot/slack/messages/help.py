@@ -1,4 +1,4 @@
-"""The `help` for every command: the forms available to the person, with examples."""
+"""The help for every command: the forms that the person can use, with examples."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -20,7 +20,7 @@ May = Callable[[Permission], bool]
 
 
 def meant_subcommand(command: str, typed: str) -> str | None:
-    """Return the subcommand that a typo probably means, or None if there's no typo or no match."""
+    """Return the subcommand closest to a typo, or None if there's no typo or no close match."""
     known = {word for form in COMMANDS if form.name == command for word in form.subcommands}
     close = closest(typed, known) if typed.casefold() not in known else []
     return close[0] if close else None

@@ -5,7 +5,7 @@ ORGS_REFRESH = "orgs.refresh"
 ORGS_SHOW = "orgs.show"
 
 EMAILKEY_PAGE = "emailkey.page"
-# Buttons that run the command in their value. Each has a number, because IDs in a row must differ.
+# Buttons that run the command in their value. IDs in a row must differ, so each ends in a number.
 RUN_COMMAND = "command.run"
 
 HOME_TESTUSERS = "home.testusers"
@@ -30,7 +30,7 @@ TESTUSERS_FOR = "testusers.for"
 TESTUSERS_FROM = "testusers.from"
 TESTUSERS_UNTIL = "testusers.until"
 TESTUSERS_EXTEND = "testusers.extend"
-# One button per offered extension.
+# The buttons that extend access by a suggested duration.
 TESTUSERS_MORE = "testusers.more"
 TESTUSERS_ASK_ANYWAY = "testusers.ask_anyway"
 TESTUSERS_REASON = "testusers.reason"

@@ -7,7 +7,7 @@ from bot.errors import Ambiguous, GatehouseError, UsageError
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 
-WORKING = Message("Working on it …")
+WORKING = Message("Working on it…")
 STOPPED = Message(
     "Gatehouse was restarted before it could answer. Please try again in a moment. Changes"
     " already made are kept."
@@ -66,7 +66,7 @@ def said(sentence: str) -> Message:
 
 
 def with_command(message: Message, command: str) -> Message:
-    """Add the command that repeats a form's request. Without one, ask to fill in the form again."""
+    """Add a command that repeats a form's request, or ask the person to fill in the form again."""
     typed = text.exact(command, block_kit.FILLED_CHARACTERS)
     # A separate section is never shortened and is easy to copy.
     return message.plus(lines=(TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,))
@@ -75,7 +75,7 @@ def with_command(message: Message, command: str) -> Message:
 def choice(several: Ambiguous, action_id: str) -> Message:
     """Ask which of several matches the person meant, with a menu of the matches."""
     options = [(label, value) for value, label in several.choices.items()]
-    menu = block_kit.select("Pick an organization …", action_id, options)
+    menu = block_kit.select("Pick an organization…", action_id, options)
     question = block_kit.section(text.sentence(several.sentence, 1500))
     return Message(sorry(several).text, (question, block_kit.actions(menu)))
 

@@ -26,13 +26,13 @@ RIGHT_TO_LEFT_STRETCH = re.compile(
     rf"[{RIGHT_TO_LEFT}](?:[\W\d_{RIGHT_TO_LEFT}]*[{RIGHT_TO_LEFT}])?"
 )
 STAND_IN_FOR_BACKTICK = "\u02cb"
-# Cached, because escaping is the most expensive part of an answer: a page of organizations has two
-# hundred texts, many of them repeated.
+# Escaped text is cached, because escaping is the most expensive part of an answer: a page of
+# organizations has two hundred texts, many of them repeated.
 REMEMBERED = 4096
 READING_CHARACTERS = 40
 HEAD_TIMES = 4
 SECONDS_A_MINUTE = 60
-# More than four combining marks on one character.
+# Matches more than four combining marks on one character.
 MARK = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 STACKED_MARKS = re.compile(f"({MARK}{{4}}){MARK}+")
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
@@ -43,12 +43,12 @@ ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
 
 def tidy(value: str) -> str:
-    """Return the text on one line, without control characters or stacks of combining marks."""
+    """Put the text on one line, and remove control characters and stacked combining marks."""
     return STACKED_MARKS.sub(r"\1", UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split())))
 
 
 def shorten(value: str, limit: int) -> str:
-    """Return at most `limit` characters, ending in an ellipsis if shortened."""
+    """Shorten the text to at most `limit` characters, with an ellipsis if anything is cut."""
     return value if len(value) <= limit else value[: limit - 1].rstrip() + ELLIPSIS
 
 
@@ -63,7 +63,7 @@ def escape(value: str, limit: int = 300) -> str:
 def sentence(value: str, limit: int = 300) -> str:
     """Escape one of the bot's own sentences, which may contain external names and words.
 
-    Unlike with `escape`, the sentence keeps its direction. Only right-to-left parts are isolated.
+    Unlike `escape`, this function isolates only the right-to-left parts of the text.
     """
     shown = _escaped(_inert(value[: HEAD_TIMES * limit], limit))
     return RIGHT_TO_LEFT_STRETCH.sub(rf"{FIRST_STRONG_ISOLATE}\g<0>{POP_ISOLATE}", shown)
@@ -78,8 +78,8 @@ def code(value: str, limit: int = 300) -> str:
 def identity(value: str, limit: int | None = None) -> str:
     """Return an identity as a code span, with ambiguous characters shown as code points.
 
-    If it has non-ASCII letters, the readable form follows in parentheses. `limit` shortens the code
-    span, so use it only where nobody makes a decision based on the identity.
+    If the identity has non-ASCII letters, the readable form follows in parentheses. `limit`
+    shortens the code span, so set it only where nobody makes a decision based on the identity.
     """
     shown = spelling.exactly(value)
     span = f"`{_escaped(shorten(shown, limit) if limit else shown)}`"
@@ -156,7 +156,7 @@ def link(url: str, words: str) -> str:
 
 
 def soon(at: datetime, now: datetime) -> str:
-    """Format like `time`, but as `in 42 s` if the time is less than a minute ahead."""
+    """Format a time as `time` does, or as `in 42 s` if it is less than a minute away."""
     seconds = math.ceil((at - now).total_seconds())
     return f"in {seconds} s" if 0 < seconds < SECONDS_A_MINUTE else time(at)
 
