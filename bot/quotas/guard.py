@@ -41,8 +41,8 @@ log = structlog.get_logger(__name__)
 PERSON_WAITS_SECONDS = 2.0
 # Poll, because other processes return permits without notifying this process.
 LOOK_AGAIN_SECONDS = 0.1
-# The minimum real time per second of this process's clock, which may run up to a twelfth too fast
-# while a time service corrects it.
+# While a time service corrects this process's clock, it may run up to a twelfth too fast, so only
+# this share of a measured time is counted.
 SURE_SHARE = 0.9
 WRITE_AGAIN_SECONDS = 1.0
 
@@ -51,7 +51,7 @@ _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 
 
 def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
-    """Return the error for a declined call. `name` is the organization's name, if it's known."""
+    """Return the error for a declined call. `name` is the organization's name, if known."""
     whose = f"organization {key.organization_id} ({key.data_center})"
     if name:
         whose = f"{text.shorten(name, 60)} ({key.data_center})"
@@ -74,12 +74,11 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
     elif not_now.is_share:
         used = f"This client has used its share of the calls for {whose}: {made}."
     elif is_concurrent:
-        used = f"{not_now.allowed:,} calls for {whose} are already running, and no more are"
-        used += " allowed at once."
+        used = f"{not_now.allowed:,} calls for {whose} are already running, which is the limit."
     else:
         used = f"Gatehouse has used all {made} for {whose}."
     latest = " at the latest" if is_concurrent else ""
-    sentence = f"{used} Nothing was sent. The next slot is free in {when}{latest}."
+    sentence = f"{used} Nothing was sent. The next slot will be free in {when}{latest}."
     return QuotaExhausted(sentence, limit_kind=kind.value, free_at=time, seconds=seconds)
 
 
@@ -105,7 +104,7 @@ class Guard:
         """Grant a single attempt at a call.
 
         A person's call waits up to 2 s if too many calls are running, but never for the minute
-        limit or the daily limit. Other calls don't wait here.
+        limit or the daily limit. Other calls are granted or declined immediately.
         """
         request = CallRequest(key, cause, self.terms)
         deadline = self.clock.monotonic() + PERSON_WAITS_SECONDS
@@ -141,18 +140,18 @@ class Guard:
 
     async def reserve(self, request: CallRequest) -> Reservation | NotNow:
         """Try once to reserve a call, without waiting for a free slot."""
-        # Write these first, because they could change the decision.
+        # Record earlier refusals first, because they could change the decision.
         await self._write_refusals(request.key)
         is_probe = request.call_class is CallClass.PROBE
         opened = self.database.transaction() if is_probe else self.database.autocommit()
         async with opened as tx:
-            # Use a clock that keeps counting while the machine sleeps, like the database's clock.
+            # Like the database's clock, this clock keeps running while the machine sleeps.
             asked_at = self.clock.since_boot()
             result = await quotas.reserve(tx, request)
         return replace(result, asked_at=asked_at) if isinstance(result, Reservation) else result
 
     async def give_back(self, unused: Reservation) -> None:
-        """Cancel an unused reservation. If the database is unavailable, it expires later."""
+        """Cancel an unused reservation. If the database is unavailable, let it expire."""
         with suppress(DatabaseUnavailable):
             async with self.database.autocommit() as tx:
                 await quotas.give_back(tx, unused)
@@ -161,7 +160,7 @@ class Guard:
         key = call.request.key
 
         async def go_on_writing() -> None:
-            # Retry even if no call is requested.
+            # Retry even if no other call is requested.
             while key in self._unwritten:
                 await self.clock.sleep(WRITE_AGAIN_SECONDS)
                 with suppress(DatabaseUnavailable):
@@ -209,12 +208,12 @@ class Guard:
             while calls := self._unwritten.get(key):
                 call = calls[0]
                 async with self.database.transaction() as tx:
-                    # The previous attempt may have been committed although it was interrupted.
+                    # The previous attempt may have been committed before it was interrupted.
                     if call.refusal and not await quotas.is_settled(
                         tx, call.reservation, self.terms
                     ):
                         await self._note_reported(tx, call)
-                        # Do this first, because the refused call itself counts as in use.
+                        # Do this before settling the call, so that the call still counts as in use.
                         age = call.seconds_since_headers()
                         told = call.request, call.reservation, call.refusal, age
                         await incidents.refused(tx, *told)
@@ -237,13 +236,13 @@ class _Call(Permit):
     def may_send(self) -> bool:
         """Return True if a request sent now would end before its reservation expires.
 
-        A call takes at most its timeout, and its reservation lasts a grace period longer. The clock
-        also counts the time that the machine was asleep.
+        A call ends by its timeout, and its reservation lasts for a grace period after that. The
+        clock also counts time during which the machine was asleep.
         """
         return self.clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
     async def responded(self, limits: ReportedLimits | None = None) -> None:
-        """Record that the response's headers arrived, and the limits that they report."""
+        """Record the arrival of the response's headers, and the limits in them."""
         self.headers_at, self.limits = self.clock.monotonic(), limits
 
     async def refused(self, error: RateLimited) -> None:
@@ -263,12 +262,12 @@ class _Call(Permit):
         return error is None or answered
 
     def was_never_sent(self, error: BaseException | None) -> bool:
-        """Return True if nothing was sent, because connecting or renewing the token failed."""
+        """Return True if connecting or renewing the token failed, so that nothing was sent."""
         if isinstance(error, ServiceError) and error.service == "oauth":
             return self.headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent
 
     def seconds_since_headers(self) -> float:
-        """Return the seconds since the headers arrived, by this process's clock."""
+        """Return the seconds since the headers arrived, measured by this process's clock."""
         now = self.clock.monotonic()
         return now - (self.headers_at if self.headers_at is not None else now)

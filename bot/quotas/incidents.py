@@ -1,4 +1,4 @@
-"""Handles a 429: pauses calls, opens an incident with an alert, and tests if calls work again.
+"""Handles 429s: pauses calls, opens incidents with alerts, and tests whether calls work again.
 
 `refused` and `probed` run in the transaction that records the call's outcome.
 """
@@ -47,11 +47,11 @@ ALERT_JOB = "alert"
 CARD, NOTE = "incident_card", "incident_note"
 MUTE_SECONDS = 3600.0
 EDIT_SECONDS = 10.0
-# At least a second, because a free slot may be taken a moment later.
+# Postpone for at least a second, because a free slot may be taken a moment later.
 LEAST_PUT_OFF_SECONDS = 1.0
 # A plan change or another process may free a slot sooner than the ledger expects.
 MOST_PUT_OFF_SECONDS = 3600.0
-# Outcomes that mean the organization doesn't exist or isn't ours.
+# The errors for an organization that doesn't exist or that the credential can't access.
 _DECLINED = (ServiceRefused, CredentialsRefused, PermissionMissing)
 
 
@@ -81,9 +81,9 @@ async def refused(
 async def _learn(
     tx: Transaction, account: Standing, reservation: Reservation, error: RateLimited, at: float
 ) -> IncidentDetail:
-    """Lower a limit if the 429 shows that it's lower, and return the incident's details.
+    """Lower a limit if the 429 shows that it's too high, and return the incident's details.
 
-    The bot's use is its current use or its use when the call was granted, whichever is higher.
+    Record the bot's current usage or its usage when the call was granted, whichever is higher.
     """
     code, granted, in_use = BlockCode.known(error.code), reservation.in_use, account.in_use
     day_limit, changes = account.day.limit, dict[str, object]()
@@ -107,7 +107,7 @@ async def _learn(
         if lowered is not None:
             changes |= {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
     elif code is BlockCode.MINUTE and is_foreign and not account.blocks:
-        # A probe, or a call in flight when the block began, adds no information.
+        # During a block, a 429 for a probe or a call already in flight adds no information.
         lowered = lower_minute(account.lowered_minute, used=used, at=at)
         changes |= {"lowered_minute": lowered.limit, "lowered_minute_until": lowered.until}
     if changes:
@@ -137,7 +137,7 @@ async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
         await probe_job(tx, account.id, account.key, blocks, ensure=False)
         shown = await incidents.open_ids(tx, account.id)
     else:
-        # Also drops a job that a refusal during the probe scheduled.
+        # This also drops a job that was scheduled by a refusal during the probe.
         await jobs.drop(tx, f"{PROBE_JOB}:{account.id}")
         shown = await incidents.close_all(tx, account.id)
     for card in map(card_message, shown):
@@ -203,8 +203,8 @@ class Probes:
             await self._give_up(database, key, "is no longer in the settings")
         except ServiceError as error:
             if isinstance(error, ServiceRefused):
-                # The data center lists no organizations anymore, or its listings are blocked like
-                # this call.
+                # Stop naming this organization in the data center's listings, because they would
+                # be refused too.
                 self.directory.note_declined(key)
             listing = (await self.directory.known()).report_on(key.data_center).listing
             is_listed = listing is None or key.organization_id in listing.by_id
@@ -238,7 +238,7 @@ class Alerts:
     channel_id: str
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the incident's current alert, or None if it's muted and not posted yet."""
+        """Return the incident's current alert, or None if it's muted and hasn't been posted."""
         incident, is_posted = await self._load(outbox_message)
         if incident is None or (incident.muted_until is not None and not is_posted):
             return None
@@ -247,7 +247,7 @@ class Alerts:
         return CardNow(self.channel_id, message, seconds)
 
     async def note(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the thread reply that announces the end of the incident."""
+        """Return the reply that announces the incident's end, or None if no alert was posted."""
         incident, is_posted = await self._load(outbox_message)
         if incident is None or not is_posted:
             return None
@@ -255,7 +255,7 @@ class Alerts:
         return Note(self.channel_id, message, in_thread=True)
 
     async def after_mute(self, job: Job, _lease: Lease) -> None:
-        """When a mute ends, post the alert for an incident that is still open."""
+        """Post the alert for an incident that is still open when its mute ends."""
         async with self.database.transaction() as tx:
             incident = await incidents.load(tx, int(job.subject))
             if incident is not None and incident.closed_at is None:
@@ -266,7 +266,7 @@ class Alerts:
     ) -> tuple[str, datetime | None]:
         """Mute alerts about the incident's organization, or unmute them if `seconds` is 0.
 
-        Return the organization's name, and the time when the mute ends, or None after unmuting.
+        Return the organization's name and the time when the mute ends (None after unmuting).
         """
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
@@ -277,7 +277,7 @@ class Alerts:
             for open_id in {incident_id, *await incidents.open_ids(tx, incident.organization)}:
                 if seconds:
                     await _mute_job(tx, open_id, until)
-                # The card shows who muted the organization. Unmuting posts a suppressed alert.
+                # The card shows who muted the alerts. Unmuting posts a suppressed alert.
                 await outbox.put(tx, card_message(open_id))
             action = "alert.muted" if seconds else "alert.unmuted"
             detail = {"incident": incident_id, "seconds": seconds}
@@ -292,7 +292,7 @@ class Alerts:
             return _existing(await incidents.load(tx, incident_id)).key
 
     async def _load(self, card: OutboxMessage) -> tuple[Incident | None, bool]:
-        """Return the incident, and True if its alert has been posted."""
+        """Return the incident (or None), and True if its alert has been posted."""
         async with self.database.read_only() as tx:
             incident = await incidents.load(tx, int(card.subject))
             return incident, await outbox.sent_card(tx, card.key) is not None

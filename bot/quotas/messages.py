@@ -32,7 +32,7 @@ MARKS = {
     State.FINE: "\U0001f7e2",
 }
 CELLS = 10
-# A chart has at most 20 categories and a message at most two charts (docs.slack.dev, data
+# Slack allows at most 20 categories per chart and two charts per message (docs.slack.dev, data
 # visualization block), so each chart shows 12 hours.
 HOURS_A_CHART = 12
 CHARTS = ("Calls by hour (UTC), 24 to 12 hours ago", "Calls by hour (UTC), last 12 hours")
@@ -41,7 +41,7 @@ SOURCES = {
     DaySource.REPORTED: "reported by the service",
     DaySource.MESSAGE: "from the service's last error message",
 }
-LIFTED = "The limits that errors had lowered are back to normal."
+LIFTED = "Limits that were lowered after errors are back to normal."
 CLIENTS_SHOWN = 8
 ORGANIZATIONS_SHOWN = 15
 
@@ -100,7 +100,7 @@ def _state(standing: Standing) -> str:
 
 
 def detail(organization: Detail) -> Message:
-    """Show an organization's current use, calls in the last 24 hours, and forecast."""
+    """Show an organization's current usage, calls in the last 24 hours, and forecast."""
     standing, key = organization.standing, organization.standing.key
     state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
     pairs = [(kind.in_words.capitalize(), _meter(organization, kind)) for kind in LimitKind]
@@ -167,7 +167,7 @@ def _soon(organization: Detail, at: float) -> str:
 def _meter(organization: Detail, kind: LimitKind) -> str:
     standing = organization.standing
     meter = standing.meter(kind)
-    # Any use fills at least one cell.
+    # Even a single call fills one cell.
     full = min(CELLS, max(round(meter.share * CELLS), 1 if meter.used else 0))
     lines = [f"{meter} {'▰' * full}{'▱' * (CELLS - full)}"]
     free_at = organization.free_at.get(kind)
@@ -239,7 +239,7 @@ def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
 
 
 def incident_card(incident: Incident, name: str) -> Message:
-    """Return the alert about an incident, whether open or closed."""
+    """Return the alert for an open or closed incident."""
     told, kind = incident.detail, BlockCode(incident.code).kind
     used, limit = told.own[kind.value]
     unit = f"requests {kind.unit}"
@@ -255,7 +255,7 @@ def incident_card(incident: Incident, name: str) -> Message:
     if told.is_foreign:
         cause = f"Gatehouse made {f'only {used:,}' if used else 'none'} of these calls, so"
         cause += " *another client* used up the limit"
-        smaller = ", or the organization's plan is smaller than the one set here"
+        smaller = ", or the organization's plan is smaller than Gatehouse assumes"
         cause += f"{smaller if told.may_be_plan else ''}."
     else:
         cause = f"Gatehouse itself had reached the limit ({used:,} {unit})."
@@ -265,14 +265,14 @@ def incident_card(incident: Incident, name: str) -> Message:
         " ".join((cause, *_effects(incident))),
         *([f"> {reason}"] if reason else []),
     ]
-    # Gatehouse's own use includes the use of each gateway client.
+    # Gatehouse's own usage includes the usage of each gateway client.
     clients = [
         f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
         for name, (minute, day) in list(told.clients.items())[:CLIENTS_SHOWN]
     ]
     if more := len(told.clients) - len(clients):
         clients.append(text.count(more, "more client"))
-    lines += [f"Gateway clients had used: {'; '.join(clients)}."] if clients else []
+    lines += [f"Calls by gateway clients: {'; '.join(clients)}."] if clients else []
     small_print = _small_print(incident)
     blocks = [block_kit.section("\n".join(lines)), block_kit.context(small_print)]
     if incident.closed_at is None:
@@ -305,7 +305,7 @@ def muted(name: str, until: datetime | None) -> Message:
     if until is None:
         return Message(f"Unmuted: new alerts about {name} will be posted again.")
     return Message(
-        f"Muted: no new alerts about {name} until {text.time(until)}. This one keeps updating."
+        f"Muted: no new alerts about {name} until {text.time(until)}. This alert keeps updating."
     )
 
 
@@ -314,7 +314,7 @@ def _effects(incident: Incident) -> Iterator[str]:
     if is_minute and is_open:
         yield "People who use the service in their browser may be locked out too."
     if incident.detail.is_lowered and is_minute:
-        yield "For an hour, Gatehouse leaves more calls per minute to other clients."
+        yield "For an hour, Gatehouse leaves more calls per minute for other clients."
     elif incident.detail.is_lowered:
         yield "For a day, Gatehouse makes fewer calls at once."
     if is_open and (block := incident.blocks.longest):

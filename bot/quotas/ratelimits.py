@@ -63,9 +63,9 @@ class RateLimits:
         return standings[:MOST_SHOWN]
 
     async def _standings(self, directory: Directory) -> tuple[list[Standing], float]:
-        """Return the standings of all organizations, and the time.
+        """Return the standings of all organizations, worst first, and the database's time.
 
-        The worst come first. Organizations that were never called come last.
+        Organizations without any calls come last.
         """
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
@@ -78,7 +78,7 @@ class RateLimits:
         return [*called, *(Standing.idle(key, self.terms.plan_of(key)) for key in idle)], now
 
     async def detail(self, key: OrganizationKey) -> Message:
-        """Show an organization's current use, calls in the last 24 hours, and forecast."""
+        """Show an organization's current usage, calls in the last 24 hours, and forecast."""
         name, _ = await self._known(key)
         async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
@@ -107,10 +107,10 @@ class RateLimits:
         return ui.detail(Detail(*found))
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
-        """Unless the organization is blocked, make a real call, which counts against its limits."""
+        """Make a real call, which counts against the limits, unless the organization is blocked."""
         name, standing = await self._known(key)
         if standing.blocks:
-            # Check this first, because renewing the credential may also need a call.
+            # Check for a block first, because renewing the credential may also need a call.
             return ui.checked(name, standing)
         began = self.clock.monotonic()
         try:
@@ -146,12 +146,11 @@ class RateLimits:
     async def find(self, person: Person, typed: str, *, in_part: bool) -> Place:
         """Return the organization with this ID or name. With `in_part`, part of a name is enough.
 
-        Known organizations are searched first, to make one call for a check instead of two.
+        Known organizations are searched first, so that a check makes one call instead of two.
         """
         try:
             return (await self.directory.known()).find(typed, in_part=in_part)
         except (NotFound, Ambiguous):
-            # A new listing may contain the organization, or a full name that matched only partly
-            # before.
+            # A new listing may contain the organization, or an exact match for an ambiguous name.
             cause = CallCause(LIST, person.slack_user_id)
             return (await self.directory.directory(cause)).find(typed, in_part=in_part)

@@ -1,7 +1,7 @@
 """Deletes old calls from the ledger, and adjusts stored times if the clock is changed.
 
 Reservations expire at a stored time. If the clock is set forward, they expire too soon. If it's set
-back, they expire too late, and calls may be declined for as long as a day.
+back, they expire too late, and calls may be declined for up to a day.
 """
 
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ log = structlog.get_logger(__name__)
 
 TIDY_JOB = "quota_tidy"
 EVERY = timedelta(hours=1)
-# Calls are kept until their hour is older than this: a day of 25 hours plus a hold.
+# Keep calls until their hour is older than this, which covers a day of 25 hours and a hold.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
-# Ignore differences that come from rounding or from reading a clock twice.
+# Ignore smaller differences, which come from rounding or from reading two clocks.
 LEAST_STEP_SECONDS = 0.01
-# An organization's times that are adjusted with the clock, unless they are 0 or null.
+# The stored times of an organization to adjust, unless they are 0 or null.
 MOVED = (
     *("probing_until", "muted_until", "watched_at", "reported_resets_at"),
     *("lowered_until", "lowered_minute_until"),
@@ -55,7 +55,7 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete all old calls except each organization's newest. Return the next run's time."""
+        """Delete old calls, except each organization's newest. Return the time of the next run."""
         now = await self.database.now()
         oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
         older = calls.alias()
@@ -71,10 +71,10 @@ class Tidying:
 
 
 async def follow(tx: Transaction, boot: str, offset: float) -> float:
-    """Adjust stored times if the clock was changed since the last process started.
+    """Adjust stored times if the clock was changed since the previous process started.
 
-    `offset` is the clock's time minus the time since `boot`. If it differs from the stored offset,
-    the clock was changed. Return the difference in seconds.
+    `offset` is the clock's time minus the time since the machine started, and `boot` identifies
+    that start. If the stored offset differs, the clock was changed. Return the change in seconds.
     """
     last = await jobs.payload_of(tx, TIDY_JOB)
     step = offset - last["offset"] if last.get("boot") == boot else 0.0
@@ -85,7 +85,7 @@ async def follow(tx: Transaction, boot: str, offset: float) -> float:
 
 
 async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
-    """Move stored times by `step` seconds, because the clock was changed by `step` seconds.
+    """Move stored times by `step` seconds, the amount by which the clock was changed.
 
     Reservations, blocks, probes, and leases then have as much time left as before.
     """
@@ -95,7 +95,7 @@ async def move(tx: Transaction, boot: str, offset: float, step: float) -> None:
         return
     by = bindparam("step", step, type_=EpochSeconds)
     held = (calls.c.slot_free_at, calls.c.permit_until)
-    # Calls that were never sent hold no slot and keep their mark (`UNSENT`).
+    # Calls that were never sent hold no slot and keep the value `UNSENT`.
     moved: dict[Any, Any] = {
         column: case((calls.c.slot_free_at > 0.0, column + by), else_=column) for column in held
     }

@@ -1,8 +1,8 @@
 """The watcher, which regularly makes a test call for each organization to notice blocks early.
 
-The calls are spread over the day, and use at most 1 % of each daily limit. The watcher never takes
-a slot that is left for people. If an organization has no room, its check is postponed, and other
-organizations are checked. The `probe` job makes the call at the end of a pause.
+The calls are spread over the day, and use at most 1% of each daily limit. The watcher never takes a
+slot that is reserved for people. If an organization's limit is used up, its check is postponed, and
+other organizations are checked. The `probe` job makes the test call at the end of a pause.
 """
 
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ WATCH_KIND = "watch"
 IDLE_SECONDS = 600.0
 # Delay the first check to keep it from competing with the first requests after a start.
 FIRST_AFTER = timedelta(minutes=1)
-# Errors that affect the calls for all organizations of a data center.
+# Errors that affect calls for all organizations in a data center.
 OUTAGES = (ServiceFailed, ServiceTimeout, ServiceUnreachable)
 _DAY_SECONDS = 86_400.0
 _SHARE_OF_THE_DAY = 0.01
 LEAST_PAUSE_SECONDS = 5.0
-# Each check transfers the whole listing of a data center, so large listings make checks rarer.
+# Each check downloads a data center's whole listing, so space out a data center's checks.
 _LEAST_BETWEEN_LISTINGS_SECONDS = 120.0
 
 
@@ -60,7 +60,7 @@ class Watcher:
             await jobs.drop(tx, WATCH_KIND)
 
     async def run(self, _job: Job, lease: Lease) -> datetime | None:
-        """Check the organization that has been due longest. Return the next check's time."""
+        """Check the organization that is most overdue. Return the time of the next check."""
         if not self.is_on:
             return None
         now = (await self.database.now()).timestamp()
@@ -76,7 +76,7 @@ class Watcher:
                 due_at[key] = max(free_at, now + LEAST_PAUSE_SECONDS)
                 await self._note(key, due_at[key] - every[key])
                 next_at = min(next_at, due_at[key])
-        # Checks that are due together are spread at twice the usual pace.
+        # Checks that are due at the same time are spread out, at twice the usual pace.
         pause = max(0.5 / sum(1 / seconds for seconds in every.values()), LEAST_PAUSE_SECONDS)
         next_at = min(next_at, max(now + pause, min(due_at.values())))
         return datetime.fromtimestamp(next_at, UTC)
@@ -103,7 +103,7 @@ class Watcher:
         return every, due_at
 
     async def _check(self, key: OrganizationKey) -> float | None:
-        """Make the test call. If a limit is used up, return the time when there will be room."""
+        """Make the test call. If a limit is used up, return the time when a slot will be free."""
         try:
             found = await self.inventory.organizations(key, CallCause(WATCH, background=True))
             await self.directory.accept(key, found)

@@ -151,7 +151,7 @@ async def test_130_checks_in_a_minute_are_100_calls_and_30_declines(sqlite_url):
     calls = world.services.state.calls
     assert sum((call.data_center, call.organization_id) == at for call in calls) == 100
     assert world.services.state.refused == []
-    full = "Nothing was sent. The next slot is free in"
+    full = "Nothing was sent. The next slot will be free in"
     assert [full in answer.all_text for answer in answers] == [False] * 100 + [True] * 30
     assert "calls per minute for Müller &amp; Söhne" in answers[-1].all_text
 

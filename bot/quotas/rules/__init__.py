@@ -1,1 +1,1 @@
-"""Pure functions that calculate limits, blocks, and use."""
+"""Pure functions that calculate limits, blocks, and usage."""

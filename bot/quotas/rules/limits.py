@@ -1,4 +1,4 @@
-"""The plans' limits, the use of the current day, and limits that are lowered after a 429.
+"""The limits of each plan, usage in the current day, and limits that are lowered after a 429.
 
 The numbers come from the specification, area B, "Limits". Times are Unix timestamps from the
 database's clock. The service doesn't say when its day begins, so a day is a sliding window of 25
@@ -24,7 +24,7 @@ class Plan(StrEnum):
 
 
 class CallClass(StrEnum):
-    """The class of a call: for a person, in the background, or a probe at the end of a pause."""
+    """The class of a call: a person's call, a background call, or a probe at the end of a pause."""
 
     PERSON = "person"
     BACKGROUND = "background"
@@ -62,21 +62,21 @@ class Limits:
     background_minute: int | None = None
 
     def without(self, minute: int, day: int) -> "Limits":
-        """Subtract the calls reserved for other programs, but leave at least one call."""
+        """Return the limits minus the calls reserved for other programs, but at least 1 each."""
         return replace(self, minute=max(1, self.minute - minute), day=max(1, self.day - day))
 
     def left_to(self, call_class: CallClass) -> "Limits":
-        """Return a class's limits. Background calls leave a fifth of each limit for people."""
+        """Return the limits for a call class. Background calls leave a fifth of each for people."""
         if call_class is not CallClass.BACKGROUND:
             return self
-        # Rounded down, so that people keep at least one call.
+        # Round down, so that at least one call is left for people.
         minute, day, concurrent = self.minute * 4 // 5, self.day * 4 // 5, self.concurrent * 4 // 5
         if self.background_minute is not None:
             minute = min(minute, self.background_minute)
         return Limits(minute, day, concurrent)
 
     def share(self, share: float) -> "Limits":
-        """Return a client's part of the background limits. `share` is above 0 and at most 1."""
+        """Return a client's part of the background limits. `share` is more than 0 and at most 1."""
         left = self.left_to(CallClass.BACKGROUND)
         parts = (left.minute, left.day, left.concurrent)
         return Limits(*(max(1, int(limit * share)) for limit in parts))
@@ -99,18 +99,18 @@ def limits_of(plan: Plan) -> Limits:
 
 _LOWERED_CONCURRENCY_SECONDS = 24 * 3600.0
 _LOWERED_MINUTE_SECONDS = 3600.0
-# Allows for variation in the other client's use.
+# Allows for variation in the other client's usage.
 MINUTE_MARGIN = 8
-# A lower limit would stop background calls, although the other client may pause at any time.
+# Keep this many background calls per minute, because the other client may stop at any time.
 LEAST_A_MINUTE = 4
 # The smallest plan's documented limit. If the service accepts fewer calls, another client is
-# making the rest.
+# making the others.
 LEAST_AT_ONCE = limits_of(Plan.FREE).concurrent
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A limit of `limit` calls that applies until the time `until`."""
+    """A temporary limit of `limit` calls, which applies until `until`."""
 
     limit: int
     until: float
@@ -144,9 +144,9 @@ DAY_SECONDS = 25 * 3600.0
 REPORTED_DAY_SECONDS = 24 * 3600.0
 # The service reports the reset in whole seconds.
 _ROUNDING_SECONDS = 1.0
-# The largest minute limit; a daily limit is always higher.
+# The minute limit of every plan. A daily limit is always higher.
 SMALLEST_DAY = 100
-_LONGEST_RESET_SECONDS = 90_000  # The longest day has 25 hours.
+_LONGEST_RESET_SECONDS = 90_000  # 25 hours, the length of the longest day.
 
 
 class DaySource(StrEnum):
@@ -159,7 +159,7 @@ class DaySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportedDay:
-    """The daily limit and its use, as reported in the service's answer to call `number`.
+    """The daily limit and usage that the service reported in its answer to call `number`.
 
     `unsure` is the number of calls that were unanswered when that call was reserved. The report may
     include some of them.
@@ -181,7 +181,7 @@ class ReportedDay:
 class DayUse:
     """The number of calls in the current day, and the daily limit.
 
-    `resets_at` is None unless the service reported it.
+    `resets_at` is None unless the service reported the reset.
     """
 
     used: int
@@ -193,7 +193,7 @@ class DayUse:
 def reported_day(
     limits: ReportedLimits, headers_at: float, number: int, unsure: int
 ) -> ReportedDay | None:
-    """Return the day that a response's headers report, or None if the numbers are implausible."""
+    """Return the day's limit and usage from headers, or None if the numbers are implausible."""
     is_sane = (
         limits.limit > SMALLEST_DAY
         and 0 <= limits.remaining <= limits.limit
@@ -223,11 +223,11 @@ def day_use(
     sent_since_report: int = 0,
     lowered: int | None = None,
 ) -> DayUse:
-    """Return the current day's use, from a recent report or else from the bot's own calls.
+    """Return the current day's usage, from a recent report or else from the bot's own calls.
 
     `sent` is the number of calls since the day began, including calls that were still unanswered at
     that time. `sent_since_report` is the number of calls after the one with the report. `lowered`
-    is the limit stated in the message of a code 45.
+    is the limit stated in the message of an error with code 45.
     """
     if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
         day = DayUse(sent, plan_limit, DaySource.PLAN)
@@ -258,11 +258,11 @@ _NAMED = re.compile(r"\blimit\s*(?:of|is|was|:|=)\s*$", re.IGNORECASE)
 
 
 def limit_in_message(message: str, organization_id: str = "") -> int | None:
-    """Return the daily limit stated in the message of a code 45, or None.
+    """Return the daily limit stated in the message of an error with code 45, or None.
 
     For example, a message may contain "exceeded ... of 1,000". A number after "limit of" takes
-    precedence. Otherwise, the largest number is used, except for the organization's ID, times,
-    durations, and numbers that are too small for a daily limit.
+    precedence. Otherwise, the result is the largest number that isn't the organization's ID, a
+    time, a duration, or too small to be a daily limit.
     """
     words = _OF_TIME.sub(" ", message)
     named: list[int] = []

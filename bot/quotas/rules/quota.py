@@ -1,11 +1,11 @@
-"""Decides if a call fits within the minute, day, and concurrency limits.
+"""Decides whether a call fits within the minute, daily, and concurrency limits.
 
-The service counts a call at an unknown moment between request and response. A minute slot is
-therefore free again 60 s after the *response headers*, and an unanswered call counts as answered
+The service counts a call at an unknown moment between request and response. A minute slot therefore
+becomes free 60 s after the *response headers* arrive, and an unanswered call counts as answered
 after its timeout and a grace period. Proof: suppose that 101 calls arrive within 60 s. When the
-last was sent, another of them had been answered more than 60 s earlier, so it had also arrived more
-than 60 s earlier, which is a contradiction. This doesn't depend on the network or on when the
-service's windows begin.
+last call was sent, another of these calls had been answered more than 60 s earlier. That call had
+therefore also arrived more than 60 s earlier, which is a contradiction. The proof doesn't depend on
+the network or on when the service's windows begin.
 
 The service blocks an organization with code 44 for the minute limit, 45 for the daily limit, and
 1070 for too many concurrent calls (specification, area B, "Errors"). The length of a block is not
@@ -31,7 +31,7 @@ GRACE_SECONDS = 5.0
 
 
 class BlockCode(IntEnum):
-    """The documented codes of a 429."""
+    """The documented codes in the body of a 429."""
 
     MINUTE = 44
     DAY = 45
@@ -48,26 +48,26 @@ class BlockCode(IntEnum):
         return LimitKind[self.name]
 
 
-# The first pause and the longest, in seconds.
+# The first and the longest pause for each code, in seconds.
 _PAUSES = {
     BlockCode.MINUTE: (60.0, 15 * 60.0),
     BlockCode.DAY: (15 * 60.0, 3600.0),
     BlockCode.CONCURRENT: (2.0, 60.0),
 }
-# The longest accepted pause, even if the service requests a longer one.
+# The longest pause, even if the service requests more time.
 LONGEST_TOLD_SECONDS = 3600.0
 
 
 def pause_seconds(code: BlockCode, failed_tries: int) -> float:
-    """Return the length of the pause after a number of failed attempts, in seconds."""
+    """Return the length of the pause, in seconds, after this number of failed attempts."""
     first, longest = _PAUSES[code]
-    # Limited, because large powers of two don't fit in a float.
+    # Limit the exponent, because large powers of two don't fit in a float.
     return min(longest, first * 2.0 ** min(failed_tries, 16))
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block by the service with one code. `until` is the time of the next attempt."""
+    """A block by the service for one code. `until` is the time of the next attempt."""
 
     code: BlockCode
     since: float
@@ -147,7 +147,7 @@ class Terms:
 
     @property
     def hold_seconds(self) -> float:
-        """The time during which the service may still be processing an unanswered call."""
+        """The number of seconds during which the service may process an unanswered call."""
         return self.timeout_seconds + GRACE_SECONDS
 
 
@@ -169,9 +169,9 @@ class NotNow:
     """The reason for declining a call at the time `now`: a block, or a limit that is used up.
 
     `code` is set for a block, and `kind` for a limit. `used` is the number of calls that count
-    against the limit, and `allowed` the maximum for this class of calls. `free_at` is the time to
-    ask again. `is_share` is True if a gateway client's share is used up. `is_stalled` is True while
-    the service doesn't answer and gets one call at a time.
+    against the limit, and `allowed` is the maximum for this class of calls. `free_at` is the time
+    to ask again. `is_share` is True if a gateway client's share is used up. `is_stalled` is True
+    if the service isn't answering, so that only one call is allowed at a time.
     """
 
     now: float
@@ -195,7 +195,7 @@ def decide(
 ) -> NotNow | None:
     """Return the reason to decline a call now, or None to grant it.
 
-    The daily limit comes from `day`. The ledger adds the time when a limit has room again.
+    The daily limit comes from `day`. If a limit is used up, the ledger adds `free_at`.
     """
     block = blocks.in_the_way_of(call_class, now)
     if block is not None:
@@ -205,7 +205,7 @@ def decide(
         return NotNow(now, LimitKind.DAY, day.used, allowed.day)
     if in_use.minute >= allowed.minute:
         return NotNow(now, LimitKind.MINUTE, in_use.minute, allowed.minute)
-    # While the service hangs, probe with one call at a time.
+    # While the service hangs, try one call at a time.
     most = 1 if in_use.is_stalled else allowed.concurrent
     if in_use.concurrent >= most:
         kind, used = LimitKind.CONCURRENT, in_use.concurrent
@@ -217,11 +217,11 @@ def decide(
 class IncidentDetail:
     """Details recorded when an incident opens, some of which are updated later.
 
-    `own` has the bot's use and the limit for each kind of limit. `clients` has each gateway
-    client's calls in the minute and in the day. `words` is the service's message, and `sent_code`
-    the code in its answer. `is_foreign` is True if the bot's use was below the limit, `may_be_plan`
-    if it was also above a smaller plan's limit, and `is_lowered` if the bot has lowered a limit
-    because of the 429. `ended_because` is the reason why the organization can no longer be called.
+    `own` maps each kind of limit to the bot's usage and the limit. `clients` maps gateway clients
+    to their calls in the minute and the day. `words` is the service's message, and `sent_code` is
+    the code in its answer. `is_foreign` is True if the bot's usage was below the limit,
+    `may_be_plan` if that usage was above the smallest plan's limit, and `is_lowered` if the bot
+    lowered a limit. `ended_because` is the reason why calls are no longer possible.
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The data for `/ratelimits`: each organization's use, state, and last 24 hours."""
+"""The data for `/ratelimits`: each organization's usage, state, and last 24 hours."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ class State(StrEnum):
     DAY_FULL = "day limit reached"
     MINUTE_FULL = "minute limit reached"
     BUSY = "concurrent limit reached"
-    NEARLY_FULL = "over 80 %"
+    NEARLY_FULL = "over 80%"
     FINE = "within limits"
 
 
@@ -44,7 +44,7 @@ _FULL = {
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """The use of a limit: `used` of `limit` calls."""
+    """Usage against a limit: `used` of `limit` calls."""
 
     used: int
     limit: int
@@ -54,18 +54,18 @@ class Meter:
 
     @property
     def share(self) -> float:
-        """The used fraction of the limit, which is above 1 if the use exceeds the limit."""
+        """The fraction of the limit that is used, which can be greater than 1."""
         return self.used / self.limit if self.limit else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An organization's limits, use, and blocks at one point in time, from the database.
+    """An organization's limits, usage, and blocks at one point in time, from the database.
 
-    `id` is the organization's ID in the database, or 0 if the organization was never called. `made`
-    is the number of the newest call, and `made_before` the number of the newest call before the
-    current day. `lowered_concurrent` is a temporary limit for concurrent calls, and
-    `lowered_minute` a temporary minute limit for background calls.
+    `id` is the organization's ID in the database, or 0 if the organization isn't stored
+    yet. `made` is the number of the newest call, and `made_before` is the number of the newest call
+    before the current day. `lowered_concurrent` is a temporary limit for concurrent calls, and
+    `lowered_minute` is a temporary minute limit for background calls.
     """
 
     key: OrganizationKey
@@ -87,18 +87,18 @@ class Standing:
 
     @classmethod
     def idle(cls, key: OrganizationKey, plan: Plan) -> "Standing":
-        """Return the standing of an organization that was never called."""
+        """Return the standing of an organization without any calls."""
         return cls(key, plan, InUse(), DayUse(0, limits_of(plan).day, DaySource.PLAN), Blocks())
 
     @property
     def limits(self) -> Limits:
-        """The plan's limits, with the lowered concurrency limit if there is one."""
+        """The plan's limits, including any temporarily lowered concurrency limit."""
         limits, lowered = limits_of(self.plan), self.lowered_concurrent
         return limits if lowered is None else replace(limits, concurrent=lowered.limit)
 
     @property
     def allowed(self) -> Limits:
-        """The limits that Gatehouse applies: without reserved calls, and lowered after a 429."""
+        """The limits that Gatehouse applies, minus the calls reserved for other programs."""
         background = None if self.lowered_minute is None else self.lowered_minute.limit
         limits = replace(self.limits, day=self.day.limit, background_minute=background)
         return limits.without(*self.reserve)
@@ -115,7 +115,7 @@ class Standing:
         return day_began_at(self.reported, self.now)
 
     def meter(self, kind: LimitKind) -> Meter:
-        """Return the use of a limit."""
+        """Return the usage and the limit of this kind."""
         if kind is LimitKind.MINUTE:
             return Meter(self.in_use.minute, self.limits.minute)
         if kind is LimitKind.DAY:
@@ -133,18 +133,18 @@ class Standing:
 
     @property
     def closeness(self) -> float:
-        """The used fraction of the limit that is closest to being reached."""
+        """The highest usage of any limit, as a fraction of that limit."""
         return max(self.meter(kind).share for kind in LimitKind)
 
     @property
     def rank(self) -> tuple[int, float, OrganizationKey]:
-        """The sort key, worst first: state, closeness to a limit, then key."""
+        """The key for sorting by state, closeness to a limit, and organization, worst first."""
         return tuple(State).index(self.state), -self.closeness, self.key
 
 
 HOUR_SECONDS = 3600
 HOURS_SHOWN = 24
-# The callers shown by name, most calls first; all others are counted together.
+# The number of callers to show by name. All others are counted together.
 PEOPLE_SHOWN = 10
 _ROUNDING = 1e-6
 
@@ -179,9 +179,9 @@ def forecast(
 ) -> float | None:
     """Return the time when the daily limit will be reached at the pace of the last hour.
 
-    Return None if it won't be reached before the reported reset or, if no reset was reported,
-    within 25 hours. In a sliding day, the calls in `hours` stop counting after 25 hours, spread
-    evenly over each hour. Other clients are assumed to continue at their current pace.
+    Return None if the limit won't be reached before the reported reset or, if no reset was
+    reported, within 25 hours. In a sliding day, calls stop counting after 25 hours, and the calls
+    in `hours` are assumed to be evenly spaced. Other clients are assumed to keep their pace.
     """
     left = float(day.limit - day.used)
     if left <= 0:
@@ -205,12 +205,12 @@ def forecast(
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """An organization's current use, calls in the last 24 hours, and forecast.
+    """An organization's current usage, calls in the last 24 hours, and forecast.
 
-    `free_at` has the time when each used-up limit has room again. `people` maps Slack user IDs to
-    names. `last_hour` is the number of calls in the last hour. `ends_at` is the forecast time when
-    the daily limit will be reached. `others_used` is the number of calls that other clients made in
-    the day, if the service reports its count.
+    `free_at` maps each used-up limit to the time when a slot will be free. `people` maps Slack user
+    IDs to names. `last_hour` is the number of calls in the last hour. `ends_at` is the forecast
+    time when the daily limit will be reached. `others_used` is the number of calls by other clients
+    in the day, or None if the service doesn't report a count.
     """
 
     name: str
@@ -232,12 +232,12 @@ class Detail:
         return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
 
     def by_kind(self) -> list[tuple[str, int]]:
-        """Return the number of calls of each kind, highest first."""
+        """Return the number of calls of each kind, in descending order."""
         return _most_first((hour.kind, hour.calls) for hour in self.hours)
 
 
 def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str, int]]:
-    """Return the number of calls by each caller ("" for the bot itself), highest first."""
+    """Return the number of calls by each caller ("" for the bot), in descending order."""
     return _most_first((hour.slack_user_id or "", hour.calls) for hour in hours)
 
 
@@ -249,6 +249,6 @@ def _most_first(calls: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def first_hour(now: float) -> float:
-    """Return the start of the first of the 24 clock hours up to the current one."""
+    """Return the start of the first of the last 24 clock hours, including the current hour."""
     this_hour = now // HOUR_SECONDS * HOUR_SECONDS
     return this_hour - (HOURS_SHOWN - 1) * HOUR_SECONDS

@@ -1,4 +1,4 @@
-"""Reads an organization's counts, plan, blocks, and use by caller from the call ledger."""
+"""Reads each organization's call counts, plan, blocks, and usage by caller from the database."""
 
 from collections import Counter
 from functools import cache
@@ -36,19 +36,19 @@ from bot.store.tables import quota_calls as calls
 from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
-# `slot_free_at` of a call that was never sent, which counts against no limit.
+# The `slot_free_at` of a call that was never sent, which doesn't count against any limit.
 UNSENT = 0.0
 
 
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
-    """Return the organization's standing. Its `id` is 0 if the organization was never called."""
+    """Return an organization's standing. The `id` is 0 if the organization isn't stored yet."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
     row = (await tx.connection.execute(_by_key(tx.clock), {**_now(tx, terms), **its})).first()
     return _standing(row, terms) if row else Standing.idle(key, terms.plan_of(key))
 
 
 async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:
-    """Return the standing of every organization that has ever been called."""
+    """Return the standing of every organization in the database."""
     rows = await tx.connection.execute(_accounts(tx.clock), _now(tx, terms))
     return [_standing(row, terms) for row in rows]
 
@@ -180,7 +180,7 @@ def blocks_of(row: Row[Any]) -> Blocks:
 
 
 def named(key: OrganizationKey) -> ColumnElement[bool]:
-    """Return the SQL condition for an organization's row."""
+    """Return the SQL condition that selects an organization's row."""
     return (organizations.c.data_center == key.data_center) & (
         organizations.c.organization_id == key.organization_id
     )
@@ -191,7 +191,7 @@ _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 
 
 async def hours_since(tx: Transaction, account: Standing, since: float) -> list[HourOfCalls]:
-    """Return the calls by hour, kind, and caller since a time, which is at most 26 hours ago."""
+    """Count calls by hour, kind, and caller since the time `since`, at most 26 hours ago."""
     whole = literal(_HOUR_MICROSECONDS, BigInteger)
     microseconds = type_coerce(calls.c.reserved_at, BigInteger) // whole * whole
     hour = type_coerce(microseconds, EpochSeconds).label("hour_at")
@@ -226,7 +226,7 @@ async def own_day(tx: Transaction, account: Standing, up_to: int, at: float) -> 
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
-    """Return each gateway client's calls in the minute and the day at time `at`, busiest first."""
+    """Count each gateway client's calls in the minute and day up to `at`, busiest client first."""
     began_at = day_began_at(account.reported, at)
     then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
     minute = await _count_by_client(tx, then & (calls.c.slot_free_at > at))
@@ -236,7 +236,7 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
 
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
-    """Return the number of the organization's minute slots that each gateway client uses now."""
+    """Count the organization's minute slots that each gateway client is using now."""
     organization = select(organizations.c.id).where(named(key)).scalar_subquery()
     held = calls.c.slot_free_at > (await tx.now()).timestamp()
     return await _count_by_client(tx, (calls.c.organization == organization) & held)
@@ -252,6 +252,6 @@ async def _count_by_client(tx: Transaction, which: ColumnElement[bool]) -> Count
 
 
 async def count_of_clients(tx: Transaction) -> int:
-    """Count the minute slots that gateway clients use now, across all organizations."""
+    """Count the minute slots that gateway clients are using now, across all organizations."""
     held = calls.c.slot_free_at > (await tx.now()).timestamp()
     return (await _count_by_client(tx, held)).total()

@@ -14,7 +14,7 @@ from bot.store.engine import Transaction, remove_some
 from bot.store.tables import incidents
 from bot.store.tables import quota_organizations as organizations
 
-# A new block within this time belongs to the previous incident and alert.
+# A new block within this time reopens the previous incident and its alert.
 REOPEN_SECONDS = 600.0
 KNOWN = frozenset(field.name for field in fields(IncidentDetail))
 
@@ -66,7 +66,7 @@ async def count_one(
 
 
 async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
-    """Update fields of `IncidentDetail` for these incidents."""
+    """Update `IncidentDetail` fields of these incidents."""
     query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
     for row in (await tx.connection.execute(query)).all():
         noted = update(incidents).where(incidents.c.id == row.id)
@@ -122,7 +122,7 @@ def _incident(row: Row[Any], now: float) -> Incident:
         opened_at=row.opened_at,
         closed_at=row.closed_at,
         refusals=row.refusals,
-        # Another version may have written fewer or more fields.
+        # Another version of Gatehouse may have written fewer or more fields.
         detail=IncidentDetail(**{name: told for name, told in row.detail.items() if name in KNOWN}),
         blocks=blocks_of(row),
         muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
@@ -131,5 +131,5 @@ def _incident(row: Row[Any], now: float) -> Incident:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of incidents that ended before a time, and return the number deleted."""
+    """Delete a batch of incidents that ended before this time, and return the number deleted."""
     return await remove_some(tx, incidents, incidents.c.closed_at < before)

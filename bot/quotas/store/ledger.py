@@ -31,7 +31,7 @@ from bot.store.types import EpochSeconds
 # An attempt fails when another process takes the number first, which can happen at most once for
 # each call in a minute.
 MOST_TRIES = 100
-# Tolerance for times that were stored in the database.
+# The tolerance for comparing times that were stored in the database.
 ROUNDING_SECONDS = 0.001
 
 
@@ -46,7 +46,7 @@ class CallRequest:
 
     @property
     def call_class(self) -> CallClass:
-        """The call's class."""
+        """The class that determines the limits for the call."""
         if self.cause.kind == PROBE:
             return CallClass.PROBE
         return CallClass.BACKGROUND if self.cause.background else CallClass.PERSON
@@ -54,10 +54,10 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A granted call: the organization, the call's number, and the use when it was granted.
+    """A granted call: its organization, its number, and what was in use when it was granted.
 
-    `at` is the time of the reservation, by the database's clock. `asked_at` is the time of the
-    request, in seconds since the machine started.
+    `at` is the time of the reservation according to the database's clock. `asked_at` is the time of
+    the request in seconds since the machine started.
     """
 
     organization: int
@@ -70,11 +70,11 @@ class Reservation:
 async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow:
     """Reserve a call if all limits allow it. Otherwise, return the reason for declining it.
 
-    Counting and writing are single statements, so only a probe needs a transaction.
+    Counting and writing each take one statement, so only a probe needs a transaction.
     """
     key, terms = request.key, request.terms
     if request.call_class is CallClass.PROBE:
-        # Allow only one probe: a second one waits for the lock and then finds the first.
+        # The lock allows only one probe. A second probe waits, and then finds the first.
         await lock(tx, key)
     for _ in range(MOST_TRIES):
         account = await load(tx, key, terms)
@@ -125,7 +125,7 @@ async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> 
         (LimitKind.MINUTE, in_use.minute, share.minute),
         (LimitKind.CONCURRENT, in_use.concurrent, 1 if in_use.is_stalled else share.concurrent),
     ):
-        # A client's use never exceeds the organization's, which makes most queries unnecessary.
+        # A client's usage never exceeds the organization's, so most queries can be skipped.
         at = None if used < most else await free_at(tx, account, kind, most, terms, its)
         if at is not None:
             return NotNow(account.now, kind, most, most, free_at=at, is_share=True)
@@ -145,7 +145,7 @@ async def free_at(
 ) -> float | None:
     """Return the time when fewer than `allowed` calls will count against a limit.
 
-    Return None if fewer calls count against it now.
+    Return None if fewer calls already count against it.
     """
     if kind is LimitKind.DAY:
         if account.day.resets_at is not None and not which:
@@ -164,7 +164,7 @@ async def free_at(
 
 
 def _the_call(reservation: Reservation) -> ColumnElement[bool]:
-    # The time differs if the database lost the call, and another call has its number.
+    # The time differs if the database lost the call and another call took its number.
     return and_(
         calls.c.organization == reservation.organization,
         calls.c.number == reservation.number,
@@ -173,7 +173,7 @@ def _the_call(reservation: Reservation) -> ColumnElement[bool]:
 
 
 async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
-    """Record that a call ended. Its minute slot is freed 60 s after its headers arrived."""
+    """Record that a call ended. Its minute slot becomes free 60 s after its headers arrived."""
     slot_free_at = tx.clock + literal(SLOT_SECONDS - seconds_since_headers, EpochSeconds)
     ended = update(calls).where(_the_call(reservation))
     ended = ended.values(slot_free_at=slot_free_at, permit_until=tx.clock)
@@ -217,7 +217,7 @@ async def note_reported(tx: Transaction, reservation: Reservation, reported: Rep
 
 
 async def save_blocks(tx: Transaction, account: Standing, blocks: Blocks) -> None:
-    """Save an organization's blocks. This transaction must have locked the organization's row."""
+    """Save an organization's blocks. The transaction must have locked the organization's row."""
     stored = [{**asdict(block), "code": int(block.code)} for block in blocks.blocks]
     await change(tx, account.id, blocks=stored, probing_until=blocks.probing_until)
 
@@ -232,7 +232,7 @@ async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
     """Set the organization's plan, and restore the limits that a 429 lowered.
 
     If the service last reported a lower daily limit, the reported limit is raised to the plan's
-    limit. Otherwise, a used-up limit would prevent the call that reports the new one.
+    limit. Otherwise, a used-up limit would prevent the call that reports the new limit.
     """
     organization = await lock(tx, key)
     its = organizations.c.id == organization
