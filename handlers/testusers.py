@@ -41,7 +41,7 @@ ACTS = {
     Act.RETRY: Permission.DECIDE,
     Act.UNDO: Permission.REQUEST,
 }
-# The form's input for each field of `Prefilled`.
+# The form input for each field of `Prefilled`.
 INPUTS = {
     "flow": ids.TESTUSERS_FLOW,
     "kind": ids.TESTUSERS_CHANGE,
@@ -55,7 +55,7 @@ INPUTS = {
 
 @command(TESTUSERS, lambda context: parse_testusers(context.text, context.bot.flows.aliases))
 async def answer_testusers(context: Context, typed: TestusersRequest) -> Message | None:
-    """Answer the `/testusers` command."""
+    """Answer `/testusers` with a page, the form, or the result of the requested change."""
     bot, person = context.bot, context.person
     if isinstance(typed, ChangeRequest):
         return await _request(context, typed)
@@ -76,7 +76,7 @@ for _kind, _page in PAGES.items():
 
     @listens("action", ids.testusers_page(_kind), Permission.READ, place=Place.CLICKED)
     async def turn(context: Context, show: Show = _page) -> Message:
-        """Handle the buttons that turn pages."""
+        """Show the page that a paging button leads to."""
         return await show(context.bot, context.person, pages.FlowPage.of(context.value))
 
 
@@ -108,7 +108,7 @@ async def _form(
 @listens("action", ids.TESTUSERS_PERSON, Permission.REQUEST, place=Place.FORM)
 @listens("action", ids.TESTUSERS_MORE, Permission.REQUEST)
 async def fill_in(context: Context) -> Message | None:
-    """Handle `Extend`, `Remove` and `Change…`, which open the form, and `+2 h` and `+1 day`."""
+    """Open the filled-in form, or request an extension directly for `+2 h` and `+1 day`."""
     bot, known = context.bot, Prefilled.of(context.value)
     if not known.more_seconds:
         return await _open_form(context, known)
@@ -119,7 +119,7 @@ async def fill_in(context: Context) -> Message | None:
 
 @listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
 async def ask_anyway(context: Context) -> Message:
-    """Handle `Ask anyway` by making the request, although an identical one is already open."""
+    """Make the request after `Ask anyway`, even though an identical request is open."""
     typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
     if not isinstance(typed, ChangeRequest) or typed.now:
         raise NotFound("This button no longer works. Please send the command again.")
@@ -140,7 +140,7 @@ for _act, _permission in ACTS.items():
 
     @listens("action", f"{ids.TESTUSERS_ACT}{_act}", _permission, place=Place.LATER)
     async def store(context: Context, act: Act = _act) -> None:
-        """Store a click on a card's button, for a job to carry out."""
+        """Store a click on a card's button so that a job can carry it out."""
         interaction = context.interaction
         await _store(
             context,
@@ -171,7 +171,7 @@ async def _store(
     requires_itself=True,
 )
 async def ask_why(context: Context) -> None:
-    """Handle `Deny` by asking for a reason, if the person can still deny the request."""
+    """Handle `Deny` by opening a form for the reason, if the request can still be denied."""
     request = await deciding.look_to_deny(context.bot, context.person, context.value)
     page = pages.page_of_block(context.interaction.block_id)
     form = forms.denial_form(request, context.interaction.response_url, page)
@@ -190,7 +190,7 @@ def _check_denial(context: Context) -> Mapping[str, str]:
 
 @listens("view", ids.TESTUSERS_DENIAL, Permission.DECIDE, place=Place.LATER, check=_check_denial)
 async def store_denial(context: Context) -> None:
-    """Store a denial and its reason, for a job to carry out."""
+    """Store a denial and its reason so that a job can carry it out."""
     request_id, page = map(context.interaction.hidden, ("request", "page"))
     reason = _denial_reason(context)
     await _store(context, Act.DENY, request_id, denial_reason=reason, page=page)
@@ -209,11 +209,11 @@ def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
 
 
 def _check_form(context: Context) -> Mapping[str, str]:
-    """Return error messages by input. If there are any, Slack keeps the form open."""
+    """Return error messages keyed by input. Slack keeps the form open if there are any errors."""
     parsed = _parse_form(context)
     if isinstance(parsed, dict):
         if odd_line(_typed_form(context).lines):
-            # Slack can't show buttons next to an error, so they're added to the form.
+            # Slack can't show buttons next to an error, so the form gets a new block for them.
             context.bot.tasks.start(_offer_corrections(context), ids.TESTUSERS_WORD)
         block = context.interaction.block
         return {block(INPUTS[name]): problem for name, problem in parsed.items()}
@@ -227,17 +227,17 @@ def _check_form(context: Context) -> Mapping[str, str]:
 
 
 async def _offer_corrections(context: Context) -> None:
-    with suppress(GatehouseError):  # The errors in the form explain how to correct the word.
+    with suppress(GatehouseError):  # The error in the form already explains the correction.
         await _update_form(context, _typed_form(context))
 
 
 @listens("action", ids.TESTUSERS_WORD, Permission.REQUEST, place=Place.FORM)
 async def correct_word(context: Context) -> None:
-    """Replace a line that doesn't look like an identity with the suggestion that was clicked."""
+    """Replace a line that doesn't look like an identity with the clicked suggestion."""
     typed = _typed_form(context)
     odd, _, line = context.value.partition("\n")
     lines = tuple(line if tidy_identity(other) == odd else other for other in typed.lines)
-    # The block gets a new ID, because otherwise Slack keeps showing what was typed.
+    # Without a new block ID, Slack would keep showing the text that was typed.
     await _update_form(context, replace(typed, lines=lines), "+")
 
 
@@ -248,7 +248,7 @@ async def _update_form(context: Context, typed: Prefilled, id_suffix: str = "") 
 
 
 def _command_of_form(context: Context) -> str:
-    """Return the command equivalent to the form, or "" if the form has errors."""
+    """Return the command equivalent to the form, or an empty string if the form has errors."""
     typed = _parse_form(context)
     return as_command(typed) if isinstance(typed, ChangeRequest) else ""
 

@@ -1,1 +1,1 @@
-"""`/testusers`: changes to a flow's list of test users."""
+"""The `/testusers` command: requests to change a flow's list of test users."""

@@ -1,4 +1,4 @@
-"""The job that applies approved changes and expired grants to a flow's list of test users.
+"""The job that applies approved changes to a flow's list and removes expired access.
 
 Only one run per flow is active at a time across all processes, because the lease on the job
 `apply:<flow>` locks the flow. A run reads the list, checks whether a POST in doubt arrived,
@@ -66,12 +66,12 @@ OTHER_LIST = "The flow service stored a different list from the one I sent. Plea
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A flow's open work, as stored in the database.
+    """A flow's pending work, as stored in the database.
 
-    `requests` are the approved requests, oldest decision first, and `ready` are those whose next
-    attempt is due. `post` is the POST in doubt. `due` are the expired grants, and `over` are those
-    of people whom no approved request affects. `latest` is the bot's last change to the
-    list, if it was recent.
+    `requests` contains the approved requests, oldest decision first. `ready` contains the requests
+    that are due for their next attempt. `post` is the POST in doubt. `due` contains the expired
+    grants, and `over` contains the expired grants of people whom no approved request affects.
+    `latest` is the bot's last change to the list, if it was recent.
     """
 
     at: datetime
@@ -85,12 +85,12 @@ class Waiting:
 
     @property
     def deliveries(self) -> list[str]:
-        """The IDs, in the logs, of the clicks and commands that led to this run."""
+        """The log IDs of the clicks and commands that led to this run."""
         return [request.progress.delivery_id for request in self.ready]
 
     @classmethod
     async def load(cls, tx: Transaction, flow_key: str) -> "Waiting":
-        """Load the open work of the flow with this key."""
+        """Load the pending work of the flow with this key."""
         now, latest = await tx.now(), await store.latest_changes(tx, flow_key, 1)
         applying = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
         applying.sort(key=lambda request: request.decided_at or request.created_at)
@@ -115,7 +115,7 @@ class Waiting:
 
 
 async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
-    """Apply all approved changes and expired grants, and return the time of the next run."""
+    """Apply approved changes, remove expired access, and return the time of the next run."""
     async with bot.database.read_only() as tx:
         waiting = await Waiting.load(tx, job.subject)
     is_well = True
@@ -206,7 +206,7 @@ class Run:
     async def _plan(
         self, tx: Transaction, changes: ChangeSet, waiting: Waiting, listed: tuple[str, ...]
     ) -> tuple[ListChangePlan | None, list[str]]:
-        """Return the next plan, or None if it's empty, and the people newly found missing."""
+        """Return the next plan, or None if it's empty, and the people first found missing now."""
         if waiting.post is not None:
             await changes.settle(waiting.post.plan, waiting.post.sent_at, listed)
         left = []
@@ -224,7 +224,7 @@ class Run:
         ]
         over = [grant for grant in waiting.over if changes.granted.get(grant.identity) == grant]
         ready = whose_turn(left, waiting.at)
-        # A request's last attempt is sent alone, so it can't make others fail.
+        # A request's last attempt is sent alone so that it can't make other requests fail.
         if any(request.progress.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
         own = {}
@@ -247,7 +247,7 @@ class Run:
     ) -> bool:
         """Ask for a new decision if the change would no longer do what its card shows.
 
-        Access that ended while an approved change waited for a retry isn't a difference.
+        Access that ended while an approved change waited for a retry doesn't count as a difference.
         """
         if request.requested.without_approval or request.progress.part is not None:
             return False

@@ -56,8 +56,8 @@ STILL_CHECKING = (
 class Asked:
     """The result of asking for a change. `request` is None if no request was made.
 
-    That's the case if the list is already as requested, or if an earlier request for the same
-    change is still open (`earlier`).
+    No request is made if the list is already as requested, or if an earlier request for the same
+    change (`earlier`) is still open.
     """
 
     flow: Flow
@@ -77,7 +77,7 @@ async def require_asking(
 async def ask(
     bot: Parts, person: Person, requested: ChangeRequest, *, anyway: bool = True
 ) -> Asked:
-    """Make a request from a command or a form. With `now`, it's applied without approval.
+    """Make a request from a command or a form. With `now`, apply it without approval.
 
     Unless `anyway` is set, no request is made if an open request asks for the same change.
     """
@@ -164,7 +164,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
 
 
 def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
-    """Return the reason why the flow's policy doesn't allow the form's request, or None."""
+    """Explain why the flow's policy doesn't allow the form's request, or return None if it does."""
     policy = bot.people.policy.of_flow(bot.flows.named(requested.flow).sid)
     if requested.kind == "remove":
         return None
@@ -172,15 +172,15 @@ def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | 
 
 
 def longest(bot: Parts, flow: Flow) -> str:
-    """Return the longest access that the flow's policy allows, such as `7d`, or "" for no limit."""
+    """Return the flow's limit on access, such as `7d`, or an empty string for no limit."""
     seconds = bot.people.policy.of_flow(flow.sid).longest_seconds
     return spell_duration(seconds) if seconds else ""
 
 
 async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, datetime]]:
-    """Return an empty change to the current list, and when the flow's grants end.
+    """Return an empty change based on the current list, and the end times of the flow's grants.
 
-    The bot's own changes are read before the list. Otherwise, they could look like other people's.
+    The bot's own changes are read first. Otherwise, they could look like someone else's changes.
     """
     async with bot.database.read_only() as tx:
         change_id = await store.latest_change_id(tx, flow.key)
@@ -291,7 +291,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
-    """Fill in the current end of access, and its last duration if no duration or end was typed."""
+    """Fill in the current end of access, and the last duration if no duration or end was typed."""
     if known.kind != "add" or not (known.flow and known.identities):
         return known
     found, _ = await _grants(bot, bot.flows.named(known.flow), known.identities)
@@ -322,7 +322,7 @@ async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeReque
 
 
 async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
-    """Return when access ends after extending it by `seconds`, counted from now if it has ended."""
+    """Return the end of access extended by `seconds`, counted from now if access has ended."""
     found, now = await _grants(bot, flow, identities)
     ends = [now]
     for grant in found:

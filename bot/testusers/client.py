@@ -1,4 +1,4 @@
-"""A client for the flow service, and the lookup of flows by alias or SID."""
+"""A client for the flow service, and a class that finds flows by alias or SID."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNOR
 
 
 class _FlowAnswer(BaseModel):
-    """A flow in a response. Only the list of test users is required, under any known name."""
+    """A flow in a response. Only its list of test users is required, under any known name."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -49,10 +49,10 @@ class _FlowAnswer(BaseModel):
 
 
 class FlowClient:
-    """Reads and replaces lists of test users, using HTTP Basic authentication.
+    """A client that reads and replaces lists of test users with HTTP Basic authentication.
 
-    `form_field` is the name of the form field that holds the list in updates. It differs between
-    deployments.
+    `form_field` is the name of the form field that holds the list in updates. The name
+    differs between deployments.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class FlowClient:
         return await self._identities(flow_sid, self._call("GET", flow_sid))
 
     def url_of(self, flow_sid: str) -> str:
-        """Return the list's URL as last sent by the service, or "" if the service sent none."""
+        """Return the list's URL, or an empty string if the last response had no safe URL."""
         return self._urls.get(flow_sid.upper(), "")
 
     async def replace(
@@ -83,11 +83,11 @@ class FlowClient:
         identities: Sequence[str],
         may_send: Callable[[], bool] = lambda: True,
     ) -> list[str]:
-        """Replace the whole list. Return the list in the response, to compare it with the one sent.
+        """Replace the whole list, and return the list from the response for comparison.
 
-        The call is never retried. After ServiceUnreachable or ServiceTimeout, the list may have
-        been replaced anyway. `may_send` is called after connecting, right before the list is sent.
-        If it returns False, nothing is sent.
+        The call is never retried. If it raises ServiceUnreachable or ServiceTimeout, the list may
+        have been replaced anyway. `may_send` is called after connecting, right before the list is
+        sent. If it returns False, nothing is sent.
         """
         # A form can't contain a field without values, so one empty value means an empty list.
         form = [(self._form_field, identity) for identity in identities or [""]]
@@ -141,7 +141,7 @@ FLOWS_MEANT = 3
 
 
 class Flows:
-    """Finds flows by alias or SID. `client` is None if the flow service isn't configured."""
+    """A lookup of flows by alias or SID. `client` is None if the flow service isn't configured."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Flows:
         self._missing = missing
 
     def named(self, typed: str) -> Flow:
-        """Return the flow with this alias or SID, or raise NotFound with the closest aliases."""
+        """Return the flow with this alias or SID, or raise NotFound and suggest similar aliases."""
         if found := find_flow(typed, self.sids):
             return found
         self.service()
@@ -170,7 +170,7 @@ class Flows:
         raise error.or_rather(*(Meant(typed, alias) for alias in near))
 
     def now(self, flow: Flow) -> Flow:
-        """Return the flow with its alias from the current settings."""
+        """Return the flow with the alias that it has in the current settings."""
         names = [name for name, sid in self.sids.items() if sid.upper() == flow.key]
         return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
 
@@ -181,7 +181,7 @@ class Flows:
         return self._client
 
     async def read(self, flow: Flow) -> Sequence[str]:
-        """Read a flow's list to answer a command. Jobs call `service` directly."""
+        """Return a flow's test users for a command. Jobs use the client from `service` instead."""
         service = self.service()
         try:
             return await service.read(flow.sid)
@@ -204,11 +204,11 @@ Through = Callable[[str], FlowClient]
 async def taken_form_field(through: Through, configured: str, flow_sid: str | None) -> str | None:
     """Return the form field that the service accepts, or None if it can't be determined.
 
-    Deployments use different fields, and a wrong one would go unnoticed until the first approved
-    change failed. To find the right field, this sends updates that the service must reject: the
-    current list plus an identity longer than the documented 300 bytes. The first update uses a
-    field that no service knows, and the others use each known field. The right field gets a
-    different error, because the service rejects the identity instead of a missing field.
+    Deployments use different field names, and a wrong name would go unnoticed until the first
+    approved change failed. To find the right field, this function sends updates that the service
+    must reject: the current list plus an identity longer than the documented 300 bytes. The first
+    update uses a field that no service knows. Later updates try each known field. The right field
+    causes a different error, because the service finds the field but rejects the identity.
 
     A nonexistent flow is tried first. That's enough if the service checks the form before it looks
     up the flow. If a service accepts such an update anyway, the previous list is restored.
@@ -217,7 +217,7 @@ async def taken_form_field(through: Through, configured: str, flow_sid: str | No
     is the SID of an existing flow, if one is known.
     """
     found = None
-    with suppress(PermissionMissing):  # for a nonexistent flow, a 403 says nothing about the field
+    with suppress(PermissionMissing):  # For a nonexistent flow, a 403 says nothing about the field.
         found = await _taken_by(through, configured, NO_SUCH_FLOW, [])
     if found is None and flow_sid is not None:
         identities = await through(configured).read(flow_sid)
@@ -234,14 +234,14 @@ async def _taken_by(
         if reply != without_field:
             return field
         if reply[0] == HTTPStatus.NOT_FOUND:
-            return None  # the service looked up the flow before it checked the form
+            return None  # The service looked up the flow before it checked the form.
     return None
 
 
 async def _reply(
     through: Through, field: str, flow_sid: str, identities: list[str]
 ) -> tuple[int, object]:
-    """Return the status, and either the service's error or whether it stored the long identity."""
+    """Return the status, with the service's error or whether the long identity was stored."""
     try:
         stored = await through(field).replace(flow_sid, [*identities, TOO_LONG])
     except ServiceRefused as error:

@@ -33,7 +33,7 @@ _ACTION = {
     Act.CANCEL: "request.cancelled",
     Act.RETRY: "request.retried",
 }
-# Slack's errors for people who no longer exist. Their earlier approvals don't count.
+# Slack's errors for users who no longer exist. Their earlier approvals don't count.
 GONE_PEOPLE = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
 
 
@@ -107,7 +107,7 @@ async def decide(
 
 
 async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
-    """Check that the person can deny the request before asking for a reason. Return the request."""
+    """Return the request if the person can still deny it, before asking for a reason."""
     request = await _look(bot, person, Act.DENY, request_id)
     if request.state not in {State.PENDING, State.SCHEDULED}:
         raise Conflict(state_sentence(request, await bot.database.now()))
@@ -115,7 +115,7 @@ async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
 
 
 async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
-    """Return the request, in any state, if the person has permission for the action."""
+    """Return the request, whatever its state, if the person has permission for the action."""
     async with bot.database.read_only() as tx:
         request = await store.load_request(tx, request_id)
     if act is Act.CANCEL:
@@ -149,7 +149,7 @@ async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool
 def _moved(
     person: Person, act: Act, request: Request, decision: Decision, at: datetime, reason: str
 ) -> tuple[Request, AuditEntry] | None:
-    """Return the request after a click, with its audit log entry, or None if it stays the same."""
+    """Return the request after a click and its audit log entry, or None if nothing changes."""
     progress, by = request.progress, Who.of(person)
     if decision.next_state is State.EXPIRED:
         expired = request.moved(State.EXPIRED, THE_BOT, at, progress)

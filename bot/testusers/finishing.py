@@ -1,7 +1,7 @@
-"""Writes the results of reading or replacing a list in one transaction.
+"""A change set that stores the results of a list read or update in one transaction.
 
 New states, audit log entries and messages are collected first. They're then written in the same
-order as in `transitions.apply_transition`: requests, the audit log, then jobs and messages.
+order as in `transitions.apply_transition`: requests, then the audit log, then jobs and messages.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from bot.testusers.transitions import (
 
 
 class ChangeSet:
-    """Collects changes to a flow's requests and grants until `write` stores them.
+    """A set of changes to a flow's requests. `write` stores them, but grants are stored at once.
 
     `granted` maps identities to the flow's current grants.
     """
@@ -60,11 +60,11 @@ class ChangeSet:
         return [change for change, *_ in self._changes]
 
     def now(self, request: Request) -> Request:
-        """Return the request, including the changes collected so far."""
+        """Return the request with the changes collected so far."""
         return self._requests.get(request.id, request)
 
     async def write(self) -> None:
-        """Write everything that was collected: requests, the audit log, then jobs and messages."""
+        """Write everything that was collected, in the order described at the top of this module."""
         tx = self._tx
         for request in self._requests.values():
             await store.save_request(tx, request)
@@ -75,7 +75,7 @@ class ChangeSet:
         for entry in self._entries:
             await audit.append(tx, entry)
         for request in self._requests.values():
-            # A change without approval only gets a card once it is applied or has failed.
+            # A change without approval gets a card only once it's applied or has failed.
             if not (request.requested.without_approval and request.state is State.APPLYING):
                 await write_card(tx, request.id)
         for request in (self._requests[request_id] for request_id in self._decided):
@@ -89,7 +89,7 @@ class ChangeSet:
         await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
-        """Record the part of a plan that `listed` shows as applied. `at` is when it was applied."""
+        """Record the part of a plan that `listed` shows as applied, with the time `at`."""
         spellings = plan.spellings_on(listed)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)
@@ -129,7 +129,7 @@ class ChangeSet:
             self._asking.append((request, review, request_hours))
 
     async def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
-        """Record a failed attempt. `tried` returns the request as updated by the attempt."""
+        """Record a failed attempt. `tried` returns the request with the failure recorded."""
         stored = await self._request(request_id)
         if stored is None or stored.state is not State.APPLYING:
             return
@@ -139,7 +139,7 @@ class ChangeSet:
             self._decided[request_id] = None
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
-        """Show on the card that expired access couldn't be removed, and add one audit log entry."""
+        """Record in the card and the audit log that expired access couldn't be removed."""
         request = await self._request(request_id)
         if request is not None and not request.progress.overdue:
             self._note("grant.end_failed", request_id, reason=reason)

@@ -1,6 +1,6 @@
-"""Button clicks. They're stored before Slack gets a response, so a crash can't lose any.
+"""Button clicks, which are stored before Slack gets a response so that no click is lost in a crash.
 
-Any running process can carry out a stored click in the job `click:<id>`. It replies through the
+Any running process can carry out a stored click in the job `click:<id>`. The reply goes to the
 click's response_url. Repeating the job, for example after a crash, has no further effect.
 """
 
@@ -33,19 +33,19 @@ from bot.testusers.transitions import CARD, card_key
 log = structlog.get_logger(__name__)
 
 INTERACTION = "testusers.interaction"
-# Undo clicks are a separate kind of job, because reading the list can take a long time.
+# Undo clicks have their own kind of job, because reading the list can take a long time.
 UNDO = "testusers.undo"
 READY_SECONDS = 0.5
-# Number of tries for a click while Slack is unavailable, and the seconds between them.
+# The number of tries for a click while Slack is unavailable, and the seconds between tries.
 WHO_TRIES, WHO_SECONDS = 6, 10.0
 WAITING_INTERACTIONS = 1_000
 
 
 @dataclass(frozen=True)
 class StoredInteraction:
-    """A stored click: who clicked, for which request, and where to send the reply.
+    """A stored click: the person, the action, the request, and where to send the reply.
 
-    `page` is the page of the request list that had the button, if any. `channel_id` and
+    `page` is the page of the request list with the button, if any. `channel_id` and
     `message_ts` identify the message with the button, if the whole channel can see it.
     `delivery_id` is the ID used in logs, and `clicked_at` is the time when the click was stored.
     """
@@ -67,20 +67,20 @@ _STORED = TypeAdapter(StoredInteraction)
 
 
 class StoredInteractions:
-    """Stores clicks and carries them out as jobs."""
+    """A store for clicks, which are carried out as jobs."""
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
-        # Clicks that already got the reply `NOTED`. It isn't repeated, because a response_url
-        # accepts only five posts.
+        # Clicks that already got the reply `NOTED`. The reply isn't repeated, because a
+        # response_url accepts only five posts.
         self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
 
     async def store(self, interaction: StoredInteraction) -> None:
-        """Store the click. It's carried out right away, or by another process after a crash.
+        """Store the click for a job. After a crash, another process can run the job.
 
         Raises:
             DatabaseUnavailable: The click wasn't stored, so it won't be carried out.
-            Replayed: The click was stored before.
+            Replayed: The click has already been stored.
         """
         async with self._bot.database.transaction() as tx:
             if not await take_in(tx):
@@ -139,7 +139,7 @@ class StoredInteractions:
         if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
             # Slack is unavailable, so nothing was done and the person got no answer.
             return Again(await self._soon(WHO_SECONDS), job.tries + 1)
-        # A retry would decide and record the click again, so an undelivered reply isn't retried.
+        # A retry would process and record the click again, so an undelivered reply isn't retried.
         # The card shows the result, and an error is sent as a direct message.
         is_told = outcome != "ok" and url and await bot.replies.say("", message, to=user)
         if not is_told:
@@ -164,7 +164,7 @@ class StoredInteractions:
     async def _renewed(
         self, interaction: StoredInteraction, message: Message, outcome: str
     ) -> Message | None:
-        """Return an updated version of the request list that had the button, or None on failure."""
+        """Return the refreshed request list if the click came from it and it can be shown."""
         if not interaction.page or outcome not in {"ok", "conflict"}:
             return None
         try:

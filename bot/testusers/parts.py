@@ -13,7 +13,7 @@ from bot.testusers.client import Flows
 
 
 class Parts(Protocol):
-    """What this package needs from `bot.app.Gatehouse`. Tests can pass a smaller object instead."""
+    """The parts of `bot.app.Gatehouse` that this package uses. Tests can pass a smaller object."""
 
     settings: Settings
     clock: Clock

@@ -1,6 +1,6 @@
-"""The command `policy explain <flow> <user id>`: who can approve a flow's requests, and why.
+"""The `policy explain <flow> <user id>` command, which shows whether a person can approve.
 
-It calls `Policy.judge`, the same code that checks every click.
+It calls `Policy.judge`, which also checks every click.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ SLACK_SECONDS = 10
 async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str) -> int:
     """Print a flow's rules and whether the person can approve its requests.
 
-    Return the exit code: 0, or 1 if the flow or the person is unknown.
+    Return the exit code: 0, or 1 if the flow or person is unknown or a Slack call fails.
     """
     flow = find_flow(typed_flow, settings.flow_aliases)
     if flow is None:

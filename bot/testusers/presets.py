@@ -1,4 +1,4 @@
-"""Presets: named lists of people. Anyone who can request changes can save and delete them."""
+"""Presets: named lists of people. Anyone who can request changes can save and delete presets."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
@@ -83,7 +83,7 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
 
     Raises:
         NotFound: A preset doesn't exist.
-        UsageError: There are too many identities for one request, or one is invalid.
+        UsageError: An identity is invalid, or there are too many for one request.
     """
     async with bot.database.read_only() as tx:
         saved = await saved_presets(tx, requested.presets)
@@ -99,7 +99,7 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
 
 
 def _unknown_preset(name: str, names: Sequence[str], hint: str = "") -> NotFound:
-    """Return the error for an unknown preset, which suggests the closest existing name."""
+    """Return an error that names an unknown preset and suggests the closest existing name."""
     close = closest(name, names)
     guess = f" Did you mean “@{close[0]}”?" if close else ""
     more = ", …" if len(names) > NAMED else ""

@@ -1,6 +1,6 @@
 """The pages of `/testusers list`, `history`, `requests` and `mine`.
 
-Each page shows only what the person is allowed to see. If that's nothing, `Refused` is raised.
+Each page shows only what the person is allowed to see, and requires the `READ` permission.
 """
 
 from dataclasses import replace
@@ -29,19 +29,19 @@ SUGGESTIONS = 100
 
 
 async def reader(bot: Parts, person: Person) -> Reader:
-    """Return what the person is allowed to see and do on a page."""
+    """Return the person's permissions on a page, or raise Refused if they can't read pages."""
     await bot.people.require(person, Permission.READ)
     return reader_of(bot.people, person)
 
 
 def reader_of(people: People, person: Person) -> Reader:
-    """Return what the person is allowed to see and do, without requiring a permission."""
+    """Return the person's permissions on a page, even if they have none."""
     may = people.may
     return Reader(may(person, Permission.SEE_IDENTITIES), may(person, Permission.REQUEST))
 
 
 async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a page of a flow's test users, with who approved each one and when access ends.
+    """Return a page of a flow's test users, with each person's approvers and end of access.
 
     The search text only matches the part of each identity that the person is allowed to see.
     """
@@ -68,7 +68,7 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
 
 
 async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a page of a flow's requests, newest first, with access that recently ended."""
+    """Return a page of a flow's requests, newest first, and the access that recently ended."""
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     async with bot.database.read_only() as tx:
         found, total = await store.requests_of_flow(
@@ -97,7 +97,7 @@ async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message
 
 
 async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a page of the person's requests and the access they requested, soonest end first."""
+    """Return the person's requests and a page of the access they requested, soonest end first."""
     reads, user = await reader(bot, person), person.slack_user_id
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
@@ -107,7 +107,7 @@ async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
 
 
 def open_row(people: People, person: Person, request: Request) -> OpenRow:
-    """Return an open request, and what the person can do with it."""
+    """Return an open request with the decisions that the person can make on it."""
     requester, sid = request.requester.slack_user_id, request.flow.sid
     return OpenRow(
         request,
@@ -118,7 +118,7 @@ def open_row(people: People, person: Person, request: Request) -> OpenRow:
 
 
 def suggestions(bot: Parts, typed: str) -> list[SlackBlock]:
-    """Return options for flows that match the text. If none do, offer the text if it's a SID."""
+    """Return options for the flows that match the text, or for the text itself if it's a SID."""
     wanted = typed.strip().casefold()
     found = [
         (f"{alias} ({sid})", alias)

@@ -20,7 +20,7 @@ from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
 from bot.testusers.transitions import card_key, write_card
 
-# States in which a card still has buttons, or will get them.
+# States in which a card has buttons or may get buttons later.
 OPEN_STATES = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING, State.FAILED})
 TRIES, PAUSE_SECONDS = 8, 0.05
 
@@ -28,8 +28,8 @@ TRIES, PAUSE_SECONDS = 8, 0.05
 async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | None:
     """Return a link to the request's card.
 
-    The card is posted shortly after the request is made, so this waits for it briefly. Return None
-    if it still isn't posted, or if Slack or the database fails.
+    The card is posted shortly after the request is made, so this function waits for it briefly. It
+    returns None if the card still isn't posted, or if Slack or the database fails.
     """
     try:
         for attempt in range(tries):
@@ -54,7 +54,7 @@ async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
 
 
 class RequestMessages:
-    """Renders cards, messages in their threads, and messages to requesters."""
+    """A renderer of cards, messages in card threads, and messages to requesters."""
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
@@ -73,9 +73,9 @@ class RequestMessages:
         }
 
     async def plan(self, tx: Transaction) -> None:
-        """Redraw all open cards with the current settings, such as approvers and channel."""
+        """Redraw all open cards with the current settings, such as the list of approvers."""
         for request in await store.requests_in(tx, *OPEN_STATES):
-            # A change without approval only gets a card once it is applied or has failed.
+            # A change without approval gets a card only once it's applied or has failed.
             if request.state is not State.APPLYING or not request.requested.without_approval:
                 await write_card(tx, request.id)
 
@@ -113,7 +113,7 @@ class RequestMessages:
         return await self._bot.people.named(user_id for user_id in ids if user_id != asker)
 
     async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the thread message that says the change failed, or that it succeeded later."""
+        """Return the thread message that says the change failed, or that it later succeeded."""
         request, above = await self._request(outbox_message), card_key(outbox_message.subject)
         if request is None or request.state not in {State.FAILED, State.APPLIED}:
             return None
@@ -132,14 +132,14 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.ending(request, ending, ends_at))
 
     async def waiting(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the reminder or escalation for the thread, or its new text after a decision."""
+        """Return a reminder or an escalation, or the text that replaces it after a decision."""
         is_escalation = outbox_message.kind == transitions.ESCALATION
         request = await self._request(outbox_message)
         if request is None:
             return None
         above, is_waiting = card_key(request.id), request.state is State.PENDING
         async with self._bot.database.read_only() as tx:
-            # Notes need a posted card. After a decision, only notes already sent are updated.
+            # A note needs a posted card. After a decision, only a note that was sent is updated.
             needed = await outbox.sent_card(tx, above if is_waiting else outbox_message.key)
         if needed is None:
             return None
@@ -157,7 +157,7 @@ class RequestMessages:
             return None
         payload = dict(outbox_message.payload)
         if payload["event"] == "ended":
-            # If Slack was unavailable, this may be hours after the access ended.
+            # If the message was delayed, some of these people may have been given access again.
             async with self._bot.database.read_only() as tx:
                 granted = await store.grants_of_flow(tx, request.flow.key)
             out = [identity for identity in payload["identities"] if identity not in granted]
@@ -168,7 +168,7 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
 
     async def refused(self, outbox_message: OutboxMessage) -> Note:
-        """Return the alert that the service refuses changes, or that it accepts them again."""
+        """Return the alert that the service refuses changes, or the notice that it works again."""
         payload, channel = outbox_message.payload, self._bot.settings.alerts_channel
         if not payload:
             return Note(channel, notes.service_accepts())

@@ -39,9 +39,9 @@ async def add_request(tx: Transaction, request: Request) -> None:
 
 
 async def save_request(tx: Transaction, request: Request) -> bool:
-    """Write the request and return True, unless its stored version has changed.
+    """Write the request and return True, or return False if its stored version has changed.
 
-    If several writers have read the same version, only the first one wins.
+    If several writers have read the same version, only the first write succeeds.
     """
     next_version = replace(request, version=request.version + 1)
     is_unchanged = (requests.c.id == request.id) & (requests.c.version == request.version)
@@ -51,7 +51,7 @@ async def save_request(tx: Transaction, request: Request) -> bool:
 
 
 async def load_request(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
-    """Return the request, or None. `lock` keeps others from changing it during the transaction."""
+    """Return the request, or None. `lock` prevents other changes until the transaction ends."""
     query = select(requests).where(requests.c.id == request_id)
     row = (await tx.connection.execute(query.with_for_update() if lock else query)).first()
     return None if row is None else _request(row)
@@ -66,7 +66,7 @@ async def requests_in(
 
 
 async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
-    """Return the flow's other open requests that affect some of the same people, oldest first."""
+    """Return the flow's other open requests that affect any of the same people, oldest first."""
     people = set(request.requested.change.identities)
     return [
         other
@@ -78,14 +78,14 @@ async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
 async def requests_of(
     tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
 ) -> list[Request]:
-    """Return a person's requests that are open or decided since `decided_since`, newest first."""
+    """Return a person's requests that are open or were decided recently, newest first."""
     is_recent = requests.c.state.not_in(DECIDED) | (requests.c.decided_at >= decided_since)
     where = (requests.c.requester_id == slack_user_id, is_recent)
     return await _requests(tx, *where, order=_NEWEST, limit=limit)
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
-    """Count a person's requests that a rule approved since this time, except failed ones."""
+    """Count a person's requests that a rule approved since this time, excluding failed requests."""
     query = select(func.count()).where(
         requests.c.requester_id == slack_user_id,
         requests.c.decided_by_id == rule_id,
@@ -96,7 +96,7 @@ async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since
 
 
 async def count_pending(tx: Transaction, slack_user_id: str = "") -> int:
-    """Return the number of pending requests, made by one person or by anyone."""
+    """Return the number of pending requests, from one person or from everyone."""
     query = select(func.count()).where(requests.c.state == State.PENDING)
     if slack_user_id:
         query = query.where(requests.c.requester_id == slack_user_id)
@@ -106,7 +106,7 @@ async def count_pending(tx: Transaction, slack_user_id: str = "") -> int:
 async def requests_of_flow(
     tx: Transaction, flow_key: str, *, limit: int, offset: int = 0
 ) -> tuple[list[Request], int]:
-    """Return a page of a flow's requests, newest first, and their total number."""
+    """Return a page of a flow's requests, newest first, and the flow's total number of requests."""
     of_flow = requests.c.flow_key == flow_key
     total = await tx.connection.scalar(select(func.count()).where(of_flow).select_from(requests))
     found = await _requests(tx, of_flow, order=_NEWEST, limit=limit, offset=offset)
@@ -123,13 +123,13 @@ async def forget_requests(tx: Transaction, before: datetime) -> int:
     """Delete a batch of requests closed before this time, and return the number deleted.
 
     A request is kept while it has a grant that will end, because its card announces the end. It's
-    also kept if a message about it is still in the outbox, or was sent at this time or later.
+    also kept if a message about it hasn't been sent yet, or was sent at or after this time.
     """
     old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
     runs_on = (grants.c.request_id == requests.c.id) & grants.c.ends_at.is_not(None)
     is_told_since = outbox_messages.c.sent_at.is_(None) | (outbox_messages.c.sent_at >= before)
     is_told = (outbox_messages.c.subject == requests.c.id) & is_told_since
-    # NOT EXISTS instead of NOT IN, which makes PostgreSQL scan all grants for each request.
+    # Use NOT EXISTS, because NOT IN makes PostgreSQL scan all grants for each request.
     over = old & ~exists().where(runs_on) & ~exists().where(is_told)
     return await remove_some(tx, requests, over)
 
@@ -146,7 +146,7 @@ async def _requests(
 
 
 def _row_of(request: Request) -> dict[str, Any]:
-    """Return the request's row. The list it was compared with is omitted once it's closed."""
+    """Return the request's database row. A closed request omits the list it was compared with."""
     by, requested = request.decided_by, request.requested
     if request.state in OVER:
         requested = replace(requested, seen=())
@@ -193,13 +193,13 @@ async def put_grant(tx: Transaction, flow: Flow, grant: Grant) -> None:
 
 
 async def drop_grant(tx: Transaction, flow_key: str, identity: str) -> None:
-    """Delete a person's grant for a flow, if there is one."""
+    """Delete a person's grant for a flow, if the grant exists."""
     of_person = (grants.c.flow_key == flow_key) & (grants.c.identity == identity)
     await tx.connection.execute(delete(grants).where(of_person))
 
 
 async def grants_of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
-    """Return a flow's grants by identity."""
+    """Return a flow's grants, keyed by identity."""
     found = await _grants(tx, grants.c.flow_key == flow_key)
     return {grant.identity: grant for grant in found}
 
@@ -210,7 +210,7 @@ async def due_grants(tx: Transaction, flow_key: str) -> list[Grant]:
 
 
 async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
-    """Return the time when the flow's next grant ends, or None."""
+    """Return the next time that a grant for the flow ends, or None."""
     later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
     found: datetime | None = await tx.connection.scalar(
         select(func.min(grants.c.ends_at)).where(later)
@@ -221,7 +221,7 @@ async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
 async def grants_of(
     tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
 ) -> list[OwnGrant]:
-    """Return the grants a person requested, soonest end first and those without an end last."""
+    """Return the grants that a person requested, by end time. Grants without an end come last."""
     query = (
         select(grants, requests.c.flow_alias)
         .join(requests, requests.c.id == grants.c.request_id)
@@ -246,7 +246,7 @@ async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
 
 
 async def ends_of_flow(tx: Transaction, flow_key: str) -> dict[str, datetime]:
-    """Return the end of each person's access to a flow, omitting access without an end."""
+    """Return the end of each person's access to a flow, leaving out access without an end."""
     granted = await grants_of_flow(tx, flow_key)
     return {identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at}
 
@@ -272,7 +272,7 @@ async def post_of(tx: Transaction, flow_key: str) -> Post | None:
 
 
 async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
-    """Store a POST until its outcome is known, or delete the stored one if `post` is None."""
+    """Store a POST until its outcome is known, or delete the stored POST if `post` is None."""
     if post is None:
         await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
         return
@@ -288,7 +288,7 @@ async def record_change(
     request_ids: Sequence[str],
     ended: Sequence[str],
 ) -> None:
-    """Record a change that the bot made to a list, with its requests and the grants it ended."""
+    """Record the bot's change to a list, with the requests it applied and the grants it ended."""
     content = {
         "additions": change.additions,
         "removals": change.removals,
@@ -301,7 +301,7 @@ async def record_change(
 
 
 async def forget_changes(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of changes made before this time, but not the latest. Return how many."""
+    """Delete changes made before this time, except the latest, and return the number deleted."""
     last = select(func.max(flow_changes.c.id)).scalar_subquery()
     return await remove_some(
         tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)
@@ -315,7 +315,7 @@ async def latest_change_id(tx: Transaction, flow_key: str) -> int:
 
 
 async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[Change]:
-    """Return the changes that the bot made to a flow's list after this one, oldest first."""
+    """Return the bot's changes to a flow's list after the change with this ID, oldest first."""
     later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.id > change_id)
     query = select(flow_changes).where(later).order_by(flow_changes.c.id)
     return [_recorded(row).change for row in await tx.connection.execute(query)]

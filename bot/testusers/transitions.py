@@ -1,4 +1,4 @@
-"""State changes of requests, the jobs and messages that they cause, and timers."""
+"""State changes of requests, the jobs and messages that they lead to, and timers."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -51,14 +51,14 @@ async def is_in_doubt(tx: Transaction, request: Request) -> bool:
 
 
 async def write_card(tx: Transaction, request_id: str) -> None:
-    """Post the request's card, or redraw it and all its copies."""
+    """Queue the request's card, or an update to the card and all its copies."""
     key = card_key(request_id)
     for shown in (key, *await outbox.copies(tx, key)):
         await outbox.put(tx, OutboxMessage(shown, CARD, request_id))
 
 
 async def write_related_cards(tx: Transaction, request: Request) -> None:
-    """Redraw the cards of other open requests for the same people, which mention this one."""
+    """Redraw the cards that mention this request because they affect some of the same people."""
     for other in await store.naming_the_same(tx, request):
         await write_card(tx, other.id)
 
@@ -69,15 +69,15 @@ async def write_in_thread(tx: Transaction, kind: str, request_id: str) -> None:
 
 
 async def tell_requester(tx: Transaction, request: Request, event: str, **detail: object) -> None:
-    """Queue a message to the requester about an event. It's sent after all earlier ones."""
+    """Queue a message to the requester about an event. Messages are sent in order."""
     payload = {"event": event, **detail}
     await outbox.put(tx, OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
 
 
 async def tell_thread(tx: Transaction, request: Request) -> None:
-    """Post a failure in the card's thread, because an edited card notifies nobody.
+    """Report a failure in the card's thread, because editing the card notifies nobody.
 
-    Each failure gets its own message, which is edited if the request is applied after all.
+    Each failure gets its own message, which is edited if the request is applied later.
     """
     keys = [f"{FAILURE}:{request.id}:{n}" for n in range(len(request.progress.retries) + 1)]
     if request.state is State.FAILED:
@@ -115,19 +115,19 @@ async def review_of(
 
 
 async def put_apply_job(tx: Transaction, flow_key: str) -> None:
-    """Schedule the job that applies a flow's changes to run now, and keep its payload."""
+    """Schedule a flow's apply job to run now, and keep the job's payload."""
     key = f"apply:{flow_key}"
     known = await jobs.payload_of(tx, key)
     await jobs.put(tx, Job(key, APPLY, flow_key, await tx.now(), known))
 
 
 async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
-    """Schedule a check of a request's timers for this time."""
+    """Schedule a check of a request's timers at this time."""
     await jobs.put(tx, Job(f"timer:{request_id}", TIMER, request_id, at))
 
 
 async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[str]) -> None:
-    """Check the timers of open requests for these people now, because their access changed."""
+    """Schedule an immediate timer check for open requests that affect any of these people."""
     for request in (
         await store.requests_in(tx, *store.OPEN, flow_key=flow_key) if identities else ()
     ):
@@ -141,7 +141,7 @@ async def apply_transition(
     new: Request,
     entry: AuditEntry,
 ) -> None:
-    """Write a request's new state and what follows from it, unless `old` is out of date.
+    """Store a request's new state and queue what follows, unless `old` is out of date.
 
     To avoid deadlocks, every transaction locks requests first, then the audit log, then jobs.
     """
@@ -187,7 +187,7 @@ async def ask_again(
     request_hours: float,
     actor: str = BOT,
 ) -> Request:
-    """Ask for a new decision on the current effect, or expire the request if nothing is left."""
+    """Ask for a new decision on the current effect, or expire a request with nothing left to do."""
     moved = reconsidered(request, review, await tx.now(), request_hours, THE_BOT)
     detail = {"flow": request.flow.sid, "news": moved.progress.news}
     entry = AuditEntry(actor, "request.asked_again", request.id, detail)
@@ -197,14 +197,14 @@ async def ask_again(
     return moved
 
 
-# How often to check for the posted card if a message is waiting to go in its thread.
+# How often to check whether the card is posted while a message for its thread is waiting.
 LOOK_FOR_CARD = timedelta(seconds=5)
 UNPOSTED_AFTER = timedelta(minutes=1)
 ANNOUNCED_BEFORE = timedelta(hours=1)
 
 
 def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetime, str] | None:
-    """Return the time and name of the request's next timer, or None.
+    """Return the time and name of the request's next timer, or None if no timer is left.
 
     Each timer fires once. Reminders and escalations wait until the request's card is in Slack
     (`is_posted`), because they appear in its thread. The `unposted` timer tells the requester that
@@ -213,7 +213,7 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
     asked_at, policy = request.created_at, bot.people.policy.of_flow(request.flow.sid)
     times: dict[str, datetime | None] = {}
     if request.state is State.PENDING:
-        # If two timers are due, the earlier one fires, so an expired request gets no reminder.
+        # The earliest timer fires first, so no reminder is sent if the request expires before it.
         times["expire"] = request.expires_at
         if is_posted:
             times["remind"] = asked_at + timedelta(hours=bot.settings.remind_hours)
@@ -239,14 +239,14 @@ async def plan_timers(tx: Transaction) -> None:
 
 
 async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
-    """Fire a due timer. Return when to check again, or None if no timer is left."""
+    """Fire the timer that is due, if any. Return the time of the next check, or None."""
     async with bot.database.transaction() as tx:
         request = await store.load_request(tx, job.subject, lock=True)
         if request is None:
             return None
         now = await tx.now()
         if request.state in store.OPEN:
-            # Changed settings only matter once someone clicks a button on the card.
+            # Settings are compared again only when someone clicks a button or the change starts.
             review = await review_of(bot, tx, request, reads_settings=False)
             if review.news or review.is_over:
                 await ask_again(tx, request, review, bot.settings.request_hours)
