@@ -1,4 +1,4 @@
-"""Parses durations and times such as `1h30m`, `2 hours`, `friday` and `tomorrow 9:00`."""
+"""Parsers for durations and times such as `1h30m`, `2 hours`, `friday` and `tomorrow 9:00`."""
 
 import re
 from collections.abc import Sequence
@@ -56,8 +56,8 @@ _STAMP = re.compile(rf"({_DATE.pattern})T([0-9:]+)(Z?)", re.IGNORECASE)
 class LocalTime:
     """A day, a time of day, or both, in the time zone of the person who typed it.
 
-    `at` is None for a whole day. If only a time was typed, `day` is "", which means the next
-    time it is that time of day.
+    `at` is None for a whole day. If only a time was typed, `day` is empty, and `at` means
+    its next occurrence.
     """
 
     at: time | None
@@ -110,9 +110,9 @@ def moment_of(
 ) -> datetime | None:
     """Convert a typed time to UTC, or return None if it has passed or is too far away.
 
-    A start can be up to a year away, and an end up to ten years. A time that daylight saving time
-    skips moves forward by as much as the clocks do. If a time occurs twice, the next occurrence is
-    used.
+    A start can be up to a year away, and an end can be up to ten years away. A time that is skipped
+    by daylight saving time moves forward by as much as the clocks do. If a time occurs twice, the
+    next occurrence is used.
 
     `today` is the date of `now` in `zone`, the person's time zone. The result is later than
     `after`. With `ends`, a day without a time means its last minute instead of its first.

@@ -178,7 +178,7 @@ def _count(
     if len(counted) < needed:
         reason = Reason.APPROVED_BEFORE if has_approved else Reason.QUORUM_OPEN
         return Decision(reason, None, counted)
-    # If fewer approvals are needed than before, the earlier ones may now be enough.
+    # If fewer approvals are needed than before, the earlier approvals may now be enough.
     is_later = request.starts_at is not None and at < request.starts_at
     return Decision(Reason.ALLOWED, State.SCHEDULED if is_later else State.APPLYING, counted)
 

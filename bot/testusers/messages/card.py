@@ -1,4 +1,4 @@
-"""A request's card, rendered from its stored state, and the buttons for requests."""
+"""Request cards, which are rendered from stored state, and buttons for requests."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ OFFERED = {
     State.FAILED: [Act.RETRY],
 }
 STYLES = {Act.APPROVE: "primary", Act.DENY: "danger"}
-# The title, the first words and the button label of each confirmation dialog.
+# Each confirmation dialog's title, opening words and button label.
 DIALOGS = {
     Act.CANCEL: ("Cancel this request?", "This request will be withdrawn", "Cancel it"),
     Act.RETRY: ("Try again?", "The approved change will be sent again", "Retry"),
@@ -50,7 +50,7 @@ def card(
         mentioned: Users and groups to mention while the request is pending.
         needed: The number of approvals that the request needs.
         allows_self: True if requesters can approve their own requests.
-        approvers: The names of the people who can approve, if the flow's policy notifies others.
+        approvers: The names of the people who can approve, if the policy notifies other people.
         related: Other open requests that affect the same people.
     """
     left_out = set() if allows_self else {request.requester.slack_user_id}
@@ -66,7 +66,7 @@ def card(
 
 @dataclass(frozen=True)
 class _Card:
-    """A card. A short one leaves out details, but never the people who are added or removed."""
+    """A request's card. A short card omits details, but never the people added or removed."""
 
     request: Request
     needed: int
@@ -101,7 +101,7 @@ class _Card:
         )
 
     def fallback(self) -> str:
-        """Return the text for notifications."""
+        """Return the text that notifications show."""
         request = self.request
         if request.state is State.PENDING:
             reason = text.escape(request.requested.reason, 150)
@@ -114,7 +114,7 @@ class _Card:
         return f"{outcome} {who(request.requester)} asked to {change_of(request)}."
 
     def headline(self) -> Iterator[str]:
-        """Yield the request, along with its outcome or the approvals so far."""
+        """Yield lines that describe the request and its outcome, or the approvals so far."""
         request, progress = self.request, self.request.progress
         wanted = f"to {change_of(request, name=phrases.counted)}"
         if request.state is State.PENDING:
@@ -141,7 +141,7 @@ class _Card:
             yield f"{needed} approvals needed."
 
     def trying(self) -> str:
-        """Return the last failure and the time of the next attempt, or "" without a failure."""
+        """Describe the last failure and the next attempt, or return "" if no attempt failed."""
         tries, progress = self.request.progress.tries, self.request.progress
         failure = f" {text.sentence(progress.failure, self.reason_characters)}"
         if self.request.state is State.FAILED:
@@ -179,7 +179,7 @@ class _Card:
             return f"{done.size_before} → {phrases.how_many(done.size_after)}"
         if self.request.state in GIVEN_UP or self.request.state is State.FAILED:
             return ""
-        # People who are on the list but count as added won't be on it when this change starts.
+        # Added people who are on the list now won't be on it when this change starts.
         new = set(requested.change.additions).difference(requested.end_changes)
         seen = [identity for identity in requested.seen if identity not in new]
         size = len(apply_change(seen, requested.change))
@@ -196,7 +196,7 @@ class _Card:
         yield f":warning: *Other open requests for the same people:* {'; '.join(listed)}"
 
     def news(self) -> Iterator[str]:
-        """Yield other events: changes by others, access that ended, and undos."""
+        """Yield lines about other events: outside changes, access that ended, and undos."""
         progress = self.request.progress
         if progress.done is not None:
             yield from self.surprises(progress.done)
@@ -218,7 +218,7 @@ class _Card:
             yield "*Undone*" if progress.is_undone else "*Undo requested*"
 
     def people(self) -> Iterator[str]:
-        """Yield all people in the request, because approvers must see everyone they approve."""
+        """Yield lines that name everyone in the request, because approvers must see each person."""
         request = self.request
         if request.state is State.APPLIED and len(request.requested.change.identities) == 1:
             # The headline already names a single person.
@@ -231,7 +231,7 @@ class _Card:
             yield from phrases.lines_of(identities)
 
     def surprises(self, done: Done) -> Iterator[str]:
-        """Yield what others had already changed as requested, and their other changes."""
+        """Yield lines about requested changes that were already made and about outside changes."""
         already = done.already.without(self.request.requested.end_changes)
         if already.additions:
             yield f"*Already on the list:* {self.named(already.additions)}"
@@ -245,7 +245,7 @@ class _Card:
         return str(len(identities)) if self.is_short else brief(identities)
 
     def mention(self) -> list[SlackBlock]:
-        """Mention the people who can approve, or those whom the flow's policy says to notify."""
+        """Mention the people who can approve, or the people whom the flow's policy notifies."""
         if self.request.state is not State.PENDING:
             return []
         able = [phrases.mention(user) for user in self.mentioned if user != EVERY_FULL_MEMBER]
@@ -261,7 +261,7 @@ class _Card:
 
 
 def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
-    """Return buttons for these actions, without those that the request's state doesn't allow."""
+    """Return a button for each of these actions that the request's state allows."""
     if request.progress.undone_by:
         return []
     offered = list(OFFERED.get(request.state, ()))
@@ -286,7 +286,7 @@ def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
 
 
 def main_buttons(*, asks: bool) -> list[SlackBlock]:
-    """Return buttons for the most common tasks, including the form's button if `asks` is set."""
+    """Return buttons for the most common tasks, including `Change test users` if `asks` is set."""
     return [
         *([change_button()] if asks else []),
         block_kit.button("Organizations", ids.HOME_ORGS, "list"),
@@ -302,7 +302,7 @@ def change_button() -> SlackBlock:
 def form_button(
     label: str, filled: Prefilled, action_id: str = ids.TESTUSERS_EXTEND, style: str | None = None
 ) -> list[SlackBlock]:
-    """Return a button that opens the form with these values, or [] if they don't fit."""
+    """Return a button that opens the form with these values, or an empty list if they don't fit."""
     value = filled.value()
     if len(value) > block_kit.VALUE_CHARACTERS:
         return []
@@ -310,7 +310,7 @@ def form_button(
 
 
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
-    """Return the buttons `Extend`, `+2 h` and `+1 day`, or [] if there are too many people."""
+    """Return the `Extend`, `+2 h` and `+1 day` buttons, or none if they can't hold the people."""
     filled = Prefilled(flow.sid, "add", tuple(identities))
     buttons = form_button("Extend", filled)
     for number, (label, seconds) in enumerate(EXTENSIONS.items()):
@@ -320,11 +320,11 @@ def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
 
 
 def again_button(request: Request) -> list[SlackBlock]:
-    """Return an `Ask again` button that opens a filled-in form, or [] if the values don't fit."""
+    """Return an `Ask again` button, or an empty list if the form can't hold the request."""
     requested, change = request.requested, request.requested.change
     if requested.undo_of or (change.additions and change.removals):
         return []
-    # The form takes a duration or one end. A typed end is the same for everyone, so use the last.
+    # The form takes either a duration or a single end, so use the latest end.
     seconds = requested.duration_seconds
     filled = Prefilled(
         request.flow.sid,
@@ -338,7 +338,7 @@ def again_button(request: Request) -> list[SlackBlock]:
 
 
 def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | None:
-    """Return a menu to extend or remove a test user, or a single button if it doesn't fit."""
+    """Return a menu to extend or remove a test user, or a single button if the menu doesn't fit."""
     person = Prefilled(flow.sid, identities=(identity,))
     more = {label: replace(person, more_seconds=seconds) for label, seconds in EXTENSIONS.items()}
     filled = {

@@ -1,4 +1,4 @@
-"""The modals: the form to request a change, and the form to give a reason for a denial."""
+"""The modals for requesting a change and for giving the reason for a denial."""
 
 import json
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ def change_form(
     """Return the form that `/testusers` opens.
 
     Args:
-        reply_to: The response_url for the reply, or "".
+        reply_to: The response_url for the reply, or an empty string.
         filled: The initial values. Identities that don't fit are left out.
         flow: The preselected flow.
         presets: The names of all presets.
-        longest: The longest access that the selected flow allows, or "" for no limit.
+        longest: The longest access that the flow allows, or an empty string for no limit.
         identities_block: The block ID of the identities input.
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
@@ -87,7 +87,7 @@ def change_form(
 
 
 def denial_form(request: Request, reply_to: str, page: str = "") -> Json:
-    """Return the form to deny a request. `page` is the list page that had the button, if any."""
+    """Return the form for denying a request. `page` is the list page with the button, if any."""
     reason = _input(
         ids.TESTUSERS_REASON,
         "Reason",

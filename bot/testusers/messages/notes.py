@@ -34,7 +34,7 @@ NOT_POSTED = "Slack hasn't accepted the card yet. It will appear once Slack acce
 def asked(
     flow: Flow, effect: Effect, request: Request | None, channel_id: str, time_zone: str = ""
 ) -> Message:
-    """Return the answer to the requester, with the request's status and the people left out of it.
+    """Return the answer to the requester: the status, and anyone left out or spelled differently.
 
     `time_zone` is the requester's time zone, if they typed a time.
     """
@@ -78,7 +78,7 @@ def asked_before(
 
 
 def value_of(command: ChangeRequest) -> str:
-    """Return the command as a button value, or "" if it doesn't fit or has no text form."""
+    """Return the command as a button value, or an empty string if that's not possible."""
     typed = as_command(command)
     return typed if len(typed) <= block_kit.VALUE_CHARACTERS else ""
 
@@ -133,7 +133,7 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
 
 
 def _failure(request: Request, asked: str, reason: str) -> Iterator[str]:
-    """Yield a failed request's outcome, who was and wasn't affected, and the next step."""
+    """Yield a failed request's outcome, the people affected and not affected, and the next step."""
     yield phrases.outcome_line(request, asked)
     if request.has_failed_in_part:
         for title, people in phrases.titled(request).items():
@@ -156,14 +156,14 @@ def ending(request: Request, identities: list[str], at: datetime) -> Message:
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
-    """Add a `Cancel` button to the message, and a link to the card if it's posted."""
+    """Add a `Cancel` button to the message, and a link to the card if the card is posted."""
     if card is None:
         message = message.then(Message(NOT_POSTED, [block_kit.context(NOT_POSTED)]))
     return _with_steps(message, card, *act_buttons(request, Act.CANCEL))
 
 
 def failure_in_thread(request: Request) -> Message:
-    """Return the thread message that says the change failed, or that it succeeded later."""
+    """Return the thread message that says the change failed, or that it later succeeded."""
     if request.state is State.FAILED:
         asked = f"{who(request.requester)} asked to {change_of(request)}"
         return Message.of(*_failure(request, asked, request.progress.failure))
@@ -207,7 +207,7 @@ def no_longer_waiting(request: Request) -> Message:
 
 
 def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Message:
-    """Return all presets, with the first few people of each."""
+    """Return the list of presets, with the first few people in each preset."""
     if not saved:
         return Message.of(f"There are no presets yet. Save one: {text.code(PRESET_EXAMPLE)}")
     use = text.code(f"/testusers add {flow or 'welcome'} @{saved[0].name}")
@@ -224,7 +224,7 @@ def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Mess
 
 
 def preset_saved(name: str, identities: Sequence[str], before: Preset | None) -> Message:
-    """Return the reply after saving a preset, with `Undo` if it replaced one."""
+    """Return the reply after saving a preset, with `Undo` if an earlier preset was replaced."""
     replaced = f" It used to contain {brief(before.identities)}." if before else ""
     line = f"Saved the preset {_preset(name)} with {brief(identities)}.{replaced}"
     return Message.of(line) if before is None else _with_undo(line, before)

@@ -1,4 +1,4 @@
-"""The pages that `/testusers list`, `history`, `requests` and `mine` show."""
+"""The layout of the `/testusers list`, `history`, `requests` and `mine` pages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,14 +52,14 @@ class Page(Generic[T]):
 
     @classmethod
     def cut(cls, found: Sequence[T], size: int, wanted: FlowPage) -> "Page[T]":
-        """Return the requested page, or the last page if there are fewer."""
+        """Return the requested page, or the last page if there are fewer pages."""
         pages = block_kit.page_count(len(found), size)
         wanted = replace(wanted, page=min(wanted.page, pages - 1))
         shown = found[wanted.page * size : (wanted.page + 1) * size]
         return cls(shown, len(found), pages, wanted)
 
     def turning(self, form: str) -> list[SlackBlock]:
-        """Return the page number and the buttons to other pages of this subcommand."""
+        """Return the page number, and buttons that lead to this subcommand's other pages."""
         number, action_id = self.wanted.page, ids.testusers_page(form)
         turns = block_kit.turns(
             action_id, number, self.pages, lambda to: replace(self.wanted, page=to).value()
@@ -70,7 +70,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What a page's reader is allowed to see and do."""
+    """The permissions of the person who reads a page."""
 
     sees_identities: bool
     asks: bool = False
@@ -83,7 +83,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class OpenRow:
-    """An open request, what the reader can do with it, and how many approvals it needs."""
+    """An open request, with the reader's permissions and the number of approvals needed."""
 
     request: Request
     decides: bool
@@ -124,16 +124,16 @@ def listing(
     scheduled: Sequence[Request] = (),
     url: str = "",
 ) -> Message:
-    """Return a page of a flow's test users, with who approved each one and when access ends.
+    """Return a page of a flow's test users, with each person's approvers and end of access.
 
     Args:
         flow: The flow.
         page: The test users on the page. Those with a grant come first.
         grants: The flow's grants by identity.
-        reader: What the reader can see and do.
+        reader: The reader's permissions.
         outside: The total number of test users without a grant.
         scheduled: Approved requests that start later.
-        url: The list's URL in the flow service, or "".
+        url: The list's URL in the flow service, or an empty string.
     """
     text_ = page.wanted.text
     matching = f" matching {text.code(text_, 60)}" if text_ else ""
@@ -169,7 +169,7 @@ def history(
 ) -> Message:
     """Return a flow's requests and their outcomes, newest first, and access that recently ended.
 
-    Requests that can be undone have an `Undo` button, because their card may have been deleted.
+    Requests that can be undone have an `Undo` button, because their cards may have been deleted.
     """
     if not page.total and not endings:
         add = form_button("Add a test user", Prefilled(flow.sid)) if reader.asks else []
@@ -194,7 +194,7 @@ def _requests(
 def open_requests(
     page: Page[OpenRow], scheduled: Sequence[OpenRow], channel_id: str, reader: Reader
 ) -> Message:
-    """Return the open requests with the reader's buttons. `channel_id` is where the cards are."""
+    """Return the open requests with the reader's buttons. `channel_id` is the cards' channel."""
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
@@ -206,7 +206,7 @@ def open_requests(
 
 
 def page_of_block(block_id: str) -> str:
-    """Return the page number of the request list with this block, or "" for other blocks."""
+    """Return the request list page with this block, or an empty string for other blocks."""
     is_listed = block_id.startswith(LIST_BLOCK)
     return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
 

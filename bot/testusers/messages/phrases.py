@@ -63,7 +63,7 @@ def mention(slack_id: str) -> str:
 
 
 def approvers(request: Request) -> str:
-    """Return a request's approvers by name, or the person who decided if it has none."""
+    """Return the approvers' names, or the name of the person who decided if nobody approved."""
     given = request.progress.approvals
     left = len(given) - APPROVERS_SHOWN
     more = f" and {left} more" if left > 0 else ""
@@ -87,7 +87,7 @@ def names(people: Sequence[Who]) -> str:
 
 
 def rule_of(request: Request) -> str:
-    """Return the rule that approved the request, and how much of its daily limit was used."""
+    """Describe the rule that approved the request, and how much of its daily limit was used."""
     rule = request.progress.rule
     if rule is None:
         return ""
@@ -114,7 +114,7 @@ def how_many(number: int) -> str:
 
 
 def brief(identities: Sequence[str], show: Show = in_full, most: int = BRIEF_COUNT) -> str:
-    """Return the first few identities, and the number of others."""
+    """Return the first few identities, and the number of remaining identities."""
     shown = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:most])
     more = len(identities) - most
     return f"{shown} and {more} more" if more > 0 else shown
@@ -131,7 +131,7 @@ def counted(identities: Sequence[str], _show: Show = in_full) -> str:
 
 
 def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
-    """Return lines with all identities. Short ones share a line."""
+    """Return lines with all identities. Short identities share a line."""
     shown = list(map(show, identities))
     is_short = all(len(identity) < LINE_CHARACTERS / IDENTITIES_A_LINE for identity in shown)
     size = IDENTITIES_A_LINE if is_short else 1
@@ -173,7 +173,7 @@ KINDS = {
 def parts(
     request: Request, change: Change | None = None, *, each_end: bool = False
 ) -> Iterator[Part]:
-    """Group the people in a request, or only those in `change`, by what happens to them.
+    """Group the people in a request, or only those in `change`, by how they're affected.
 
     With `each_end`, people with different ends of access are in different groups.
     """
@@ -238,7 +238,7 @@ def change_in_plain(request: Request) -> str:
 
 
 def titled(request: Request, *, each_end: bool = True) -> dict[str, tuple[str, ...]]:
-    """Group a request's people under titles that say what happens, or happened, to them."""
+    """Group a request's people under titles such as `Add for 2 h`, `Removed` or `Not added`."""
     titles: dict[str, tuple[str, ...]] = {}
     part = request.progress.part
     if part is None or not request.has_failed_in_part:
@@ -264,14 +264,14 @@ def effect_of_change(request: Request) -> str:
     if change.removals:
         return f"{subject} can no longer test {flow}"
     if request.is_over:
-        # The card shows further down when and how the access ended.
+        # Further down, the card shows when and how the access ended.
         return f"{subject} had access to {flow}"
     terms = {part.term for part in parts(request, each_end=True)}
     return f"{subject} can test {flow}{terms.pop() if len(terms) == 1 else ''}"
 
 
 def outcome_of(request: Request) -> str:
-    """Describe a request's state and who decided: `:no_entry: *Denied* by Ada`."""
+    """Describe a request's state and who decided on it: `:no_entry: *Denied* by Ada`."""
     by, state, mark = decider(request), request.state, MARKS[request.state]
     if state is State.PENDING:
         return mark
@@ -295,7 +295,7 @@ def outcome_of(request: Request) -> str:
 
 
 def outcome_line(request: Request, asked: str) -> str:
-    """Return the outcome as a sentence, followed by an applied change's effect or by `asked`."""
+    """Return the outcome, followed by the change's effect if it was applied, or else by `asked`."""
     is_applied = request.state is State.APPLIED
     return f"{outcome_of(request)}: {effect_of_change(request) if is_applied else asked}."
 
@@ -326,12 +326,12 @@ def what_failed(request: Request) -> str:
 
 
 def after_all(request: Request) -> str:
-    """Return a sentence about a failed change that may still go through, or "" if it can't."""
+    """Return a note if a failed change may still go through, or an empty string if it can't."""
     return " If it goes through after all, I'll update the card." * request.progress.is_unsure
 
 
 def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
-    """Return a reason, with the identities in it masked unless the reader sees them in full."""
+    """Return a reason. Identities in it are masked unless the reader sees identities in full."""
     if show is in_full:
         return reason
     return mask_in(reason, request.requested.change.identities)
@@ -354,7 +354,7 @@ def size_of(value: object) -> int:
 def state_sentence(request: Request, now: datetime) -> str:
     """Describe the last decision on a request, and how long ago it was made, in plain text.
 
-    It doesn't give a time, because plain text can't show times in the reader's time zone.
+    The exact time is left out, because plain text can't adapt to the reader's time zone.
     """
     change, when = change_in_plain(request), ago(now - (request.decided_at or now))
     if request.state is State.PENDING:

@@ -1,4 +1,4 @@
-"""Parses the text of `/testusers`, or raises a usage error with a correct example.
+"""The parser for `/testusers`, which raises usage errors with a correct example.
 
 An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. For
 any other word, the command and the form ask what was meant.
@@ -54,7 +54,7 @@ LABEL_CHARACTERS = 50
 TIME_EXAMPLES = "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"
 # Keywords that only work with `add`, and the fields of `ChangeRequest` that they set.
 TERMS = {"for": "duration_seconds", "from": "start", "until": "until"}
-# The first part and the later parts of a phone number with spaces, as phones paste it.
+# The first and later parts of a phone number that was pasted with spaces.
 _FIRST_PART = re.compile(r"\+?[0-9(][0-9()./-]*")
 _NEXT_PART = re.compile(r"[0-9()./-]*[0-9][0-9()./-]*")
 FLOWS_OFFERED = 5
@@ -65,7 +65,7 @@ ChangeKind = Literal["add", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """A change as typed. Access ends at `until`, after `duration_seconds`, or never."""
+    """A change, as typed. Access ends at `until`, after `duration_seconds`, or never."""
 
     kind: ChangeKind
     flow: str
@@ -84,7 +84,7 @@ class ChangeRequest:
 
 
 def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> UsageError:
-    """Return the error for a mistake in `/testusers <action>`, which shows the right usage."""
+    """Return an error for a mistake in `/testusers <action>`. The error shows the right usage."""
     return TESTUSERS.misuse(sentence, action, has_right_form=has_right_form)
 
 
@@ -171,7 +171,7 @@ def reason_problem(reason: str) -> str | None:
 
 
 def people(action: str, words: Sequence[Word], text: str) -> tuple[str, ...]:
-    """Return the identities in these words, without the characters that phones add.
+    """Return the identities in these words, without extra characters added by phones.
 
     Raises:
         UsageError: A word isn't a valid identity. If possible, the error suggests a correction.
@@ -208,7 +208,7 @@ def _tidied(word: Word) -> str:
 
 
 def _duration_at(word: Word, text: str) -> str:
-    """Return the duration that starts at this word, such as `2h` or `2 hours`, or "" if none."""
+    """Return the duration that starts at this word, such as `2 hours`, or an empty string."""
     unit = re.match(r"\s+[A-Za-z]+", text[word.end :])
     found = [text[word.start : word.end + unit.end()]] if unit else []
     found.append(text[word.start : word.end])
@@ -286,7 +286,7 @@ def is_identity(text: str) -> bool:
 
 
 def phone_in(text: str) -> str:
-    """Return a phone number without separators, or "" if the text isn't a phone number.
+    """Return the phone number without separators, or an empty string for any other text.
 
     >>> phone_in("+49 (0) 170 555-0142")
     '+491705550142'
@@ -311,7 +311,7 @@ def question(typed: str, meant: str = "") -> str:
 class Subcommand:
     """A parsed subcommand other than `add` and `remove`. `form` is its name in `bot/commands.py`.
 
-    `text` is the text to search a list for, or the name of a preset that has `identities`.
+    `text` is the search text for a list, or the name of a preset that contains `identities`.
     """
 
     form: str
@@ -327,7 +327,7 @@ def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersReques
     """Parse the text of a `/testusers` command. `aliases` are the short names of flows.
 
     Raises:
-        UsageError: The text can't be parsed. The error only suggests commands that can.
+        UsageError: The text can't be parsed. The error suggests only commands that can be parsed.
     """
 
     def is_understood(meant: Meant) -> bool:
@@ -420,7 +420,7 @@ def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
 
 
 def as_command(change: ChangeRequest) -> str:
-    """Return a command that makes the same request, or "" if there is none."""
+    """Return a command that makes the same request, or an empty string if no command can."""
     options = (
         *(f"@{name}" for name in change.presets),
         f"for {spell_duration(change.duration_seconds)}" if change.duration_seconds else "",

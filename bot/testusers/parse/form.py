@@ -1,4 +1,4 @@
-"""The parser of the `/testusers` form, and the values that buttons fill in."""
+"""The parser for the `/testusers` form, and the values that buttons fill in."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,30}:[^\s,;<>\"'()]+"
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _PHONE = r"\+?\(?\d(?:[ ().\-/\u00a0]{0,2}\d){6,}"
 _CANDIDATE = re.compile(
-    # An address can't start in the middle of another one, so each character is only read once.
+    # An address can't start in the middle of another address, so each character is read once.
     rf"(?P<link>{_LINK})|(?<![\w.+-])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
     rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w)"
 )
@@ -45,12 +45,12 @@ class Prefilled(ButtonValue):
 
     Attributes:
         flow: A flow's alias or SID.
-        kind: `add`, `remove`, or `add@` and the name of a preset.
+        kind: `add`, `remove`, or `add@` followed by the name of a preset.
         identities: The identities that a button fills in.
         duration: The duration as typed.
         start, until: The start and the end of access.
         reason: The reason as typed.
-        more_seconds: Number of seconds by which a button extends access without the form.
+        more_seconds: The number of seconds that a button adds without opening the form.
         lines: The lines of the identities input, as typed.
         ends_at: The current end of access. It isn't stored in buttons, because it may change.
     """
@@ -71,7 +71,7 @@ NOTHING = Prefilled()
 
 
 def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]:
-    """Return the request in a form, or a dictionary of problems by input name.
+    """Return the request in a form, or a dictionary of problems keyed by input name.
 
     Each line is an identity. Characters that phones add are removed, except in quotation marks.
     """
@@ -129,7 +129,7 @@ def _identity(line: str) -> str:
 
 
 def odd_line(lines: Sequence[str]) -> str:
-    """Return the first unquoted line that doesn't look like an identity, or ""."""
+    """Return the first unquoted line that doesn't look like an identity, or an empty string."""
     for line in lines:
         tidied = tidy_identity(line)
         if tidied and not (_is_quoted(line.strip()) or is_identity(tidied)):

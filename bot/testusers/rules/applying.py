@@ -1,8 +1,8 @@
 """Plans for a flow's next list, and rules for retries and for POSTs in doubt.
 
 A plan combines all approved changes into one list, and is stored before the list is sent. A POST is
-in doubt while its outcome is unknown. Until it's known, the bot only reads the flow's list and
-doesn't send another one.
+in doubt while its outcome is unknown. During that time, the bot only reads the flow's list and
+sends no other update.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,16 +36,16 @@ IN_DOUBT = timedelta(seconds=60)
 """If a POST gets no response, it either takes effect within this time or never does."""
 
 CONFIRMED = timedelta(seconds=60)
-"""A list is treated as outdated if it lacks a change that was confirmed within this time."""
+"""For this long after a change is confirmed, a list without the change counts as outdated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One request's part of a plan.
 
-    `wanted` is everything the request still asks for. Of that, `change` has to be made, and the
-    list already shows `already`. `outside` is what others changed on the list after the request was
-    made. `over` lists the people who aren't added because their access would already have ended.
+    `wanted` is everything the request still asks for: `change` is the part to make, and `already`
+    is the part that the list already shows. `outside` contains other people's changes since the
+    request was made. `over` lists people who aren't added because their access is already over.
     """
 
     request_id: str
@@ -88,7 +88,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class ListChangePlan:
-    """A list before and after a change that combines requests and expired grants."""
+    """A planned change to a list, which combines requests and expired grants."""
 
     id: str
     before: tuple[str, ...]
@@ -98,7 +98,7 @@ class ListChangePlan:
 
     @property
     def change(self) -> Change:
-        """The people the plan adds to and removes from the list."""
+        """The people that the plan adds to the list, and the people that it removes."""
         return difference(self.before, self.after)
 
     @property
@@ -107,7 +107,7 @@ class ListChangePlan:
         return [step.request_id for step in self.steps]
 
     def spellings_on(self, listed: Collection[str]) -> Mapping[str, str]:
-        """Return how the list spells added identities, if it differs from what was sent."""
+        """Map each added identity that the list spells differently to the list's spelling."""
         missing = [identity for identity in self.change.additions if identity not in listed]
         unknown = [identity for identity in listed if identity not in self.after]
         return stored_spellings(missing, unknown)
@@ -145,7 +145,7 @@ class Post:
         return not self.is_in_the_air(at) or change.shown_in(listed) == change
 
     def after(self, error: GatehouseError) -> "Post | None":
-        """Return the POST if this error leaves its outcome unknown, or None if it failed."""
+        """Return the POST if this error leaves its outcome unknown, or None if the POST failed."""
         if isinstance(error, ServiceRefused):
             return self if error.status == HTTPStatus.REQUEST_TIMEOUT else None
         if isinstance(error, _REFUSALS) or (
@@ -169,7 +169,7 @@ def make_plan(
 ) -> ListChangePlan:
     """Return the plan that applies approved requests and expired grants to a list.
 
-    `requests` must be in the order of their decisions, oldest first. `own` maps each request ID to
+    `requests` must be sorted by decision time, oldest first. `own` maps each request ID to
     the changes that the bot made to the list since the request was made.
     """
     current, steps = tuple(listed), []
@@ -191,13 +191,13 @@ def make_plan(
         Ending(grant.identity, grant.request_id, grant.identity not in current) for grant in over
     ]
     current = apply_change(current, Change(removals=tuple(grant.identity for grant in over)))
-    # People whom a plan removes and adds again keep their position on the list.
+    # People who are removed and added again in one plan keep their position on the list.
     after = apply_change(listed, difference(listed, current))
     return ListChangePlan(plan_id, tuple(listed), after, tuple(steps), tuple(endings))
 
 
 def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence[str]) -> bool:
-    """Return True if a list lacks the latest confirmed change, so it may be outdated.
+    """Return True if a list may be outdated because it lacks the latest confirmed change.
 
     People in a POST in doubt are ignored, because that POST may have reverted the change.
     """
@@ -210,7 +210,7 @@ def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence
 def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
     """Return the approved requests whose next attempt is due.
 
-    If several requests affect the same person, later ones wait until the first is applied or fails.
+    If several requests affect the same person, the later ones wait for the first to finish.
     """
     named: set[str] = set()
     due = []
@@ -228,9 +228,9 @@ def inverse_of(
 ) -> tuple[Change, Mapping[str, datetime]]:
     """Return the change that reverses an applied request, and the ends of access to restore.
 
-    It removes the people who were added, and adds those who were removed. If the request changed
-    when access ends, people who are still listed get their earlier end back. Nobody is added if
-    that end has passed.
+    The change removes the people who were added, and adds back the people who were removed. If the
+    request changed when access ends, people who are still listed get their earlier end back. People
+    aren't added back if their earlier end has passed.
     """
     ends = {identity: end for identity, end in done.previous_ends.items() if end is not None}
     over = {identity for identity, end in ends.items() if end <= at}
@@ -244,7 +244,7 @@ def inverse_of(
     return Change(tuple(additions), tuple(removals)), ends
 
 
-# A change gets three attempts with growing pauses. Any later calls only check the list.
+# A change gets three attempts, with pauses in between. Any later calls only check the list.
 TRIES = 3
 LOOKS = 2
 PAUSES_SECONDS = (1.0, 3.0, 0.5, 4.0)
@@ -269,7 +269,7 @@ def is_final(error: GatehouseError) -> bool:
 def tried(
     request: Request, error: GatehouseError, at: datetime, post: Post | None, *, is_shared: bool
 ) -> Request:
-    """Return the request after a failed attempt: waiting for the next attempt, or failed.
+    """Return the request after a failed attempt, either waiting to be retried or failed.
 
     `post` is the request's POST if it's in doubt. `is_shared` is True if the POST also contained
     other changes. If the service refused a shared POST, the request gets one more attempt alone.
@@ -292,7 +292,7 @@ def tried(
 
 
 def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Request:
-    """Return the request as failed. By default, `reason` is why its last attempt failed.
+    """Return the request, marked as failed. `reason` defaults to the last attempt's failure.
 
     `is_unsure` is True if the outcome of its POST is still unknown.
     """

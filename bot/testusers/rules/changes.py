@@ -32,14 +32,14 @@ _ESCAPED_CHARS = {"&": 5, "<": 4, ">": 4}
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow: its SID as typed or configured, and its alias if it has one."""
+    """A flow's SID, as typed or configured, and its alias if it has one."""
 
     sid: str
     alias: str | None = None
 
     @property
     def key(self) -> str:
-        """The SID in uppercase, for comparing flows, because SIDs aren't case-sensitive."""
+        """The SID in uppercase, for comparing flows. SIDs aren't case-sensitive."""
         return self.sid.upper()
 
     @property
@@ -181,7 +181,7 @@ NO_CHANGE = Change()
 class Effect:
     """The effect of a change on a list.
 
-    `change` is the part that's still to do. `dropped` is the part that's left out because the list
+    `change` is the part that's still needed. `dropped` is the part that's left out because the list
     already shows it. `end_changes` lists people who are already on the list and are added again to
     change when their access ends. `respelled` lists identities that the list spells differently.
     """
@@ -202,7 +202,7 @@ def effect_of(
     """Return the effect of a requested change on a list.
 
     `grant_ends` maps people to the end of their access, if it has one. `timed` lists the people
-    to add with an end. Adding someone again changes or removes the end of their grant.
+    to add with an end date. Adding someone again changes or removes the end of their grant.
     """
     present = [identity for identity in wanted.additions if identity in listed]
     end_changes = tuple(
@@ -243,12 +243,12 @@ def difference(before: Sequence[str], after: Sequence[str]) -> Change:
 
 
 def outside_edits(seen: Sequence[str], own: Iterable[Change], found: Sequence[str]) -> Change:
-    """Return the changes that others have made since the list was seen, excluding the bot's own."""
+    """Return the changes made since the list was seen, excluding the bot's `own` changes."""
     return difference(apply_changes(seen, own), found)
 
 
 def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...]:
-    """Return the identities as a list spells them. Those not on the list stay unchanged.
+    """Return the identities as a list spells them. Identities not on the list stay unchanged.
 
     Typed identities are cleaned up, but those on the list aren't. For example, the list may contain
     `+15550100` with invisible characters that a phone added. All such spellings are returned,
@@ -270,8 +270,8 @@ def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:
     """Return the service's spellings of identities that seem to be missing from its list.
 
-    A new identity counts as the spelling of a missing one if the two differ only in case or Unicode
-    form and there's no other match.
+    A new identity counts as the spelling of a missing identity if the two differ only in case or
+    Unicode form and neither has another match.
     """
     found = {
         identity: [other for other in new if _plain(other) == _plain(identity)]

@@ -31,7 +31,7 @@ TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A person's Slack ID, and the name they had when it was stored."""
+    """A person's Slack ID, and the name they had when this record was created."""
 
     slack_user_id: str
     name: str
@@ -55,17 +55,17 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class RequestedChange:
-    """The requested change as its card shows it.
+    """A requested change, as shown on its card.
 
-    A person's access ends at their time in `ends`, or `duration_seconds` after it starts.
+    A person's access ends at their time in `ends`, or `duration_seconds` after the access starts.
 
     Attributes:
         seen: The list that the change was last compared with. It includes the recorded changes up
-            to `seen_change_id`. It's no longer stored once the request is closed.
+            to `seen_change_id`. It's deleted once the request is closed.
         end_changes: Added people who are already on the list, so only the end of their access
-            changes. `current_ends` contains the current end, if there is one.
+            changes. `current_ends` maps them to their current end, if any.
         starts_at: The time to apply the change, or None to apply it once it's approved.
-        shown_at: The time of the last comparison, or None if that was when the request was made.
+        shown_at: The time of the last comparison, or None until the change is compared again.
     """
 
     change: Change
@@ -90,7 +90,7 @@ class RequestedChange:
         return (self.starts_at or applied_at) + timedelta(seconds=self.duration_seconds)
 
     def begins_at(self, at: datetime) -> datetime:
-        """Return when the change starts: at its planned start, or at `at` if that's later."""
+        """Return when the change starts, which is the later of its planned start and `at`."""
         return max(at, self.starts_at or at)
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
@@ -120,9 +120,9 @@ class RequestedChange:
 class Done:
     """The changes that an applied request actually made.
 
-    `already` is the part of the request that was already true. `outside` is what others changed on
-    the list after the request was made. If a grant was removed or changed, `previous_ends` maps its
-    identity to its earlier end, or to None if it had no end.
+    `already` is the part of the request that the list already showed. `outside` contains other
+    people's changes since the request was made. If a grant was removed or changed, `previous_ends`
+    maps its identity to its earlier end, or to None if it had no end.
     """
 
     at: datetime
@@ -135,7 +135,7 @@ class Done:
     previous_ends: Mapping[str, datetime | None] = field(default_factory=dict)
 
     def respelled(self, spellings: Mapping[str, str]) -> "Done":
-        """Return the record with identities replaced by their current spelling."""
+        """Return the record with identities replaced by their current spellings."""
         people = (*self.change.identities, *self.already.identities)
         now = {identity: spellings.get(identity, identity) for identity in people}
         # A spelling is ignored if it would turn two people in the record into one.
@@ -178,13 +178,13 @@ class Progress:
     """Everything that has happened to a request so far.
 
     Decisions: `news` explains why the card asks for a new decision. `rule` is the automatic rule
-    that approved the request. `delivery_id` identifies, in the logs, the click or command that led
-    to the last attempt.
+    that approved the request. `delivery_id` is the log ID of the click or command that led to the
+    last attempt.
 
     Attempts: `is_unsure` is True if a failed change may have reached the service anyway. `retries`
     contains the times when someone pressed Retry, and `retried_by` is the last person who did.
-    `part` records what took effect, if the rest hasn't yet. `respelled` maps requested identities
-    to the service's spellings.
+    `part` records the changes that took effect if others haven't yet. `respelled` maps requested
+    identities to the service's spellings.
 
     Afterward: `superseded` lists people who had a grant that a later request replaced or removed.
     `overdue` is the reason why expired access couldn't be removed yet. `undone_by` is the ID of the
@@ -306,7 +306,7 @@ class Request:
         return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)
 
     def change_at(self, at: datetime) -> Change:
-        """Return what's left to apply at this time, without access that would already have ended.
+        """Return the changes left to apply at this time, except access that would already be over.
 
         If an undo would restore access that has already ended, the person is removed instead.
         """
@@ -319,7 +319,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A person's access to a flow, with who requested and approved it, and when it ends."""
+    """A person's access to a flow, including its requester, its approvers and its end."""
 
     identity: str
     request_id: str
@@ -340,7 +340,7 @@ class RecordedChange:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A named list of people, with who saved it and when. The name doesn't include the `@`."""
+    """A list of people saved under a name. The name doesn't include the `@`."""
 
     name: str
     identities: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Compares a request's current effect with the effect that its card shows.
 
-Lists, grants and policies may have changed since the card was drawn. So before a request is decided
-or applied, its effect is calculated again. If the effect has changed, nothing is applied. Instead,
-the card is redrawn and asks for a new decision.
+Lists, grants and policies may have changed since the card was drawn. Before a request is decided or
+applied, its effect is therefore calculated again. If the effect has changed, nothing is applied.
+Instead, the card is redrawn and asks for a new decision.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ LATER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A request with its current effect. `news` describes what differs from its card.
+    """A request with its current effect. `news` describes the differences from its card.
 
     `keeps_approvals` is True if the effect is the same but more approvals are needed.
     """
@@ -38,9 +38,9 @@ class Review:
 def reconsidered(
     request: Request, review: Review, at: datetime, request_hours: float, bot: Who
 ) -> Request:
-    """Return the request as pending for a new decision, or as expired if nothing is left to do.
+    """Return the request in the pending state, or as expired if nothing is left to do.
 
-    Earlier approvals are dropped, unless the effect is still as shown on the card.
+    Earlier approvals are dropped unless the effect still matches the card.
     """
     if review.is_over:
         return request.moved(State.EXPIRED, bot, at, request.progress)
@@ -120,7 +120,7 @@ def _change(
     present: Collection[str],
     grant_ends: Mapping[str, datetime],
 ) -> tuple[Change, tuple[str, ...]]:
-    """Return the part left to apply, and the people who only get a new end of access."""
+    """Return the part left to apply, and the people for whom only the end of access changes."""
     additions, removals, end_changes = [], list(left.removals), []
     for identity in left.additions:
         end, is_there = requested.end_of(identity, begins_at), identity in present
