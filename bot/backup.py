@@ -59,7 +59,7 @@ async def back_up(url: str, path: Path) -> int:
     database, part = Database(url, SystemClock()), path.with_name(f"{path.name}.part")
     try:
         if database.is_absent:
-            raise BackupError(f"There is no database file {database.file}. Check DATABASE_URL.")
+            raise BackupError(f"No database file exists at {database.file}. Check DATABASE_URL.")
         if path.exists():
             raise BackupError(f"{path} already exists. Choose a new file name.")
         async with database.read_only() as tx:

@@ -1,4 +1,4 @@
-"""Listeners for Slack interactions. Importing this package registers all of them."""
+"""Listeners for Slack interactions. Importing this package registers every listener."""
 
 import pkgutil
 from importlib import import_module

@@ -2,7 +2,7 @@
 
 Bolt drops an acknowledgement if the listener raises right afterwards, and doesn't wait for
 listeners when the program stops. So `receive` only reads, acknowledges and starts a task. The task
-catches all exceptions, and the program waits for it before stopping.
+catches all exceptions, and the program waits for the task before stopping.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ from handlers.listeners import (
 log = structlog.get_logger(__name__)
 
 # Slack waits three seconds for an acknowledgement, or for a type-ahead's options. People who see a
-# timeout click again, although the first click may still be processed.
+# timeout click again, even though the first click might still be in progress.
 STORE_SECONDS = 1.5
 SUGGEST_SECONDS = 2.0
-# An event is acknowledged after this time even if it isn't stored yet, because many can arrive at
-# once.
+# An event is acknowledged after this time even if it isn't stored yet, because many events can
+# arrive at once.
 EVENT_SECONDS = 0.05
 PATIENCE_SECONDS = 0.5
 # At shutdown, the time limit for telling people that the program has stopped.
@@ -70,14 +70,14 @@ async def receive(bot: Gatehouse, ack: AsyncAck, body: Body) -> BoltResponse:
         is_event = surface == "event"
         await asyncio.wait({task}, timeout=EVENT_SECONDS if is_event else STORE_SECONDS)
         if is_event and task.done() and task.result() != "ok":
-            # Slack will deliver it again.
+            # Slack will redeliver the event.
             return BoltResponse(status=503)
     return await ack()
 
 
 @dataclass(frozen=True)
 class Answering:
-    """Answers one interaction."""
+    """Answers one interaction by running its listener."""
 
     bot: Gatehouse
     listener: Listener
@@ -127,7 +127,7 @@ class Answering:
 
     async def _work_and_show(self, reference: str) -> str:
         work, place = asyncio.ensure_future(self._outcome(reference)), self.listener.place
-        # True while "Working on it" is shown where the answer will go.
+        # True while "Working on it" is shown in the place of the answer.
         stands = False
         try:
             await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
@@ -185,7 +185,7 @@ class Answering:
             log.exception("answer.broken", name=interaction.name, reference=reference)
             return replies.broken(reference), "broken"
 
-    async def _work(self) -> Any:  # noqa: ANN401 - as the listener answers
+    async def _work(self) -> Any:  # noqa: ANN401 - depends on the listener
         listener = self.listener
         if listener.check is None and listener.surface not in {"event", "options"}:
             kind = "commands" if listener.surface == "command" else "clicks"
@@ -194,7 +194,7 @@ class Answering:
             return await listener.answer(self._context())
         people, interaction = self.bot.people, self.interaction
         person = await people.find(interaction.slack_user_id, interaction.team_ids)
-        # People who can't use the help don't see usage errors either.
+        # People who aren't allowed to see the help don't see usage errors either.
         await people.require(person, Permission.ASK_FOR_HELP)
         context = Context(self.bot, person, interaction)
         if listener.permission is not None and not listener.requires_itself:

@@ -27,7 +27,7 @@ from handlers.listeners import (
 )
 from handlers.testusers import answer_testusers
 
-# Messages from people have one of these subtypes. Edits and deletions have others.
+# Messages from people have one of these subtypes. Edits and deletions have other subtypes.
 PLAIN_SUBTYPES = frozenset({None, "file_share"})
 FORMATTING = "`*_~"
 HELP = frozenset({"help", "?", "what can you do"})

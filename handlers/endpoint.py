@@ -1,6 +1,6 @@
 """`POST /slack/events`: passes requests signed by Slack to Bolt, and answers all others with 401.
 
-No listeners are registered with Bolt. Its middleware calls `answering.receive`, which finds
+No listeners are registered with Bolt. Instead, middleware calls `answering.receive`, which finds
 Gatehouse's own listeners (docs/decisions/0006).
 """
 
@@ -35,8 +35,8 @@ log = structlog.get_logger(__name__)
 MOST_FIELDS = 100
 COMMAND_FIELDS = frozenset({"command", "ssl_check"})
 BODY_SECONDS = 5.0
-# Five minutes in either direction, like Slack's own libraries, so Slack's requests are still
-# accepted after the clock is adjusted.
+# Five minutes in either direction, as in Slack's own libraries, so that Slack's requests are still
+# accepted after a clock adjustment.
 VALID_SECONDS = 300
 # Refused requests are counted, and logged together at this interval.
 LOG_SECONDS = 60.0
@@ -82,10 +82,10 @@ class GatehouseApp(AsyncApp):
         )
 
     async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
-        """Return Bolt's response to a request from Slack."""
+        """Return Bolt's response to a request from Slack, and record how long it took."""
         started = self._bot.clock.monotonic()
-        # Only payloads with a trigger are checked for repeats here, because events have IDs. Over a
-        # socket, payloads have no signature, but repeats have the same trigger.
+        # Check only payloads with a trigger for repeats, because events have IDs. In Socket Mode,
+        # payloads have no signature, but repeats have the same trigger.
         trigger = str(req.body.get("trigger_id", ""))
         signatures = req.headers.get("x-slack-signature", [trigger])
         with following(signatures[0] if trigger else ""):
@@ -97,7 +97,7 @@ class GatehouseApp(AsyncApp):
 class _Receiver(AsyncMiddleware):
     """Passes requests to `receive`.
 
-    This isn't a function, because Bolt looks up a function's arguments in fields that may be
+    This is a class, because Bolt would look up a function's arguments in fields that might be
     missing.
     """
 
@@ -115,7 +115,7 @@ class _Receiver(AsyncMiddleware):
 
 
 class SlackEndpoint:
-    """Passes signed requests to Bolt. Refuses all if there's no signing secret (Socket Mode)."""
+    """Passes signed requests to Bolt. Without a signing secret (Socket Mode), refuses them all."""
 
     def __init__(
         self, app: AsyncApp, signing_secret: str | None, metrics: Metrics, clock: Clock
@@ -128,9 +128,9 @@ class SlackEndpoint:
         self._metrics = metrics
 
     async def handle(self, request: web.Request) -> web.Response:
-        """Respond to a request from Slack."""
+        """Verify an HTTP request, and respond with Bolt's answer."""
         try:
-            # A body that arrived with the headers has no time limit.
+            # If the body arrived with the headers, no time limit is needed.
             async with asyncio.timeout(None if request.content.is_eof() else BODY_SECONDS):
                 body = (await request.read()).decode("utf-8")
         except (UnicodeDecodeError, web.RequestPayloadError):
@@ -185,7 +185,7 @@ def _only(request: web.Request, name: str) -> str:
 
 
 def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
-    """Return the request for Bolt, or None if Slack never sends requests of this form."""
+    """Convert the request for Bolt, or return None if Slack never sends requests in this form."""
     is_command = False
     try:
         if request.content_type == "application/json":
@@ -198,7 +198,7 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
         return None
     if not isinstance(payload, dict):
         return None
-    # Bolt reads the contents of each field that is present, and fails if one is null.
+    # Bolt reads the content of each field that is present, and fails if a field is null.
     given = {name: value for name, value in payload.items() if value is not None}
     surface, parts = surface_of(given), (given.get(name, {}) for name in ("view", "event"))
     is_whole = isinstance(given.get("type"), str) and all(isinstance(part, dict) for part in parts)
@@ -207,8 +207,8 @@ def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
         return None
     headers = {name: [value] for name, value in request.headers.items()}
     try:
-        # In HTTP mode Bolt parses the body again, and finds nothing in a command whose text
-        # contains the word "payload".
+        # In HTTP mode, Bolt would parse the body again, and would find nothing in a command if its
+        # text contains the word "payload".
         return AsyncBoltRequest(body=given, headers=headers, mode="socket_mode")  # type: ignore[arg-type]
     except Exception as error:  # noqa: BLE001 - Bolt reads fields without checking that they exist
         log.warning("slack.malformed", error=type(error).__name__)

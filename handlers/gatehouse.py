@@ -1,4 +1,4 @@
-"""`/gatehouse`: help, your roles, the status, and the audit log."""
+"""The `/gatehouse` command: help, a person's roles, the status, and the audit log."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from handlers.listeners import Context, command
 
 @command(GATEHOUSE, lambda context: parse_gatehouse(context.text))
 async def answer_gatehouse(context: Context, typed: GatehouseRequest) -> Message:
-    """Answer the `/gatehouse` command."""
+    """Answer `/gatehouse whoami`, `status` and `audit`."""
     bot, person = context.bot, context.person
     if typed.form == "whoami":
         without_access = await bot.people.lacks_access(person)

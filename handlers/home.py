@@ -13,7 +13,7 @@ from handlers.testusers import answer_testusers
 
 @listens("event", "app_home_opened", None, place=Place.NOWHERE)
 async def opened(context: Context) -> None:
-    """Publish the Home tab when someone opens it, but ignore the bot's other tabs."""
+    """Publish the Home tab when someone opens it. Ignore the bot's other tabs."""
     event, slack_user_id = context.interaction.event, context.interaction.slack_user_id
     if event.get("tab", "home") == "home" and slack_user_id:
         await context.bot.home.open(slack_user_id, is_empty=not event.get("view"))

@@ -22,11 +22,11 @@ from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 
 Body = Mapping[str, Any]
-# The maximum nesting depth that is read in a message's blocks.
+# The maximum nesting depth when reading a message's blocks.
 MOST_DEPTH = 20
 NUL, MARK = "\0", "\ufffd"
-# PostgreSQL can neither store nor search for NUL. Lone surrogates are valid in JSON, but can't be
-# encoded.
+# PostgreSQL can neither store nor search for NUL. Lone surrogates are valid in JSON, but not in
+# UTF-8.
 _UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
 
 
@@ -34,10 +34,10 @@ _UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
 class Interaction:
     """A person's action in Slack, before the person is identified.
 
-    `team_ids` are all workspaces named in the payload: people in shared channels can be from other
-    workspaces. `name` is the command, the action or callback ID, or the type of the event. `value`
+    `team_ids` has every workspace in the payload, because people in shared channels can be from
+    other workspaces. `name` is the command, the action or callback ID, or the event type. `value`
     is a button's value, a menu's choice, or the text typed into a type-ahead. `is_for_one` is True
-    if only this person sees the message. Forms store the `response_url` as `reply_to`.
+    if only this person sees the message. Forms store `response_url` as `reply_to`.
     """
 
     slack_user_id: str
@@ -56,9 +56,9 @@ class Interaction:
     event: Body = field(default_factory=dict)
 
     def typed(self, block_id: str) -> str:
-        """Return the value of a form's input, or "" if it has none.
+        """Return the value of a form's input, or an empty string if there is no value.
 
-        Lone surrogates are kept, so the request is refused rather than changed.
+        Lone surrogates are kept, so that the request is refused rather than changed.
         """
         for element in _part(self._values, self.block(block_id)).values():
             if isinstance(element, Mapping):
@@ -67,7 +67,7 @@ class Interaction:
         return ""
 
     def block(self, block_id: str) -> str:
-        """Return an input's current block ID. It gets a suffix when the bot refills the input."""
+        """Return an input's current block ID, which changes when the bot refills the input."""
         return next((name for name in self._values if name.startswith(f"{block_id}+")), block_id)
 
     @property
@@ -111,7 +111,7 @@ class Context:
 
 
 def read(body: Body) -> Interaction:
-    """Parse Slack's payload. Never raises, because the payload isn't acknowledged yet."""
+    """Parse Slack's payload. Never raise, because the payload isn't acknowledged yet."""
     actions, event, view = body.get("actions"), _part(body, "event"), _part(body, "view")
     first = actions[0] if isinstance(actions, list) and actions else {}
     action = first if isinstance(first, Mapping) else {}
@@ -126,7 +126,7 @@ def read(body: Body) -> Interaction:
     )
     text, message = _text(body, "text") or _text(event, "text"), _part(body, "message")
     if body.get("type") == "message_action":
-        # An app's text may be only in blocks and attachments.
+        # A message from an app might have text only in blocks and attachments.
         parts = [message.get("blocks"), message.get("attachments")]
         text = _text(message, "text") or "\n".join(_texts(parts))
     chosen = _text(_part(action, "selected_option"), "value")
@@ -209,12 +209,12 @@ ANYTHING = "unknown"
 class Place(Enum):
     """Where an answer appears.
 
-    The choice is limited, because a response_url can edit only one message.
+    These are the only options, because a response_url can edit only one message.
 
     Attributes:
         NEW: A new message, which replaces "Working on it".
-        CLICKED: Replaces the clicked message. So does "Working on it".
-        BELOW: A new message below the clicked message, which stays.
+        CLICKED: The answer replaces the clicked message, and so does "Working on it".
+        BELOW: A new message below the clicked message, which stays unchanged.
         FORM: A form opens. Errors appear in a new message, as with BELOW.
         LATER: The click is stored, and answered after a job has processed it. Errors appear in a
             new message, as with BELOW.
@@ -234,10 +234,10 @@ class Listener:
     """A listener for one kind of interaction.
 
     `name` is the name that Slack sends, without any final `.suffix`, or `ANYTHING`. `answer`
-    returns a type-ahead's options, or in all other cases a message or None. With `requires_itself`,
-    `answer` checks the permission, because the permission depends on a request. For a form, `check`
-    returns error messages by input, and the form stays open if there are any. `typed` returns the
-    command equivalent to a submitted form, because closing the form discards what was typed.
+    returns a message or None, or the options for a type-ahead. With `requires_itself`, `answer`
+    checks the permission, because the permission depends on a request. For a form, `check` returns
+    error messages by input, and the form stays open if there are any. `typed` returns the command
+    equivalent to a submitted form, because closing the form discards the input.
     """
 
     surface: Surface
@@ -287,10 +287,10 @@ def listens(
 def command(
     described: Command, parse: Callable[[Context], Any]
 ) -> Callable[[Callable[[Context, Any], Awaitable[Message | None]]], Answer]:
-    """Register the decorated function as a slash command's listener. Only the sender sees answers.
+    """Register the decorated function to answer a slash command. Only the sender sees the answer.
 
-    The text is parsed, and the permission for that form of the command checked, before the function
-    runs.
+    Before the function runs, the text is parsed, and the permission for that form of the command is
+    checked.
     """
 
     def register(answer: Callable[[Context, Any], Awaitable[Message | None]]) -> Answer:
@@ -329,7 +329,7 @@ async def require(context: Context, permission: Permission, *, acts: bool) -> No
 
 
 async def helped(context: Context, show: Callable[[help_ui.May], Message]) -> Message:
-    """Return the message from `show` or, if the person has no access, a sentence that says so."""
+    """Return the message from `show`, or a sentence saying that the person has no access."""
     people, person = context.bot.people, context.person
     without_access = await people.lacks_access(person)
     if without_access:

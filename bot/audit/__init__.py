@@ -1,1 +1,1 @@
-"""The audit log: its messages and its command line."""
+"""The audit log: messages and command-line output."""

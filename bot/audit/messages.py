@@ -1,4 +1,4 @@
-"""`/gatehouse audit`: the audit log's entries, each as a sentence."""
+"""The answer to `/gatehouse audit`, with a sentence for each entry in the audit log."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _PERMISSIONS = {permission.name.lower(): permission for permission in Permission
 
 @dataclass(frozen=True)
 class Names:
-    """Display names of people by Slack user ID, and of flows by SID in capitals."""
+    """The names of people by Slack user ID, and the names of flows by uppercase SID."""
 
     people: Mapping[str, str] = field(default_factory=dict)
     flows: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Names:
 
 
 def people_in(entries: Sequence[RecordedEntry]) -> set[str]:
-    """Return the IDs of the people named in the entries: actors and approvers."""
+    """Return the IDs of all actors and approvers in the entries."""
     people = {entry.actor for entry in entries}
     for entry in entries:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -64,7 +64,7 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
     shown = sum(chunk.count("\n") + 1 for chunk in chunks)
     title = f"*Last {text.count(shown, 'audit entry', 'audit entries')}*"
     if shown < len(lines):
-        title += " (the most that fits in one message)"
+        title += " (the most that fit in one message)"
     fallback = text.cut("\n".join((title, *chunks)), TEXT_CHARACTERS - len(footer) - 1)
     sections = [block_kit.section(part) for part in (title, *chunks)]
     return Message(f"{fallback}\n{footer}", (*sections, block_kit.context(footer)))

@@ -1,4 +1,4 @@
-"""Reads the audit log for `/gatehouse audit`, the daily message with the head, and two commands.
+"""Reads the audit log for `/gatehouse audit`, the daily message, and two shell commands.
 
 The commands are `gatehouse audit verify` and `gatehouse audit export`.
 """
@@ -32,7 +32,7 @@ async def latest(database: Database, count: int) -> tuple[list[RecordedEntry], s
 
 @dataclass(frozen=True)
 class Witness:
-    """Posts the audit log's head to a channel once a day, to keep a copy outside the database."""
+    """Posts the audit log's head to a channel once a day, so a copy exists outside the database."""
 
     channel_id: str
 
@@ -43,7 +43,7 @@ class Witness:
         await outbox.put(tx, OutboxMessage(f"{HEAD}:{position}", HEAD, "audit", payload))
 
     async def note(self, message: OutboxMessage) -> Note:
-        """Convert a queued message to a note that the outbox can send."""
+        """Build the note to post from a queued message."""
         return Note(self.channel_id, head_message(**message.payload))
 
 
@@ -82,16 +82,16 @@ async def export_audit(settings: Settings, since: int) -> int:
 
 
 async def _with_audit(settings: Settings, work: Callable[[Database], Awaitable[int]]) -> int:
-    """Run the command on the configured database. Return its status, or 2 without an audit log."""
+    """Run `work` on the configured database. Return its exit status, or 2 without an audit log."""
     database = Database(settings.database_url.get_secret_value(), SystemClock())
     try:
         # Connecting would create a missing file.
         if database.is_absent:
-            print(f"There is no database file {database.file}. Check DATABASE_URL.")
+            print(f"No database file exists at {database.file}. Check DATABASE_URL.")
             return UNUSABLE
         if await revision(database) is None:
             print(
-                "This database has never been used by Gatehouse: it doesn't contain Gatehouse's"
+                "Gatehouse has never used this database: the database doesn't contain Gatehouse's"
                 " tables."
             )
             return UNUSABLE

@@ -1,1 +1,1 @@
-"""The Home tab."""
+"""The Home tab: its content, and the jobs that publish it."""

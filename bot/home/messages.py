@@ -1,4 +1,4 @@
-"""The Home tab: requests that a person can decide on, their own requests, and the limits."""
+"""The Home tab: requests that a person can decide on, the person's own requests, and the limits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ class HomeContent:
 
     Attributes:
         waiting: Requests that the person can decide on and hasn't approved yet, oldest first.
-        waiting_total: The total number of these requests. `waiting` may have fewer.
+        waiting_total: The total number of such requests. `waiting` contains only the oldest.
         own: The person's requests that are open or were decided recently, newest first.
         ending: Access that the person requested and that ends soon, soonest first.
         blocks: The names of blocked organizations, each with its incident.
         closest: The organizations closest to a limit, closest first.
-        reader: What the person can see and do.
+        reader: The person's view of identities, and whether the person can request changes.
     """
 
     waiting: Sequence[OpenRow]
@@ -76,7 +76,7 @@ def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
 
 
 def sentence(reason: str) -> dict[str, Any]:
-    """Return the Home tab for a person without access, which shows only the reason."""
+    """Return a Home tab that shows only the reason why the person has no access."""
     return _view([block_kit.section(text.sentence(reason, 1000))])
 
 

@@ -2,7 +2,7 @@
 
 Every change adds a `homes` job, which adds a `home` job for everyone who opened the tab in the
 last day. Only one `home` job per person runs at a time, across all processes. Each publish call
-names the view that it replaces, so a late call can't replace a newer view.
+includes the hash of the view to replace, so a late call can't replace a newer view.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ from bot.testusers.reading import open_row, reader_of
 
 log = structlog.get_logger(__name__)
 
-# If the result of a publish call is unknown, the view is published again after this time.
+# If the outcome of a publish call is unknown, the view is published again after this time.
 UNSURE_FOR = timedelta(seconds=30)
 SLACK_AWAY = timedelta(seconds=10)
 SOON = timedelta(seconds=0.5)
@@ -47,9 +47,9 @@ HASH_CONFLICT = "hash_conflict"
 
 CLOSEST_SECONDS = 5.0
 WAITING_SHOWN, OWN_SHOWN, CLOSEST_SHOWN = 10, 15, 3
-# The number of a person's grants that are read to find those that end soon.
+# The maximum number of a person's grants to search for grants that end soon.
 TIMED_READ = 1_000
-# The number of pending requests that are read to find those the person can decide on.
+# The maximum number of pending requests to search for those that the person can decide on.
 PENDING_READ = 200
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
@@ -58,7 +58,7 @@ DOUBTFUL = timedelta(seconds=30)
 LIMITS_FRESH = timedelta(minutes=2)
 
 Drawn = tuple[Mapping[str, Any], datetime | None]
-"""A view, and when to redraw it even if nothing changes, or None."""
+"""A view, and the time to redraw it even if nothing changes. The time may be None."""
 
 
 @dataclass
@@ -130,7 +130,7 @@ class Home:
             now = await self._note(view, fingerprint="", unsure_for=UNSURE_FOR)
             return now + (SLACK_AWAY if view.unsure_until else BETWEEN)
         except SlackRefused as error:
-            # The fingerprint is stored, because Slack would refuse the same view again.
+            # Store the fingerprint, because Slack would refuse the same view again.
             log.warning("home.refused", error=error.error, reason=error.sentence)
             await self._note(view, fingerprint=fingerprint)
             return None
@@ -177,7 +177,7 @@ class Home:
         return now
 
     async def draw(self, slack_user_id: str, now: datetime) -> Drawn:
-        """Return a person's Home tab, and when to redraw it."""
+        """Return a person's Home tab, and the time to redraw it."""
         people = self.people
         try:
             person = await people.find(slack_user_id, (people.team_id,))

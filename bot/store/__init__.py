@@ -1,1 +1,1 @@
-"""The database: its engine, tables and migrations, and a module for each kind of stored data."""
+"""The database: the engine, tables and migrations, and a module for each kind of stored data."""

@@ -23,7 +23,7 @@ GENESIS = "0" * 64
 PAGE = 1000
 EDITED = "its content was edited"
 CHAIN_BEGAN = "audit.chain_began"
-# Earlier versions wrote these actions, with this subject, when they began to use a key.
+# Earlier versions wrote entries with these actions and this subject when the key changed.
 KEYED, SUBJECT = ("audit.key_began", "audit.key_rotated"), "audit"
 WITH_KEY = (
     "it was written with AUDIT_KEY by an earlier version; restart Gatehouse to continue the chain"
@@ -41,7 +41,7 @@ _LOCKED_HEAD = select(audit_head).with_for_update()
 async def append(tx: Transaction, entry: AuditEntry) -> None:
     """Append an entry to the chain, in the caller's transaction.
 
-    If a Slack request caused the entry, the detail includes the request's ID, as in the log.
+    If a Slack request caused the entry, the detail includes the request ID that the log uses.
     """
     head = (await tx.connection.execute(_LOCKED_HEAD)).one()
     position, at, followed = head.position + 1, await tx.now(), delivery_id()
@@ -83,13 +83,13 @@ async def after(tx: Transaction, position: int) -> list[RecordedEntry]:
 
 
 async def head(tx: Transaction) -> tuple[int, str]:
-    """Return the position and the hash of the newest entry."""
+    """Return the position and hash of the newest entry."""
     row = (await tx.connection.execute(select(audit_head))).one()
     return row.position, row.hash
 
 
 async def verify(tx: Transaction, noted_head: str | None = None) -> Verdict:
-    """Check every entry against the previous entry, and check that the chain has `noted_head`.
+    """Check every entry against the previous entry, and check that the chain contains `noted_head`.
 
     Call this in a transaction that sees a snapshot, such as one from `Database.read_only`.
     """
@@ -115,14 +115,14 @@ async def verify(tx: Transaction, noted_head: str | None = None) -> Verdict:
     if ends != [(position, head)]:
         return Verdict(position, head, position + 1, "the newest entries are missing")
     older = f", or the head is older than entry {began_at}" if began_at else ""
-    cut = f"the noted head is not in the chain: the newest entries were removed{older}"
+    cut = f"the given head isn't in the chain, so the newest entries were removed{older}"
     return Verdict(position, head, None, "" if has_met_noted else cut)
 
 
 async def all_rows(tx: Transaction) -> AsyncIterator[Row[Any]]:
     """Yield all entries, with times as integers because an edited time might not be a valid date.
 
-    Raise UnicodeError at an entry with invalid UTF-8.
+    Raise UnicodeError if an entry contains invalid UTF-8.
     """
     microseconds = type_coerce(audit_entries.c.at, BigInteger).label("microseconds")
     columns = (column for column in audit_entries.c if column.name != "at")
@@ -138,7 +138,7 @@ async def all_rows(tx: Transaction) -> AsyncIterator[Row[Any]]:
                 raise
             if size == 1:
                 raise UnicodeError(UNREADABLE) from error
-            # Read single rows up to the unreadable entry.
+            # Read one row at a time, to yield all rows before the unreadable entry.
             size = 1
             continue
         for row in rows:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 BOT = "gatehouse"
-# The action for a refused attempt. The subject is the missing permission.
+# The action for a refused attempt. The entry's subject is the missing permission.
 REFUSED = "permission.refused"
 
 
@@ -26,7 +26,7 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class RecordedEntry:
-    """An entry in the chain."""
+    """An entry in the chain, with its position, time and hashes."""
 
     position: int
     at: datetime

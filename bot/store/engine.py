@@ -1,4 +1,4 @@
-"""The database engine, with transactions, a clock, and one error type for all failures.
+"""The database engine, with transactions, a clock, and a single error type for all failures.
 
 This module also opens SQLite files, and lets only one process use each file.
 """
@@ -48,9 +48,9 @@ DEFAULT_POOL = 10
 CONNECTION_PAUSE_SECONDS = 0.05
 CLOSE_SECONDS = 2.0
 CAUSE_EVERY_SECONDS = 60.0
-# Failures in the database or in the connection to it.
+# The exceptions that are raised if the database or the connection fails.
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
-# Each transaction sees one snapshot, as in SQLite. By default, each statement sees new commits.
+# Each transaction sees one snapshot, as in SQLite. By default, each statement gets its own.
 SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
 # Changes nothing, but needs the same rights and resources as a write.
 TOUCH = text("UPDATE alembic_version SET version_num = version_num")
@@ -58,11 +58,11 @@ ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
-# SQLAlchemy compiles these inserts for SQLite too, including the `on_conflict_do_…` methods.
+# SQLAlchemy also compiles these inserts for SQLite, including the `on_conflict_do_…` methods.
 insert_into = postgresql.insert
-# Small enough that other writers don't wait long.
+# The number of rows to delete at once. Other writers have to wait for each batch.
 BATCH = 2_000
-# Wake the job loop for jobs due within this time. For later jobs, its regular check is enough.
+# Wake the job loop for jobs due within this time. For later jobs, regular polling is enough.
 SOON_SECONDS, A_LITTLE_SECONDS = 5.0, 0.005
 # Constant during a PostgreSQL statement, which lets queries with this expression use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
@@ -72,13 +72,13 @@ CLOCK_PARAMETER: ColumnElement[float] = bindparam("clock", type_=EpochSeconds)
 # Another program (a backup, a shell) might hold SQLite's lock. While one writer waits for the lock,
 # all other writers in this process wait for that writer.
 BUSY_SECONDS = 3
-# Each connection has a thread, and threads take turns: with more threads, each waits longer.
-# Nothing holds one connection while waiting for another.
+# Each connection has its own thread. Threads take turns, so more threads would only wait longer.
+# No code holds one connection while it waits for another.
 CONNECTIONS = 4
 
 
 class Transaction:
-    """A database transaction. Its time stays the same while it runs."""
+    """A database transaction, in which `now` always returns the same time."""
 
     def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
         self.connection = connection
@@ -110,7 +110,7 @@ class Transaction:
     def clock(self) -> ColumnElement[float]:
         """An SQL expression for the time in seconds since 1970, which avoids a separate query.
 
-        This is one of two constants, which lets SQLAlchemy cache the statements that contain it.
+        The expression is one of two constants, so SQLAlchemy can cache statements that contain it.
         Pass `clock_parameters` when you execute such a statement.
         """
         return POSTGRES_CLOCK if self._clock is None else CLOCK_PARAMETER
@@ -147,7 +147,7 @@ class Database:
         self._cause_told_at = -math.inf
 
     def on_due_jobs(self, wake: Callable[[], None]) -> None:
-        """Set the function to call when a job that this process has just stored is due."""
+        """Set the function to call when a job that this process has just stored becomes due."""
         self._wake = wake
 
     @property
@@ -206,24 +206,24 @@ class Database:
             try:
                 yield connection
             finally:
-                # Shielded as in SQLAlchemy. Otherwise, a cancellation here would leave the
-                # connection checked out.
+                # Shield the close, as SQLAlchemy does. Otherwise, a cancellation here would leave
+                # the connection checked out.
                 await asyncio.shield(asyncio.create_task(connection.close()))
         except (IntegrityError, DataError):
             raise
         except ERRORS as error:
             cause, now = cause_of(error), time.monotonic()
             if isinstance(error, ProgrammingError) and cause is UNREACHABLE:
-                # The statement itself is wrong.
+                # The statement is wrong, not the database.
                 raise
             if now - self._cause_told_at >= CAUSE_EVERY_SECONDS:
-                # Only the log shows the cause. People see only that nothing was done.
+                # Only the log shows the cause. Users are told only that nothing was done.
                 self._cause_told_at = now
                 log.warning("database.failed", cause=cause.code, error=technical_cause(error))
             raise DatabaseUnavailable from error
 
     async def _check_out(self, engine: AsyncEngine) -> AsyncConnection:
-        """Check out a connection. If the server allows no more, wait for one from the pool."""
+        """Check out a connection. If the server has no free connections, retry until a timeout."""
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:
@@ -317,7 +317,7 @@ def is_sqlite(url: str) -> bool:
 
 
 def sqlite_url(url: str) -> URL:
-    """Return a SQLite file's URL for SQLAlchemy, with the asynchronous driver."""
+    """Convert a SQLite URL to the form that selects SQLAlchemy's asynchronous driver."""
     return make_url(url).set(drivername="sqlite+aiosqlite")
 
 
@@ -331,7 +331,7 @@ def sqlite_engine(url: URL) -> AsyncEngine:
     engine = create_async_engine(
         url,
         hide_parameters=True,
-        # No overflow: opening a short-lived connection takes longer than waiting.
+        # Don't allow overflow: opening a short-lived connection takes longer than waiting.
         pool_size=CONNECTIONS,
         max_overflow=0,
         pool_timeout=CONNECT_SECONDS,
@@ -395,10 +395,10 @@ def prepare_sqlite(engine: Engine) -> None:
 
 @contextmanager
 def process_lock(url: str) -> Iterator[None]:
-    """Reserve a SQLite file for this process, or raise DatabaseInUse. A server needs no lock.
+    """Lock a SQLite file for this process, or raise DatabaseInUse. For a server, do nothing.
 
-    The OS releases the lock when the process ends. The lock file is next to the database file
-    itself, even if the path is a symbolic link.
+    The OS releases the lock when the process ends. The lock file is next to the actual
+    database file, even if the path is a symbolic link.
     """
     database = sqlite_file(url)
     if database is None:
@@ -408,7 +408,7 @@ def process_lock(url: str) -> Iterator[None]:
     path = beside.with_name(f"{beside.name}.lock")
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        # Earlier versions left the file readable by everyone, and the WAL file inherits its mode.
+        # Earlier versions left the database readable by everyone. The WAL file inherits its mode.
         for present in (database, Path(f"{database}-wal"), Path(f"{database}-shm")):
             with suppress(OSError):
                 present.chmod(0o600)

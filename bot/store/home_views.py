@@ -1,4 +1,4 @@
-"""Home tabs, and the jobs that update them."""
+"""The stored state of Home tabs, and the jobs that update the tabs."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -37,7 +37,7 @@ class HomeView:
 async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> None:
     """Record that a person opened their Home tab, and schedule a job that publishes it.
 
-    If `is_empty` is True, also forget the published content, because the tab no longer shows it.
+    If `is_empty` is True, the tab is blank, so also forget the content published earlier.
     """
     now = await tx.now()
     insert = insert_into(home_views)

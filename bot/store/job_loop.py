@@ -1,4 +1,4 @@
-"""The job loop: runs scheduled jobs, retries failed jobs, and takes over from dead processes."""
+"""The job loop: runs due jobs, retries failed jobs, and takes over jobs from dead processes."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-# The maximum number of jobs at once: the sum of `CROWDS` in `bot/app.py`, and some for other kinds.
+# The maximum number of jobs at once: the sum of `CROWDS` in `bot/app.py`, plus a few others.
 AT_ONCE = 116
 LONGEST_PAUSE_SECONDS = 20.0
 # A call takes at most 10 s, so a call sent this soon after the lease was renewed ends before the
@@ -32,7 +32,7 @@ SEND_WITHIN_SECONDS = 5.0
 
 
 class LeaseLost(GatehouseError):
-    """This process no longer holds the job's lease. The runner must stop and change nothing."""
+    """The lease on the job was lost. The runner must stop without changing anything."""
 
     outcome = "lease_lost"
 
@@ -97,11 +97,11 @@ Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 
 
 class JobLoop:
-    """Claims due jobs and runs them concurrently until it is stopped.
+    """Claims due jobs and runs them concurrently until `stop` is called.
 
     A runner returns None when the job is done, or the time of its next run. `owner` is unique to
-    this process. `crowds` limits how many jobs of each kind run at once, and at most half of them
-    can be retries. Jobs that wait for a slow service therefore don't delay other jobs.
+    this process. `crowds` limits how many jobs of each kind run at once. At most half of these
+    can be retries. Therefore, jobs that wait for a slow service don't delay other jobs.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class JobLoop:
         database.on_due_jobs(self.wake)
 
     def wake(self) -> None:
-        """Look for due jobs immediately. Call this after a due job was committed."""
+        """Look for due jobs immediately. Call this after committing a due job."""
         self._awake.set()
 
     async def run(self) -> None:
@@ -141,7 +141,7 @@ class JobLoop:
                     await asyncio.wait({pause, woken}, return_when=asyncio.FIRST_COMPLETED)
                     pause.cancel()
                     woken.cancel()
-            # The leases of running jobs are still renewed.
+            # Until running jobs finish, their leases are still renewed.
             while self._running:
                 await asyncio.wait(self._running.values())
         finally:

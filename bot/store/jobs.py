@@ -1,6 +1,6 @@
 """Jobs: stored work with a due time and an owner.
 
-Each job has a unique key, and putting a job replaces the job with the same key. The process that
+Each job has a unique key, and adding a job replaces any job with the same key. The process that
 runs a job holds a lease. If the process stops renewing the lease, the lease expires and another
 process takes the job. Replacing a running job increments the job's generation, so the end of the
 old run doesn't remove the new job.
@@ -134,7 +134,7 @@ async def claim(
 ) -> list[Job]:
     """Claim up to `count` due jobs for `owner`, oldest first, and return them.
 
-    Until the leases expire, nobody else can claim these jobs. Skip jobs of the kinds in
+    Other owners can't claim these jobs until the leases expire. Skip jobs of the kinds in
     `exclude_kinds`, and retries of the kinds in `exclude_retried`.
     """
     now = await tx.now()

@@ -12,11 +12,11 @@ from bot.store.engine import Transaction, insert_into, remove_some
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
-# In the key of a card's copy, separates the card's key from the timestamp of the copy.
+# Separates the card's key from the copy's timestamp in the key of a card's copy.
 COPY = "/copy/"
 # Prefixes of card keys. The ID of the request or incident follows.
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
-# The fingerprint of a card with unknown contents.
+# The fingerprint of a card with unknown content.
 WHATEVER = ""
 
 
@@ -38,7 +38,7 @@ class OutboxMessage:
 
 @dataclass(frozen=True)
 class SentCard:
-    """A card's location in Slack, and a fingerprint of the contents last sent."""
+    """A card's location in Slack, and a fingerprint of the content last sent."""
 
     key: str
     channel_id: str
@@ -176,7 +176,7 @@ async def sent_card(tx: Transaction, key: str) -> SentCard | None:
 
 
 async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
-    """Store a message as a copy of a card. A post leaves a copy if Slack's response is lost.
+    """Store a message as a copy of a card. A lost response from Slack can lead to a second post.
 
     Return the copy's key, or None if the message is the card itself or no card was posted yet.
     """

@@ -53,7 +53,7 @@ Result = TypeVar("Result")
 
 
 class AddressError(Exception):
-    """A database URL is invalid. The message follows the setting's name, and omits the URL."""
+    """An invalid database URL. The message follows the setting's name, and never quotes the URL."""
 
 
 def connection_parameters(url: str) -> dict[str, str]:
@@ -63,7 +63,7 @@ def connection_parameters(url: str) -> dict[str, str]:
     try:
         given = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
-        raise AddressError("is not an address") from None
+        raise AddressError("is not a valid address") from None
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} | {"ssl"}
     if unknown := sorted({name for name, _ in given} - known - OF_OTHER_CLIENTS):
         raise AddressError(f"has unsupported parameters: {', '.join(unknown)}")
@@ -72,7 +72,7 @@ def connection_parameters(url: str) -> dict[str, str]:
     try:
         found = conninfo_to_dict(f"{scheme.lower()}://{rest}{encoded}")
     except (ProgrammingError, UnicodeError):
-        raise AddressError(f"is not an address ({ESCAPES})") from None
+        raise AddressError(f"is not a valid address ({ESCAPES})") from None
     parameters = {name: str(value) for name, value in found.items()}
     _check(parameters)
     return parameters
@@ -154,8 +154,8 @@ class PostgresEngine:
             execution_options={"preserve_rowcount": True},
             # Errors are logged, but people's input must not be logged.
             hide_parameters=True,
-            # No overflow: opening a short-lived connection costs the server more than waiting for
-            # the pool, and nothing holds one connection while waiting for another.
+            # Don't allow overflow: opening a short-lived connection costs more than waiting for the
+            # pool, and no code holds one connection while it waits for another.
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=CONNECT_SECONDS,
@@ -178,7 +178,7 @@ class PostgresEngine:
         return connection
 
     async def limit(self, connection: AsyncConnection) -> None:
-        """If a pooler is used, set this transaction's timeouts. Poolers lose session settings."""
+        """With a pooler, set the timeouts for this transaction. Poolers lose session settings."""
         if self.is_pooled:
             await connection.exec_driver_sql(self._set_limits(is_local=True).decode())
 

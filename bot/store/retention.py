@@ -38,7 +38,7 @@ class Retention:
         await jobs.ensure(tx, Job(RETAIN_KIND, RETAIN_KIND, RETAIN_KIND, due_at))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete old data in many small transactions, and return the time of the next run."""
+        """Delete old data in batches, run the daily tasks, and return the time of the next run."""
         for prune in self.prunes:
             total = 0
             while True:

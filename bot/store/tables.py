@@ -94,7 +94,7 @@ cards = Table(
     Column("sent_at", UtcDateTime, nullable=False),
 )
 
-# People who opened the Home tab, and the tab's contents if known.
+# The people who opened the Home tab, and a fingerprint of the tab's content if known.
 home_views = Table(
     "home_views",
     metadata,
@@ -107,7 +107,7 @@ home_views = Table(
     Index(None, "opened_at"),
 )
 
-# Deliveries from Slack. The record prevents handling a delivery twice if Slack sends it again.
+# Deliveries from Slack, recorded so that each is handled only once, even if Slack repeats it.
 received_events = Table(
     "received_events",
     metadata,
@@ -148,7 +148,7 @@ requests = Table(
     Index(None, "state", "flow_key"),
 )
 
-# People added by a request with an end date; at most one row per person and flow.
+# Access granted by requests, with the end date if there is one. One row per person and flow.
 grants = Table(
     "grants",
     metadata,

@@ -52,7 +52,7 @@ async def test_a_file_that_is_not_there_is_said_and_not_made(tmp_path, capsys):
     path = tmp_path / "wrong.db"
     assert await verify_audit(settings(f"sqlite:///{path}"), None) == 2
     said = capsys.readouterr().out
-    assert said == f"There is no database file {path}. Check DATABASE_URL.\n"
+    assert said == f"No database file exists at {path}. Check DATABASE_URL.\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -67,4 +67,4 @@ def unused_url(empty_database_url) -> str:
 
 async def test_a_database_that_was_never_used_is_said(unused_url, capsys):
     assert await verify_audit(settings(unused_url), None) == 2
-    assert "never been used by Gatehouse" in capsys.readouterr().out
+    assert "has never used this database" in capsys.readouterr().out

@@ -78,7 +78,7 @@ async def test_a_cut_tail_with_a_forged_head_row_is_found_by_a_noted_head(databa
     forged = update(audit_head).values(position=third.position, hash=third.hash)
     await change(database, forged)
     assert (await verdict(database)).is_intact
-    assert "noted head" in (await verdict(database, noted)).reason
+    assert "given head" in (await verdict(database, noted)).reason
 
 
 async def test_writers_at_once_make_one_chain(database):

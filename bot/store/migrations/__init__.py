@@ -1,4 +1,4 @@
-"""Creates or upgrades the schema. If several processes start, only the first does this."""
+"""Creates or upgrades the schema. If several processes start at once, only one does so."""
 
 from pathlib import Path
 

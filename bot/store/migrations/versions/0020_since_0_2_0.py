@@ -10,7 +10,7 @@ down_revision = "0015"
 branch_labels = None
 depends_on = None
 
-# At every start, the bot adds the jobs that replace these.
+# The bot adds the replacements for these jobs at each start.
 REPLACED = """
     DELETE FROM jobs WHERE key IN ('audit_witness', 'record') OR kind IN (
         'testusers.expire', 'testusers.remind', 'testusers.unposted', 'testusers.start',
