@@ -1,3 +1,3 @@
-"""Gatehouse, a Slack bot for approvals, API limits and test users of three web services."""
+"""Gatehouse, a Slack bot that manages test users, API limits and an email API key."""
 
 __version__ = "0.2.0"

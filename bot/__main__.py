@@ -1,4 +1,4 @@
-"""The command line: `gatehouse [serve | check | …]`, or `python -m bot …`."""
+"""The command-line interface: `gatehouse [serve | check | …]`, or `python -m bot …`."""
 
 import argparse
 import asyncio
@@ -32,7 +32,7 @@ BROKEN, UNUSABLE = 1, 2
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit status (0: success, 1: problems, 2: cannot run)."""
-    # SQLite files contain identities, so other users of this machine must not read them.
+    # SQLite files contain identities, so other users of this machine must not have access.
     os.umask(0o077)
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["sandbox"]:
@@ -50,14 +50,14 @@ def main(arguments: list[str] | None = None) -> int:
         status = UNUSABLE
     except BrokenPipeError:
         status = BROKEN
-    # The bot keeps running even if nobody reads its log.
+    # A log that can't be written isn't a failure of the bot.
     return status if _is_all_written() or options.run is _serve else BROKEN
 
 
 def _is_all_written() -> bool:
-    """Flush stdout and stderr, and return True if this succeeds.
+    """Flush stdout and stderr, and return True if both succeed.
 
-    After a failure, keep Python from flushing again at exit.
+    If a stream fails, redirect it so that Python doesn't fail again at exit.
     """
     is_all_written = True
     for stream in (sys.stdout, sys.stderr):
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="test every credential, and report each problem")
     check.add_argument("--json", action="store_true", help="print the report as JSON")
     check.set_defaults(run=_check)
-    setup = commands.add_parser("setup", help="ask for the settings, write them and check them")
+    setup = commands.add_parser("setup", help="create and check a settings file")
     setup.add_argument(
         "--answers",
         type=Path,
@@ -117,9 +117,9 @@ def _parser() -> argparse.ArgumentParser:
     verify = audit.add_parser("verify", help="check every entry of the audit log")
     verify.add_argument("--head", metavar="HASH", help="an earlier head, to detect removed entries")
     verify.set_defaults(run=lambda options: asyncio.run(verify_audit(_settings(), options.head)))
-    export = audit.add_parser("export", help="print the entries as JSON lines")
+    export = audit.add_parser("export", help="print the entries in JSON Lines format")
     export.add_argument(
-        "--since", type=int, default=0, metavar="N", help="only entries after number N"
+        "--since", type=int, default=0, metavar="N", help="print only the entries after number N"
     )
     export.set_defaults(run=lambda options: asyncio.run(export_audit(_settings(), options.since)))
     return parser
@@ -145,11 +145,11 @@ def _serve(_options: argparse.Namespace) -> int:
         log.error("start.failed", reason=str(error))  # noqa: TRY400 - the sentence says enough
         return UNUSABLE
     except MemoryError:
-        # A traceback would also need memory.
+        # Printing a traceback would also need memory.
         log.error("crashed", reason="There is not enough memory.")  # noqa: TRY400
         return BROKEN
     except Exception:
-        # Python's own traceback could contain secrets.
+        # The log hides secrets, but Python's own traceback doesn't.
         logging.getLogger("bot").exception("crashed")
         return BROKEN
     return 0
@@ -163,7 +163,7 @@ def _check(options: argparse.Namespace) -> int:
         print(as_json(problems) if options.json else as_table(problems))
         return UNUSABLE
     redactor = redactor_of(settings)
-    # The report shows failures itself.
+    # The report already shows failures, so don't log them.
     configure_logs("CRITICAL", settings.log_format, redactor)
     findings = run(examine(settings, os.environ))
     print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
@@ -182,7 +182,7 @@ def _manifest(options: argparse.Namespace) -> int:
 
 def _explain_policy(options: argparse.Namespace) -> int:
     settings = _settings()
-    # The explanation shows failed lookups itself.
+    # The explanation already shows failed lookups, so don't log them.
     configure_logs("CRITICAL", settings.log_format, redactor_of(settings))
     return asyncio.run(explain_policy(settings, options.flow, options.user))
 

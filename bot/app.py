@@ -55,7 +55,7 @@ from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import APPLY, TIMER
 from bot.testusers.transitions import CARD as REQUEST_CARD
 
-# The maximum number of concurrent jobs of each kind. Jobs that hang can't block other kinds.
+# The maximum number of concurrent jobs per kind, so that stuck jobs can't block other kinds.
 CROWDS = {
     outbox.SEND: 24,
     INTERACTION: 24,
@@ -64,7 +64,7 @@ CROWDS = {
     APPLY: 12,
     PROBE_JOB: 8,
 }
-# Functions that delete old data. The outbox comes last: it keeps cards of objects that still exist.
+# Functions that delete old data. `outbox.prune` is last: it keeps the cards of existing requests.
 PRUNES = (
     store.forget_requests,
     store.forget_changes,
@@ -156,7 +156,7 @@ class Gatehouse:
             turns = Turns(guard, shares)
             redactor, observe = self.http.redactor, self._observe_call
             forwarder = Forwarder(self.session, access, turns, redactor, observe)
-            # Scripts can use Bearer, or the scheme that the service itself expects.
+            # Clients can use Bearer or the scheme that the inventory service expects.
             schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
             count = self.metrics.count_gateway
             self.gateway = Gateway(forwarder, clients, schemes, self.directory, count)
@@ -168,7 +168,7 @@ class Gatehouse:
         """The email service's client.
 
         Raises:
-            NotConfigured: Some of its settings are missing.
+            NotConfigured: Some of the email service's settings are missing.
         """
         if self._email is None:
             raise NotConfigured("the email service", self.settings.missing_for("email"))
@@ -238,7 +238,7 @@ async def gatehouse(
 ) -> AsyncIterator[Gatehouse]:
     """Yield a bot with these settings, without making calls or opening connections.
 
-    Pass the redactor that the logs use. The logs then also redact access tokens issued later.
+    Pass the logs' redactor, so that access tokens issued later are removed from the logs too.
     """
     clock, redactor = clock or SystemClock(), redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()

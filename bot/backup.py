@@ -1,8 +1,8 @@
 """The commands `gatehouse backup FILE` and `gatehouse restore FILE`.
 
-The file contains all rows of a database as gzipped JSON lines: a header, each row with its table's
-name, and a trailer with the number of rows and the audit log's head. It can be restored to SQLite
-or PostgreSQL.
+A backup contains all rows of a database in gzipped JSON Lines format: a header, each row with its
+table's name, and a trailer with the number of rows and the audit log's head. You can restore it to
+SQLite or PostgreSQL.
 """
 
 import gzip
@@ -110,13 +110,13 @@ async def restore(url: str, path: Path) -> int:
     except FAILURES as error:
         print(_reason(error))
         return UNUSABLE
-    print(f"Restored {end['rows']} rows backed up at {head['at']} from {path}. {verdict}")
-    print("Wait a minute before you start Gatehouse, to stay within the limit per minute.")
+    print(f"Restored {end['rows']} rows from {path}, created at {head['at']}. {verdict}")
+    print("To stay within the per-minute limits, wait a minute before you start Gatehouse.")
     return 0 if verdict.is_intact else BROKEN
 
 
 async def _restore_file(file: Path, path: Path, end: dict[str, Any]) -> Verdict:
-    """Build a new database file, then move it into place with the old file's owner."""
+    """Build a new database file with the old file's owner, and move it into place."""
     file = file.resolve()
     owner = (file if file.exists() else file.parent).stat()
     new = file.with_name(f"{file.name}.restoring")
@@ -127,7 +127,7 @@ async def _restore_file(file: Path, path: Path, end: dict[str, Any]) -> Verdict:
             verdict = await _fill(tx, path, end)
         await database.close()
         new.chmod(0o600)
-        # The lock file might be new too.
+        # The lock file might also be new.
         for made in (new, file.with_name(f"{file.name}.lock")):
             os.chown(made, owner.st_uid, owner.st_gid)
         for ending in ("", "-wal", "-shm"):
@@ -165,7 +165,7 @@ async def _fill(tx: Transaction, path: Path, end: dict[str, Any]) -> Verdict:
     await tx.connection.run_sync(_insert, path)
     verdict = await audit.verify(tx)
     if verdict.is_intact != end["is_intact"] or verdict.head != end["head"]:
-        raise BackupError(f"Nothing was restored, because the file was changed. {verdict}")
+        raise BackupError(f"Nothing was restored, because the backup file was modified. {verdict}")
     return verdict
 
 
@@ -179,7 +179,7 @@ def _insert(connection: Connection, path: Path) -> None:
         while values := [row for _, row in islice(lines, PORTION)]:
             connection.execute(by_name[name].insert(), values)
     if connection.dialect.name == "postgresql":
-        # Continue the numbering after the restored rows.
+        # Make each sequence continue after the restored rows.
         for table in by_name.values():
             for column in table.primary_key:
                 if column.server_default is not None:
@@ -207,7 +207,7 @@ def _stored_tables(connection: Connection) -> list[Table]:
 
 
 def _examine(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Check the whole file before the database is changed. Return the file's header and trailer."""
+    """Check the whole file, and return its header and trailer. This runs before any changes."""
     lines = _lines(path)
     head, last = next(lines, None), deque(enumerate(lines), maxlen=1)
     rows, end = last[0] if last else (0, None)

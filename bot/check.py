@@ -28,9 +28,9 @@ OPEN_METRICS = (
 async def examine(
     settings: Settings, environment: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Run all checks, and return the findings in the order of the report.
+    """Run all checks, and return the findings in report order.
 
-    This also looks for misspelled settings in `environment`.
+    Also check `environment` for misspelled settings.
     """
     async with gatehouse(settings) as bot:
         await prepare(bot.database)
@@ -57,7 +57,7 @@ async def examine(
 
 
 def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
-    """Return all findings that don't require a call."""
+    """Run the checks that make no calls to other services, and return the findings."""
     names = [ENV_FILE, *(name.upper() for name in Settings.model_fields)]
     ignored = "is not a Gatehouse setting and is ignored. Check its spelling."
     found = [Finding(name, "setting_unknown", ignored) for name in unknown(environment, names)]
@@ -70,7 +70,7 @@ def examine_environment(settings: Settings, environment: Mapping[str, str]) -> l
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
     named = {name.upper(): value for name, value in settings if isinstance(value, SecretStr)}
-    # Its host may contain "example", as in "example.com".
+    # The database's host name may contain "example", as in "example.com".
     del named["DATABASE_URL"]
     for suffix, center in settings.inventory_data_centers.items():
         if center.authtoken is not None:

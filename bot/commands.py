@@ -11,7 +11,7 @@ from bot.errors import UsageError
 from bot.permissions import Permission
 
 HELP = "help"
-# The kind that only opens a form in Slack, which has no effect until it is submitted.
+# The kind that only opens a form in Slack. Nothing changes until the form is submitted.
 FORM = "form"
 
 
@@ -20,7 +20,7 @@ class Form:
     """One form of a command, such as `/orgs show <id or name>`.
 
     `kind` is the parser's name for the form, and `does` is its description in the help. `hint`
-    replaces the `arguments` in Slack's usage hint. If `hint` is "", the form isn't in the hint.
+    replaces `arguments` in Slack's usage hint, and an empty `hint` leaves the form out of the hint.
     """
 
     kind: str
@@ -41,13 +41,13 @@ class Command:
 
     @property
     def usage_hint(self) -> str:
-        """All forms on one line, which Slack shows while people type."""
+        """The hint that Slack shows while a person types the command: all forms on one line."""
         hints = [form.arguments if form.hint is None else form.hint for form in self.forms]
         return f"[{' | '.join([*filter(None, hints), HELP])}]"
 
     @property
     def subcommands(self) -> list[str]:
-        """The possible first words after the command."""
+        """The words that can come first after the command's name."""
         first = [form.arguments.split()[:1] for form in self.forms]
         return [*dict.fromkeys(word for words in first for word in words if word.isalpha()), HELP]
 
@@ -58,12 +58,12 @@ class Command:
         return f"{self.name} {self._form(kind).arguments}".rstrip()
 
     def example(self, kind: str | None = None) -> str:
-        """Return an example of this form, or of the first form that has one."""
+        """Return an example of the given form, or of the first form with an example."""
         known = [self._form(kind)] if kind else [form for form in self.forms if form.example]
         return f"{self.name} {known[0].example}".rstrip()
 
     def permission(self, kind: str) -> Permission:
-        """Return the permission that this form requires. Raises KeyError for an unknown form."""
+        """Return the permission that a form requires, or raise KeyError for an unknown form."""
         return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
 
     def misuse(
@@ -74,7 +74,7 @@ class Command:
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 
     def only(self, may: Callable[[Permission], bool]) -> "Command":
-        """Leave out the forms that the person can't use, unless that would leave no forms."""
+        """Return the command with only the forms that the person can use, or all if none remain."""
         forms = tuple(form for form in self.forms if may(form.permission))
         return replace(self, forms=forms or self.forms)
 
@@ -99,7 +99,7 @@ RATELIMITS = Command(
     "/ratelimits",
     "See API usage and limits per organization",
     (
-        Form("all", "", "API usage of all organizations, those closest to a limit first", READ),
+        Form("all", "", "API usage of all organizations, closest to a limit first", READ),
         Form("one", "<org>", "one organization's usage over the last 24 h", READ, "10234695"),
         Form("check", "check <org>", "make one test call", Permission.REFRESH, "check 10234695"),
         Form(

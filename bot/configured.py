@@ -17,7 +17,7 @@ from bot.testusers.client import FlowClient
 
 
 def redactor_of(settings: Settings) -> Redactor:
-    """Return a redactor for every configured secret, in plain form and as HTTP Basic."""
+    """Return a redactor for all configured secrets, including their HTTP Basic form."""
     redactor = Redactor(settings.secrets())
     if settings.flow_account_sid and settings.flow_auth_token:
         token = settings.flow_auth_token.get_secret_value()
@@ -62,7 +62,7 @@ def quota_terms(settings: Settings) -> Terms:
 
 
 def gateway_clients(settings: Settings) -> list[GatewayClient]:
-    """Return the programs that are allowed to use the gateway."""
+    """Return the clients that are allowed to use the gateway."""
     return [
         GatewayClient(
             name,

@@ -1,7 +1,7 @@
 """All expected errors, except errors from services, which are in `bot.services.errors`.
 
-Each error has a `sentence` for people, in plain text that must be escaped for Slack. It never
-contains a credential or a response body. `outcome` is a short stable word for metrics and logs.
+Each error has a plain-text `sentence` for people, which must be escaped for Slack. The sentence
+never contains a credential or a response body. `outcome` is a stable name for metrics and logs.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """A suggestion to replace `typed` with `words`. `label` is the button's text, if it differs."""
+    """A suggestion to replace `typed` with `words`. `label` overrides the button's text."""
 
     typed: str
     words: str
@@ -21,10 +21,10 @@ class Meant:
 
 
 class GatehouseError(Exception):
-    """The base class of expected errors. Some classes predefine their `sentence`.
+    """The base class of expected errors. Some subclasses have a default `sentence`.
 
-    `is_passing` is True if nothing was done and a retry may soon work. `meant` has
-    the suggested corrections.
+    `is_passing` is True if nothing was done and a retry may soon succeed. `meant` contains the
+    suggested corrections.
     """
 
     outcome: ClassVar[str] = "error"
@@ -46,8 +46,8 @@ class UsageError(GatehouseError):
     """The command could not be parsed.
 
     `usage` is the syntax (`/orgs show <id or name>`) and `example` is a valid command. `kind` is
-    the form's name, or None if the form is unknown. With `has_right_form`, only a value is wrong
-    (for example, too many people), so the usage and example wouldn't help.
+    the form's name, or None if the form is unknown. If `has_right_form` is True, only a value is
+    wrong (such as too many people), so the usage and the example wouldn't help.
     """
 
     outcome = "usage"
@@ -75,7 +75,7 @@ class Refused(GatehouseError):
 
 
 class UnknownPerson(Refused):
-    """The person's identity or workspace could not be determined, so they are refused."""
+    """The person's identity or workspace is unknown, so the request is refused."""
 
     outcome = "unknown_person"
 
@@ -100,10 +100,10 @@ class NotFound(GatehouseError):
 
 
 class Ambiguous(GatehouseError):
-    """Several things match the text. `candidates` are the names of these matches.
+    """Several items match the text. `candidates` contains their names.
 
-    For a menu, `choices` has each match's value and short label. `how_to_choose` says what to type
-    if there's no menu.
+    `choices` maps each match's value to a short label for a menu. `how_to_choose` explains how to
+    choose without a menu.
     """
 
     outcome = "ambiguous"
@@ -122,7 +122,7 @@ class Ambiguous(GatehouseError):
 
 
 class TooManyCommands(GatehouseError):
-    """The person has used up their commands or clicks for this minute."""
+    """The person reached the limit on commands or clicks per minute."""
 
     outcome = "too_many_commands"
 
@@ -133,14 +133,14 @@ class TooManyCommands(GatehouseError):
 
 
 class Replayed(GatehouseError):
-    """The same Slack request has already been handled, so it gets no answer."""
+    """The Slack request is a repeat of a handled request, so the bot doesn't answer."""
 
     outcome = "replayed"
     sentence = "This has already been done."
 
 
 class DatabaseUnavailable(GatehouseError):
-    """The database didn't answer, so nothing was done."""
+    """The database didn't respond, so nothing was done."""
 
     outcome = "database"
     is_passing = True
@@ -210,9 +210,9 @@ class QuotaError(GatehouseError):
 
 
 class QuotaExhausted(QuotaError):
-    """A limit is used up: `limit_kind` is `minute`, `day` or `concurrent`.
+    """A limit was reached. `limit_kind` is `minute`, `day` or `concurrent`.
 
-    Calls are possible again at `free_at` by the database's clock, `seconds` after the refusal.
+    Calls are possible again at `free_at` (database time), which is `seconds` after the refusal.
     """
 
     outcome = "quota_exhausted"
@@ -230,7 +230,7 @@ class QuotaExhausted(QuotaError):
 class OrganizationBlocked(QuotaError):
     """The service blocks the organization until `until`. `code` is 44, 45 or 1070.
 
-    `seconds` is the remaining time by the database's clock.
+    `seconds` is the time left, according to the database's clock.
     """
 
     outcome = "organization_blocked"
@@ -243,13 +243,13 @@ class OrganizationBlocked(QuotaError):
 
 
 class SlackError(GatehouseError):
-    """Slack didn't accept a call."""
+    """A call to Slack failed."""
 
     outcome = "slack"
 
 
 class SlackUnreachable(SlackError):
-    """Slack didn't respond in time, or sent no valid response. It may have received the call."""
+    """Slack sent no valid response in time, but may have received the call."""
 
     outcome = "slack_unreachable"
     is_passing = True

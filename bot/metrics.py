@@ -1,4 +1,4 @@
-"""The metrics in `/metrics`. They contain no secrets, no identities and no names of people."""
+"""The metrics served at `/metrics`, without secrets, identities or people's names."""
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -18,7 +18,7 @@ from prometheus_client import (
 
 from bot import __version__
 
-# Omit the `_created` series of each counter: `increase` doesn't need them.
+# Omit each counter's `_created` series, which `increase` doesn't need.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SERVICES = ("inventory", "flow", "email", "oauth")
@@ -54,7 +54,7 @@ class Metrics:
             "Time until the acknowledgement is sent to Slack",
             buckets=ACK_BUCKETS,
         )
-        # A status is an HTTP status or an error. The outcome of a Slack call is `ok` or an error.
+        # `status` is an HTTP status or an error name. Slack's `outcome` is `ok` or an error name.
         calls = "Calls to the services"
         self.service_calls = counter("gatehouse_service_calls", calls, ["service", "status"])
         calls = "Slack Web API calls"
@@ -68,7 +68,7 @@ class Metrics:
             "gatehouse_socket_connected", "1 if Socket Mode is connected or unused, otherwise 0"
         )
         self.build = gauge("gatehouse_build_info", "Always 1", ["version"])
-        self.jobs = gauge("gatehouse_jobs", "Jobs: all, due, or late by a minute", ["state"])
+        self.jobs = gauge("gatehouse_jobs", "Jobs that are waiting, due or late", ["state"])
         self.waiting = gauge("gatehouse_waiting", "Work waiting for people or services", ["what"])
         self.database_up = gauge("gatehouse_database_up", "1 if the database responds, otherwise 0")
         limit_labels, used = (
@@ -88,7 +88,7 @@ class Metrics:
         )
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        # Create the counters used in alerts: `increase` misses a counter's first value.
+        # Create the counters used in alerts, because `increase` misses a counter's first value.
         self.build.labels(__version__).set(1)
         self.socket_connected.set(1)
         for refusal in Refusal:
@@ -104,7 +104,7 @@ class Metrics:
             self.commands.labels(name, "broken")
 
     def expect_gateway(self, clients: Collection[str], data_centers: Collection[str]) -> None:
-        """Create the gateway's counters that are used in alerts."""
+        """Create the gateway counters that alerts use."""
         self.gateway_requests.labels("", "", "unauthorized")
         for client, data_center in product((*clients, ""), ("", *data_centers)):
             self.gateway_requests.labels(client, data_center, "broken")
@@ -113,7 +113,7 @@ class Metrics:
             self.gateway_requests.labels(*series)
 
     def count_gateway(self, client: str, data_center: str, outcome: str, waited: float) -> None:
-        """Count a request to the gateway. The client is empty if the token is unknown."""
+        """Count a gateway request and its wait in seconds. `client` is "" for an unknown token."""
         self.gateway_requests.labels(client, data_center, outcome).inc()
         if client:
             self.gateway_wait_seconds.labels(client).observe(waited)

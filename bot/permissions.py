@@ -11,7 +11,7 @@ EVERY_FULL_MEMBER = "*"
 
 
 class Role(StrEnum):
-    """The roles, each of which includes the permissions of the previous role."""
+    """A role. Each role includes all permissions of the roles before it."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """A permission, granted by roles. Its value completes "You need the … role to …"."""
+    """A permission that roles grant. The value completes "You need the … role to …"."""
 
     ASK_FOR_HELP = "ask for help"
     READ = "see organizations, limits, lists and the email key"
@@ -43,7 +43,7 @@ LEAST_ROLE: Mapping[Permission, Role] = {
     Permission.SET_PLAN: Role.ADMIN,
     Permission.READ_AUDIT: Role.ADMIN,
 }
-# These permissions allow lasting changes, so each Slack request can use them only once.
+# Permissions for lasting changes. Each Slack request can use them only once.
 ACTING = frozenset(
     {
         Permission.REFRESH,
@@ -63,9 +63,9 @@ Roles = Mapping[Role, tuple[str, ...]]
 class Person:
     """A person, as identified by Slack. Escape `name`, because people choose their own names.
 
-    `groups` are the person's user groups that appear in the settings. `doubt` is a sentence for
-    people with a group that couldn't be looked up, and `stranger` is one for people who can't use
-    Gatehouse at all.
+    `groups` contains the person's user groups that appear in the settings. `doubt` is a sentence
+    that says that a group couldn't be looked up, and `stranger` is a sentence that explains why the
+    person can't use Gatehouse at all.
     """
 
     slack_user_id: str
@@ -78,12 +78,12 @@ class Person:
 
     @property
     def role(self) -> Role | None:
-        """The person's highest role, or None."""
+        """The person's highest role, or None if the person has no role."""
         return max(self.roles, key=RANK.__getitem__, default=None)
 
 
 class Reason(StrEnum):
-    """The reason for a decision."""
+    """The reason for a permission decision."""
 
     GRANTED = "granted"
     STRANGER = "stranger"
@@ -96,7 +96,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """A permission decision: its reason, who has the permission, and the setting for that."""
+    """A permission decision. The setting named `setting` gives `holders` the permission."""
 
     reason: Reason
     permission: Permission
@@ -112,7 +112,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Policy:
-    """The permissions defined in the settings. Flows are keyed by SID in capitals, or by `"*"`."""
+    """The permissions defined in the settings. Flows are keyed by uppercase SID or `"*"`."""
 
     roles: Roles = field(default_factory=dict)
     flow_approvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -128,10 +128,10 @@ class Policy:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> Decision:
-        """Decide whether a person has a permission. Used by all commands, buttons, modals and jobs.
+        """Decide whether a person has a permission, for all commands, buttons, modals and jobs.
 
-        A flow's approver list replaces the role: only people on the list can approve, deny or
-        retry its changes. With `requester`, the decision is about a request from this person.
+        A flow's approver list replaces the approver role: only people on the list can approve, deny
+        or retry the flow's changes. With `requester`, decide about that person's request.
         """
         rules = self.of_flow(flow_sid) if flow_sid else FlowPolicy()
         by_flow = permission is Permission.DECIDE and rules.approvers is not None
@@ -157,9 +157,9 @@ class Policy:
         )
 
     def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
-        """Return the user IDs and group IDs (or `"*"`) that have the permission, each once.
+        """Return the unique user and group IDs (or `"*"`) that have the permission.
 
-        With `flow_sid`, `DECIDE` means deciding on this flow's requests.
+        With `flow_sid`, `DECIDE` covers only this flow's requests.
         """
         approvers = self.of_flow(flow_sid).approvers if flow_sid else None
         if permission is Permission.DECIDE and approvers is not None:
@@ -185,7 +185,7 @@ class Policy:
         return [policy.auto.requesters for policy in self.flow_policies.values() if policy.auto]
 
     def of_flow(self, flow_sid: str) -> FlowPolicy:
-        """Return a flow's rules. Its own policy overrides the general policy and the settings."""
+        """Return a flow's rules. The flow's policy overrides the general policy and settings."""
         key, rules = flow_sid.upper(), FlowPolicy()
         layers = (
             (FlowPolicy(approvals_needed=self.approvals_needed), "APPROVALS_NEEDED"),
@@ -200,7 +200,7 @@ class Policy:
     def mentioned(self, flow_sid: str, requester: str) -> tuple[str, ...]:
         """Return the people mentioned on a request's card: `notify`, or the approvers.
 
-        Admins who have no other approving role are mentioned only if nobody else can approve.
+        People who can approve only as admins are mentioned only if nobody else can approve.
         """
         rules = self.of_flow(flow_sid)
         if rules.notify is not None:

@@ -1,4 +1,4 @@
-"""`python -m bot`: starts, serves and stops the bot."""
+"""`python -m bot`: starts, runs and stops the bot."""
 
 import asyncio
 import contextlib
@@ -39,26 +39,26 @@ from handlers.endpoint import GatehouseApp, SlackEndpoint
 
 log = structlog.get_logger(__name__)
 
-# Contract, section 2: ten seconds in total.
-# Connections to a hanging database take two more seconds to close.
+# Shutdown must finish within ten seconds, including two seconds to close connections to an
+# unresponsive database.
 FINISH_SECONDS = 6.5
 HANG_UP_SECONDS = 0.5
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 PING_SECONDS = 2.0
 COUNT_SECONDS = 1.5
-# The minimum time between two database checks, shared by all callers: a check takes the write lock,
-# and anyone who can reach the port can request any number of checks.
+# The minimum time between two database checks, for all callers together. A check takes the write
+# lock, and anyone who can reach the port can request any number of checks.
 READY_SECONDS = 0.1
 WRITABLE = "writable"
-# The host of Slack's WebSockets, used to find out whether they need a proxy.
+# The host of Slack's WebSockets, used to determine whether they need a proxy.
 SOCKET_HOST = "wss-primary.slack.com"
 # Startup waits at most this long for the first checks of the token and the channels.
 FIRST_LOOK_SECONDS = 5.0
 
 
 class CannotStartError(Exception):
-    """The program can't start, for the reason in the message. It exits with status 2."""
+    """The program can't start and exits with status 2. The message gives the reason."""
 
 
 class Service:
@@ -75,9 +75,9 @@ class Service:
         self.addresses: list[str] = []
 
     async def missing(self) -> str | None:
-        """Return the part that is not ready (`database`, `schema` or `slack`), or None.
+        """Return the part that isn't ready (`database`, `schema` or `slack`), or None.
 
-        This queries the database. The state of Slack comes from the last check.
+        The database is checked now. Slack's state comes from the last periodic check.
         """
         if not self._migrated.is_set():
             return "database"
@@ -142,7 +142,7 @@ class Service:
         return runner
 
     async def _scrape(self) -> bytes:
-        """Return the metrics within 2 s. If the database is slow, some may be out of date."""
+        """Return the metrics within 2 s. If the database is slow, some values may be outdated."""
         if self._counting is None or self._counting.done():
             self._counting = self._bot.tasks.start(self._count(), "metrics")
         await asyncio.wait({self._counting}, timeout=COUNT_SECONDS)
@@ -180,14 +180,14 @@ class Service:
             log.info("database.migrated")
         async with self._bot.database.transaction() as tx:
             if self._bot.database.is_sqlite:
-                # Only this process uses the file, so any leases were left by dead processes.
+                # Only this process uses the file, so all existing leases belong to dead processes.
                 await jobs.release_all(tx)
             await audit.begin_chain(tx)
             for plan in self._bot.plans:
                 await plan(tx)
 
     async def _connect_slack(self) -> None:
-        """Get the bot's identity while the database starts, and then listen to Slack."""
+        """Get the bot's identity while the database starts, and then connect to Slack."""
         sleep = self._bot.clock.sleep
         await until_it_works("slack", self._try_slack, sleep)
         health = self._bot.health
@@ -224,7 +224,7 @@ class Service:
         for site in list(runner.sites):
             await site.stop()
         if runner.server is not None:
-            # Open connections could bring new requests.
+            # Stop accepting requests on open connections.
             runner.server.pre_shutdown()
         if self._socket is not None:
             with contextlib.suppress(TimeoutError):
@@ -248,7 +248,7 @@ async def until_it_works(
 ) -> None:
     """Retry `attempt`, with increasing pauses, until it succeeds.
 
-    If Slack asks the bot to wait, the pause is at least that long.
+    If Slack asks the bot to wait, pause at least as long as requested.
 
     Raises:
         CannotStartError: Slack refused the token, or the database has an unsupported schema.
@@ -276,7 +276,7 @@ async def until_it_works(
 
 
 async def serve(settings: Settings, redactor: Redactor) -> None:
-    """Serve until SIGTERM or SIGINT.
+    """Run the bot until SIGTERM or SIGINT.
 
     Raises:
         CannotStartError: The bot can't start. The message says why.

@@ -1,8 +1,8 @@
-"""The HTTP server for Slack's requests, health, readiness and metrics, with limited connections.
+"""The HTTP server for Slack's requests, health, readiness and metrics, with connection limits.
 
-aiohttp doesn't limit the number of connections or their idle time. Anyone who can reach the port
-could exhaust the process's file descriptors, or fill the disk with tracebacks for requests that
-aren't HTTP.
+aiohttp doesn't limit the number of connections or their idle time. Without limits, anyone who can
+reach the port could exhaust the process's file descriptors, or fill the disk with tracebacks for
+invalid HTTP requests.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ FORWARDED = (
 )
 # The time limit from opening a connection to receiving all headers of the first request.
 FIRST_REQUEST_SECONDS = 10.0
-# The time limit between two requests on a connection. Load balancers keep connections for 60 s.
+# The time limit for an idle connection. Load balancers keep idle connections open for 60 s.
 IDLE_SECONDS = 75.0
-# The time limit for reading the rest of an unwanted body, which is not decompressed.
+# The time limit for reading the rest of an unwanted request body, which isn't decompressed.
 DRAIN_SECONDS = 1.0
 MOST_CONNECTIONS = 500
-# Files reserved for the database, the services and Slack.
+# File descriptors reserved for the database, the services and Slack.
 RESERVED_FILES = 100
 TOO_LONG = 431
 FAULT = 500
@@ -51,7 +51,7 @@ def make_server(
 ) -> web.Application:
     """Return the aiohttp application. In Socket Mode, `slack` is None.
 
-    `ready` returns the name of the part that is not ready, or None. `besides` returns problems that
+    `ready` returns the name of the part that isn't ready, or None. `besides` returns problems that
     don't affect readiness. Without `metrics_token`, only this machine can read the metrics.
     """
 
@@ -72,7 +72,7 @@ def make_server(
                 challenge = {"WWW-Authenticate": "Bearer"}
                 return web.Response(status=401, text="METRICS_TOKEN is required", headers=challenge)
         elif not is_local(request):
-            return web.Response(status=403, text="set METRICS_TOKEN to read metrics from elsewhere")
+            return web.Response(status=403, text="set METRICS_TOKEN to allow remote access")
         kind = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         return web.Response(body=await scrape(), headers=kind)
 
@@ -92,8 +92,8 @@ def make_server(
 def is_local(request: web.Request) -> bool:
     """Return True if the request is from this machine and shows no sign of a proxy or tunnel.
 
-    Proxies and tunnels add forwarding headers, pass on the original host name, or use HTTP/1.0, as
-    nginx does.
+    Proxies and tunnels add forwarding headers, pass on the original host name, or (like nginx) use
+    HTTP/1.0.
     """
     is_forwarded = any(name.lower().startswith(FORWARDED) for name in request.headers)
     try:
@@ -112,7 +112,7 @@ def malformed(status: int) -> web.Response:
 
 
 class Site(web.BaseSite):
-    """An address to listen on, with at most `most` connections.
+    """A listening address that accepts at most `most` connections.
 
     `count` counts requests that aren't valid HTTP, and `unreadable` returns the response to each.
     """
@@ -154,9 +154,9 @@ class Site(web.BaseSite):
         )
 
     def opened(self, connection: "Connection") -> None:
-        """Add a connection. If there are too many, close another connection first."""
+        """Add a connection. If the limit is reached, close another connection first."""
         if len(self._open) >= self._most:
-            # Prefer a connection without any request, then an idle connection, then the oldest.
+            # Prefer connections without any requests, then idle connections, then the oldest.
             victim = min(self._open, key=lambda known: (known.is_busy, known.has_asked))
             self.closed(victim)
             victim.force_close()
@@ -168,7 +168,7 @@ class Site(web.BaseSite):
 
 
 class Connection(web.RequestHandler):
-    """An HTTP connection. It answers client errors briefly, and logs them only at DEBUG."""
+    """An HTTP connection that answers client errors briefly and logs them only at DEBUG."""
 
     def __init__(self, server: web.Server, site: Site) -> None:
         super().__init__(
@@ -205,7 +205,7 @@ class Connection(web.RequestHandler):
         self._first_deadline.cancel()
         self._site.closed(self)
         super().connection_lost(exc)
-        # A parser's error in this queue would keep the received bytes in memory.
+        # A parser error in this queue would keep the received bytes in memory.
         self._messages.clear()
 
     def handle_error(
@@ -215,7 +215,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Respond to a request that isn't valid HTTP, without repeating the request's data."""
+        """Respond to invalid HTTP without repeating any data from the request."""
         if status >= FAULT:
             return super().handle_error(request, status, exc, message)
         self._malformed(exc)
@@ -230,7 +230,7 @@ class Connection(web.RequestHandler):
         return answer
 
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as in aiohttp
-        """Log the bot's own errors, and only count client errors."""
+        """Log the bot's own errors as usual. Count client errors, and log them at DEBUG."""
         error = kw.get("exc_info")
         if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
             self._malformed(error)

@@ -1,4 +1,4 @@
-"""Handles text variants from phones and programs: quotes, dashes, invisible characters."""
+"""Normalizes and compares text that contains typographic or invisible characters."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ SINGLE_QUOTES = "'\u2018\u2019\u201a\u201b"
 LONG_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 # Control characters, surrogates, characters that change the text direction, and invisible
 # characters: those that Unicode calls Default_Ignorable, other format characters, and the blank
-# Braille pattern. A test compares this with all of Unicode.
+# Braille pattern. A test compares this pattern with all of Unicode.
 UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
@@ -18,14 +18,14 @@ UNSEEN = re.compile(
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
-# Characters that are visible only through their effect on neighboring characters, and the
-# character that the bot shows instead of invisible ones.
+# Characters that only affect how neighboring characters look, and the replacement character that
+# the bot shows for invisible characters.
 _SHAPING = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef\ufffd]")
-# Characters that are replaced where every character matters: non-ASCII and control characters,
-# backticks (which would end the code span), and spaces at an end or next to another space.
+# Characters that `exactly` replaces: non-ASCII and control characters, backticks (which would end
+# the code span), and spaces at either end or next to another space.
 _EXACT = re.compile(r"[^ -_a-~]|^ | $| (?= )|(?<= ) ")
-# Characters that stand for a plain mark: accents typed as an apostrophe, and the characters that
-# the bot shows instead of a backtick and angle brackets.
+# Characters that are treated as plain ASCII characters: accents typed as apostrophes, and the
+# characters that the bot shows in place of backticks and angle brackets.
 _APOSTROPHES = SINGLE_QUOTES + "`\u00b4\u02b9\u02bb\u02bc\u02bd\u02cb\u2032"
 _PLAIN = str.maketrans(
     dict.fromkeys(DOUBLE_QUOTES, '"')
@@ -33,7 +33,7 @@ _PLAIN = str.maketrans(
     | dict.fromkeys(LONG_DASHES, "-")
     | {"\u2039": "<", "\u203a": ">"}
 )
-# Characters of other alphabets, or with strokes, that look like Latin letters.
+# Letters from other alphabets, and letters with strokes, that look like plain Latin letters.
 _LOOK_ALIKES = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u043f\u0433\u0456\u0458\u0455\u04bb\u0501\u051b\u051d"
     "\u04cf\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03b7\u0131\u0142\u00f8\u0111",
@@ -63,7 +63,7 @@ def exactly(identity: str) -> str:
 def folded(text: str) -> str:
     """Return the text in a form for lookups that ignore differences in spelling.
 
-    Compare only folded texts with each other. Folding removes differences in case, accents, white
+    Compare folded text only with folded text. Folding removes differences in case, accents, white
     space, invisible characters, and types of quotes and dashes (`--` counts as a dash).
 
     >>> folded("O\u2019Brien \u2014\u00a0Sons") == folded("o'brien -- sons")
@@ -74,7 +74,7 @@ def folded(text: str) -> str:
         parts = unicodedata.normalize("NFKD", plain)
         bare = "".join(part for part in parts if not unicodedata.combining(part))
         plain = unicodedata.normalize("NFKC", bare).translate(_PLAIN)
-    # White space first: line feeds are control characters too.
+    # Replace white space first, because line feeds are also control characters.
     seen = _SHAPING.sub("", UNSEEN.sub("", " ".join(plain.split())))
     return _DASHES.sub("-", " ".join(seen.split())).casefold()
 
@@ -91,15 +91,15 @@ def skeleton(text: str) -> str:
 
 
 def tidy_identity(text: str) -> str:
-    """Return an identity without the characters that phones add, normalized to Unicode NFC.
+    """Return an identity in Unicode NFC, without the characters that phones add.
 
-    Removes white space and invisible characters at both ends, and semicolons at the end. Replaces
+    Remove white space and invisible characters at both ends, and semicolons at the end. Replace
     typographic dashes between digits with hyphens.
     """
     composed = unicodedata.normalize("NFC", text)
     bare = _BEFORE.sub("", composed)
     end = len(bare)
-    # Not a pattern ending in `$`, which would be retried at every character.
+    # Avoid a pattern that ends in `$`, which would be retried at every character.
     while end and _AFTER.match(bare, end - 1):
         end -= 1
     return _NUMBER_DASH.sub("-", bare[:end])

@@ -1,4 +1,4 @@
-"""Background work that a shutdown waits for, and shared lookups."""
+"""Background tasks that are awaited at shutdown, and shared lookups."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, MutableMapping
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class Tasks:
-    """Keeps running tasks alive, because the event loop holds only weak references."""
+    """Background tasks, with references that protect the running tasks from garbage collection."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
@@ -23,7 +23,7 @@ class Tasks:
         return task
 
     async def drain(self, seconds: float) -> None:
-        """Wait for running tasks and the tasks they start. Cancel the rest when the time is up."""
+        """Wait up to `seconds` for all tasks, including new tasks. Then cancel the rest."""
         deadline = asyncio.get_running_loop().time() + seconds
         while self._running and (left := deadline - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(set(self._running), timeout=left)
@@ -36,8 +36,8 @@ class Tasks:
 class SingleFlight(Generic[K, V]):
     """A cache for slow lookups that runs one lookup at a time per key.
 
-    A lookup continues even if its first caller is cancelled. A failure is raised in all waiting
-    callers and isn't cached.
+    A lookup continues even if its first caller is cancelled. If it fails, all waiting
+    callers get the exception, and nothing is cached.
     """
 
     def __init__(self, cache: MutableMapping[K, V]) -> None:
@@ -47,14 +47,14 @@ class SingleFlight(Generic[K, V]):
     async def get(self, key: K, load: Callable[[K], Awaitable[V]], *, fresh: bool = False) -> V:
         """Return the cached value, or load it if it isn't cached or `fresh` is True."""
         if not fresh:
-            # One access instead of "in" and "[]", because an entry may expire in between.
+            # Read only once: between `in` and `[]`, an entry could expire.
             value = self._cache.get(key)
             if value is not None:
                 return value
         return await asyncio.shield(self.start(key, load))
 
     def start(self, key: K, load: Callable[[K], Awaitable[V]]) -> asyncio.Task[V]:
-        """Return the lookup in progress, or start a new lookup."""
+        """Return the key's lookup in progress, or start a new lookup."""
         if key not in self._flying:
 
             async def fly() -> V:

@@ -1,1 +1,1 @@
-"""Checks of the bot and its environment, for `gatehouse check`, `/readyz` and the status."""
+"""Checks of the bot and its setup for `gatehouse check`, `/readyz` and `/gatehouse status`."""

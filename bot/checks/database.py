@@ -1,4 +1,4 @@
-"""Checks of the database, and of this machine's clock against the clocks of Slack and the database.
+"""Checks of the database, and comparisons of this machine's clock with Slack's and the database's.
 
 The bot reads the clock at startup and then counts elapsed time, so a clock that is temporarily
 wrong doesn't end access early. If the machine's clock was wrong at startup, or stopped while the
@@ -22,9 +22,9 @@ from bot.store.migrations import is_current, migrate, notice_newer, revision
 log = structlog.get_logger(__name__)
 
 SUBJECT = "database"
-# An early warning: at a difference of five minutes, the bot refuses every request from Slack.
+# Warn early: if the clocks differ by five minutes, the bot refuses every request from Slack.
 WRONG_SECONDS = 60.0
-# The database's clock decides when requests expire and which calls count.
+# The database's clock determines when requests expire and which calls count against limits.
 DATABASE_WRONG_SECONDS = 5.0
 # Smaller steps are ordinary clock adjustments, or delays between readings.
 LEAST_STEP_SECONDS = 1.0
@@ -42,7 +42,7 @@ async def prepare(database: Database) -> None:
 
 
 async def database(parts: Parts) -> list[Finding]:
-    """Check that the bot can use its database, without changing it."""
+    """Check that the bot can use its database, without changing any data."""
     database = parts.database
     try:
         if await notice_newer(database):
@@ -67,8 +67,8 @@ async def database(parts: Parts) -> list[Finding]:
 def _seconds_ahead(asked_at: float, reported: float) -> float:
     """Return the smallest possible difference between this machine's clock and another, in seconds.
 
-    It is negative if this machine's clock is behind. The other clock showed `reported` at a moment
-    between `asked_at` (in seconds since boot) and now.
+    The result is negative if this machine's clock is behind. The other clock showed `reported` at
+    some time between `asked_at` (in seconds since boot) and now.
     """
     offset = machine_offset()
     at_most = offset + since_boot() - reported
@@ -92,8 +92,8 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
     if abs(ahead) <= WRONG_SECONDS:
         return [well("clock", "agrees with Slack's.")]
     sentence = (
-        f"{_difference(ahead)} Slack's. At 300 s, Gatehouse has to refuse every request from Slack."
-        " Turn on time synchronization."
+        f"{_difference(ahead)} Slack's. If the difference reaches 300 s, Gatehouse refuses every"
+        " request from Slack. Turn on time synchronization."
     )
     return [Finding("clock", "clock_off", sentence)]
 
@@ -126,7 +126,7 @@ async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:
     before, step = clock.offset, offset - clock.offset
     try:
         if parts.database.is_sqlite:
-            # Other writers wait, so no transaction mixes times from before and after the shift.
+            # Other writers must wait, so no transaction mixes times before and after the shift.
             async with parts.database.transaction() as tx:
                 clock.offset = offset
                 await tidying.move(tx, boot_id(), offset, step)

@@ -1,4 +1,4 @@
-"""The results of checks as values and as text, and the parts of the bot that checks use."""
+"""The results of checks, their text and JSON forms, and the parts of the bot that checks use."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from bot.store.engine import Database
 WELL = "ok"
 # The check didn't run: the service isn't configured, or another problem has to be fixed first.
 NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
-# With these errors, Slack doesn't show whether there is a problem.
+# Slack errors that leave it unclear whether there is a problem.
 UNSURE = frozenset({"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"})
 WARNINGS = frozenset(
     {"setting_unknown", "setting_unused", "metrics_without_token", "form_field_unknown"}
@@ -80,7 +80,7 @@ def failed(subject: str, error: GatehouseError) -> Finding:
 
 
 def as_table(findings: Sequence[Finding]) -> str:
-    """Return the report for people: a line for each finding, and a verdict."""
+    """Return the report as text: a line for each finding, and a verdict."""
     width = max((len(finding.subject) for finding in findings), default=0)
     lines = []
     for finding in findings:
@@ -93,7 +93,7 @@ def as_table(findings: Sequence[Finding]) -> str:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """Return the report for programs: a JSON object with `ok`, and the findings as `checks`."""
+    """Return the report as JSON: an object with `ok`, and a list of findings in `checks`."""
     checks = [{**asdict(finding), "ok": finding.is_well} for finding in findings]
     all_well = all(finding.is_well for finding in findings)
     return json.dumps({"ok": all_well, "checks": checks}, ensure_ascii=False, indent=2)

@@ -26,15 +26,15 @@ log = structlog.get_logger(__name__)
 HEALTH_JOB, HEALTH_CARD = "health", "health.card"
 Check = Callable[[Parts], Awaitable[Sequence[Finding]]]
 Count = Callable[[Transaction], Awaitable[int]]
-# Seconds between two runs. Slack lets an app read fifty channels a minute, regardless of the number
-# of processes.
+# The seconds between runs of each check. Slack lets an app look up 50 channels per minute, for all
+# of its processes together.
 EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, channels: 60}
 SOCKET_EVERY, ALERTS_EVERY = 5.0, 15.0
-# Slack closes the socket from time to time, and the bot reopens it immediately.
+# Shorter gaps are normal: Slack sometimes closes the socket, and the bot reopens it immediately.
 DEAF_SECONDS = 60.0
 # Only `check` reports these problems, because the bot works despite them.
 HARMLESS = frozenset({"channel_public", "database_encoding"})
-# Shorter problems don't cause an alert.
+# Problems that end sooner don't cause an alert.
 PATIENCE = timedelta(seconds=60)
 # A problem is over when no process has seen it for this long.
 OVER = timedelta(seconds=90)
@@ -89,9 +89,9 @@ class Health:
         )
 
     async def run(self, is_connected: Callable[[], Awaitable[bool | None]]) -> None:
-        """Run the checks forever.
+        """Run the checks until cancelled.
 
-        `is_connected` returns True if Socket Mode is connected, or None if Socket Mode isn't used.
+        `is_connected` returns whether Socket Mode is connected, or None if Socket Mode isn't used.
         """
 
         async def look_at_socket() -> None:
@@ -141,7 +141,7 @@ class Health:
                 log.info("health.mended", part=part.value)
 
     def note_socket(self, *, connected: bool | None) -> None:
-        """Record the state of Socket Mode. It is broken after a minute without a connection.
+        """Record the state of Socket Mode, which is broken after a minute without a connection.
 
         `connected` is None if Socket Mode isn't used.
         """
@@ -181,7 +181,7 @@ class Health:
             log.warning("health.untold", reason=error.sentence)
 
     async def end(self, job: Job, lease: Lease) -> None:
-        """Announce that a part works again. This runs once no process postpones the job."""
+        """Announce that a part works again, after processes have stopped postponing the job."""
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
             # Use the same transaction, so a crash can't cause a second announcement.

@@ -16,7 +16,7 @@ def whoami(
 ) -> Message:
     """Return the answer to `whoami`: the person's roles and permissions.
 
-    `without_access` is the sentence for people without any permissions.
+    `without_access` is a sentence for people who don't have any permissions.
     """
     who = f"You are *{text.escape(person.name, 80)} ({person.slack_user_id})*."
     if without_access:
@@ -45,7 +45,7 @@ def status(report: Status) -> Message:
     ]
     groups: dict[str, list[ServiceSeen]] = {}
     for seen in report.services:
-        # `inventory (com)`, `inventory (eu)` … share one line.
+        # All data centers, such as `inventory (com)` and `inventory (eu)`, share a line.
         groups.setdefault(seen.name.partition(" (")[0], []).append(seen)
     verdict = ":white_check_mark: *Everything is working.*"
     if report.troubles:

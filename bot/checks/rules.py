@@ -9,7 +9,7 @@ from bot.services.calls import ServiceSeen
 
 
 class Part(StrEnum):
-    """The monitored parts. The values are labels of the metric `gatehouse_working`."""
+    """A monitored part of the bot. The values are labels of the metric `gatehouse_working`."""
 
     DATABASE = "database"
     SLACK_TOKEN = "slack_token"  # noqa: S105 - a name
@@ -22,7 +22,7 @@ class Part(StrEnum):
     DATABASE_CLOCK = "database_clock"
 
 
-# What `/readyz` reports if a part is broken. Other parts, such as channels, don't affect readiness.
+# The word that `/readyz` returns for each broken part. Other parts don't affect readiness.
 READINESS = {
     Part.DATABASE: "database",
     Part.SLACK_TOKEN: "slack",
@@ -77,7 +77,7 @@ class Status:
 
     @property
     def troubles(self) -> list[str]:
-        """A short name for each problem, or [] if everything works."""
+        """A short name for each problem. Empty if everything works."""
         named = [] if self.jobs else [NOUNS[Part.DATABASE]]
         named += [NOUNS[trouble.part] for trouble in self.broken]
         return [

@@ -1,4 +1,4 @@
-"""Checks of the service credentials, with one small read for each, and of the gateway's clients."""
+"""Checks of service credentials (with small read calls) and of gateway clients."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -32,8 +32,8 @@ NO_FLOW_SERVICE = (
     " service. Check FLOW_BASE_URL, which must not include /v2."
 )
 BASIC_REFUSED = (
-    "The key is valid, but Basic is refused: the account uses two-factor authentication, or the"
-    " service doesn't accept Basic. Set EMAIL_AUTH=bearer."
+    "The key is valid, but HTTP Basic is rejected: the account uses two-factor authentication, or"
+    " the service doesn't support HTTP Basic. Set EMAIL_AUTH=bearer."
 )
 FORM_FIELD = "FLOW_FORM_FIELD"
 
@@ -50,7 +50,7 @@ async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
         sentence = "Not checked: Gatehouse makes no calls without the database, which counts them."
         names = settings.inventory_data_centers
         return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in names]
-    # For each data center, the organization that the bot's next listing will count against.
+    # Maps each data center to the organization that the bot's next listing counts against.
     known = {
         report.data_center: report.listing.representative()
         for report in (await parts.directory.known()).reports
@@ -90,8 +90,8 @@ async def _data_center(
     if organization_id and organization_id not in {row.organization_id for row in found}:
         sentence = (
             f"organization_id {organization_id} is not one of the {len(found)} listed "
-            "organizations. Copy the right ID from the service's console, under organization"
-            " management, to INVENTORY_DATA_CENTERS."
+            "organizations. Find the right ID in the service's console, under organization"
+            " management, and use it in INVENTORY_DATA_CENTERS."
         )
         return Finding(subject, "organization_not_listed", sentence)
     return well(subject, f"lists {count(len(found), 'organization')}.")
@@ -102,7 +102,7 @@ def _is_404(error: GatehouseError) -> bool:
 
 
 async def flows(parts: Parts) -> list[Finding]:
-    """Check the credentials, the aliases and `FLOW_FORM_FIELD`, without changing any list."""
+    """Check the flow service's credentials, aliases and form field, without changing any list."""
     settings, aliases = parts.settings, parts.settings.flow_aliases
     client = flow_client(settings, parts.http)
     if client is None:
@@ -167,7 +167,7 @@ async def _form_field(
 
 
 async def email(parts: Parts) -> list[Finding]:
-    """Check the email key. If Basic is refused, try Bearer to find the reason."""
+    """Check the email API key. If HTTP Basic is rejected, try Bearer to find out why."""
     settings = parts.settings
     client = email_client(settings, parts.http)
     if client is None:
@@ -210,10 +210,10 @@ def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list
         return []
     findings = [_client(name, client, settings, listings) for name, client in clients.items()]
     if port is None:
-        sentence = "GATEWAY_CLIENTS is set but GATEWAY_PORT is not, so clients can't call."
+        sentence = "GATEWAY_CLIENTS is set but GATEWAY_PORT is not, so clients can't connect."
         return [Finding("gateway", "gateway_off", sentence), *findings]
     if not clients:
-        sentence = "GATEWAY_PORT is set but GATEWAY_CLIENTS is empty, so clients can't call."
+        sentence = "GATEWAY_PORT is set but GATEWAY_CLIENTS is empty, so no clients are allowed."
         return [Finding("gateway", "gateway_empty", sentence)]
     where = f"{settings.gateway_host}:{port}"
     return [well("gateway", f"listens on {where} for {count(len(clients), 'client')}."), *findings]

@@ -41,7 +41,7 @@ async def _in_time(call: Awaitable[T]) -> T:
 
 
 async def slack_token(parts: Parts) -> list[Finding]:
-    """Check the bot token, its scopes against the manifest's, and the clock against Slack's."""
+    """Check the bot token and its scopes, and compare this machine's clock with Slack's."""
     asked_at = since_boot()
     try:
         me = await _in_time(parts.slack.who_am_i())
@@ -79,11 +79,11 @@ async def app_token(parts: Parts) -> list[Finding]:
         return [Finding("slack app token", "app_token_refused", sentence)]
     except SlackError as error:
         return [failed("slack app token", error)]
-    return [well("slack app token", "opens Socket Mode.")]
+    return [well("slack app token", "can open Socket Mode connections.")]
 
 
 async def channels(parts: Parts) -> list[Finding]:
-    """Check that the bot can post to both channels, and return a finding for each problem."""
+    """Check that the bot can post to both channels, and that the approvals channel is private."""
     settings = parts.settings
     found = await asyncio.gather(
         _channel(parts, "ALERTS_CHANNEL", settings.alerts_channel),
@@ -105,15 +105,15 @@ async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]
         if name not in {"channel_not_found", "not_in_channel"}:
             return [failed(setting, error)]
         words = (
-            f"is not known to Slack ({name}): the ID is wrong, or the channel is private "
-            "and the bot is not in it. Copy the ID from the channel's details, or /invite the bot."
+            f"was not found ({name}): the ID is wrong, or the channel is private and the bot is not"
+            " in it. Copy the ID from the channel's details, or use /invite to add the bot."
         )
         return [mistake("channel_unknown", words)]
     found = []
     if channel.get("is_archived"):
         found.append(mistake("channel_archived", "is archived. Choose another channel."))
     elif channel.get("is_member") is False:
-        words = "exists, but the bot is not in it. /invite the bot there."
+        words = "exists, but the bot is not in it. Use /invite to add the bot."
         found.append(mistake("bot_not_in_channel", words))
     is_open = not (channel.get("is_private") or channel.get("is_im"))
     if setting == "APPROVALS_CHANNEL" and is_open:
@@ -185,13 +185,13 @@ def _deciders(policy: Policy, people: Mapping[str, Collection[str]]) -> Iterator
 
     general, may_ask = policy.approvals_needed, policy.holders(Permission.REQUEST)
     advice = "give someone the approver role in ROLES"
-    targets = [("anything", policy.holders(Permission.DECIDE), general, advice)]
+    targets = [("requests", policy.holders(Permission.DECIDE), general, advice)]
     for flow_sid in dict.fromkeys((*policy.flow_approvers, *policy.flow_policies)):
         rules = policy.of_flow(flow_sid)
-        target = "any other flow" if flow_sid == EVERY_FLOW else f"flow {flow_sid}"
+        flow = "any other flow" if flow_sid == EVERY_FLOW else f"flow {flow_sid}"
         advice = f"see {rules.sources.get('approvers', 'ROLES')}"
         holders = policy.holders(Permission.DECIDE, flow_sid)
-        targets.append((target, holders, rules.approvals_needed, advice))
+        targets.append((f"requests for {flow}", holders, rules.approvals_needed, advice))
     for target, holders, needed, advice in targets:
         if EVERY_FULL_MEMBER in holders:
             continue
@@ -201,14 +201,12 @@ def _deciders(policy: Policy, people: Mapping[str, Collection[str]]) -> Iterator
         if not approvers:
             yield _mistake(ROLES, "nobody_can_approve", f"Nobody can approve {target}", advice)
         elif len(approvers) < needed:
-            problem = (
-                f"Only {len(approvers)} can approve {target}, but {needed} approvals are needed"
-            )
+            problem = f"{needed} people must approve {target}, but only {len(approvers)} can"
             yield _mistake(ROLES, "too_few_approvers", problem, advice)
         elif asking and others < general and not policy.allow_self_approval:
             owner = f"{min(asking)}'s" if len(asking) == 1 else "Approvers'"
             problem = (
-                f"{owner} own requests for {target} can never be approved, because"
+                f"{owner} own {target} can never be approved, because"
                 f" APPROVALS_NEEDED is {general} and {others or 'no'} other"
                 f" {'person' if others == 1 else 'people'} can approve them"
             )

@@ -1,1 +1,1 @@
-"""Operations: logs, the clock, secrets, and the event loop."""
+"""Operational code: logs, the clock, secrets, and the event loop."""

@@ -1,4 +1,4 @@
-"""The clock. It's passed as a value, so tests can control the time."""
+"""The clock, which is passed as an argument so that tests can control the time."""
 
 import asyncio
 import time
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def since_boot() -> float:
-    """Return the seconds since boot, including sleep on systems that count it (Linux)."""
+    """Return the seconds since boot. On Linux, this includes the time spent asleep."""
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boottime is None else time.clock_gettime(boottime)
 
 
 def boot_id() -> str:
-    """Return an ID of the machine's current boot, or "" on systems other than Linux."""
+    """Return the ID of the machine's current boot, or an empty string on non-Linux systems."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return ""
@@ -28,9 +28,9 @@ def machine_offset() -> float:
 class SystemClock:
     """The machine's clock.
 
-    The wall-clock time is read once, and later times are computed from the time since boot. Setting
-    the machine's clock therefore doesn't lengthen or shorten a minute. `bot.checks.database` adopts
-    a corrected clock.
+    The wall-clock time is read once, and later times are computed from the time since boot, so
+    changing the machine's clock doesn't make a minute longer or shorter. `bot.checks.database`
+    updates `offset` after the machine's clock is corrected.
     """
 
     def __init__(self) -> None:
@@ -38,15 +38,15 @@ class SystemClock:
         """The wall-clock time minus the seconds since boot."""
 
     def now(self) -> datetime:
-        """Return the current time as a datetime in UTC."""
+        """Return the current time in UTC."""
         return datetime.fromtimestamp(self.offset + since_boot(), UTC)
 
     def monotonic(self) -> float:
-        """Return a time in seconds that never goes backward."""
+        """Return the seconds on a clock that never goes backward."""
         return time.monotonic()
 
     def since_boot(self) -> float:
-        """Return the seconds since boot, which keep increasing while the machine sleeps."""
+        """Return the seconds since boot. On Linux, this includes the time spent asleep."""
         return since_boot()
 
     async def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The Slack request being handled. Its ID appears in logs, stored work, and the audit log."""
+"""Tracks the current Slack request. Its ID appears in logs, stored work, and the audit log."""
 
 import hashlib
 import uuid
@@ -14,9 +14,9 @@ _digest: ContextVar[str] = ContextVar("digest", default="")
 
 @contextmanager
 def following(key: str = "") -> Iterator[None]:
-    """Make a Slack request the current request, also in tasks started in the `with` block.
+    """Make a Slack request the current request, including in tasks started in the `with` block.
 
-    `key` is identical for repeats of a request, or "" if repeats are detected in another way.
+    Repeats of a request have the same `key`. It is empty if repeats are detected in another way.
     """
     digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest() if key else ""
     token = _digest.set(digest)
@@ -29,7 +29,7 @@ def following(key: str = "") -> Iterator[None]:
 
 @contextmanager
 def following_again(*ids: str) -> Iterator[None]:
-    """Continue the work of earlier requests, and log their IDs. Empty IDs are ignored."""
+    """Include earlier requests' IDs in logs while continuing their work. Ignore empty IDs."""
     before = delivery_id()
     now_following(*ids)
     try:
@@ -49,13 +49,13 @@ def now_following(*ids: str) -> None:
 def current_digest() -> str:
     """Return the digest of the request's signature or trigger, which identifies repeated requests.
 
-    The digest is "" if repeats are detected in another way or can't occur.
+    The digest is empty if repeats are detected in another way or can't occur.
     """
     return _digest.get()
 
 
 def delivery_id() -> str:
-    """Return the current request's ID, as shown in the log, or "" if there is none."""
+    """Return the current request's ID as shown in the log, or an empty string outside a request."""
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))
 
 

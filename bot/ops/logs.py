@@ -9,7 +9,7 @@ import structlog
 
 from bot.ops.redaction import Redactor, on_one_line
 
-# Libraries that log too much; for Bolt, see `bolt_logger`.
+# Libraries that log too much. For Bolt, see `bolt_logger`.
 QUIETER = {
     "slack_bolt": logging.ERROR,
     "slack_sdk": logging.WARNING,
@@ -20,14 +20,14 @@ QUIETER = {
 
 
 def bolt_logger() -> logging.Logger:
-    """Return the logger for Bolt, which logs errors only."""
+    """Return a logger for Bolt that logs only errors."""
     logger = logging.getLogger("bolt")
     logger.setLevel(logging.ERROR)
     return logger
 
 
 def configure_logs(level: str, style: str, redactor: Redactor) -> None:
-    """Send all records, including libraries' records, through a chain that removes secrets."""
+    """Send all log records, including those of libraries, through a filter that removes secrets."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -58,16 +58,16 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # Write libraries' warnings to the log too.
+    # Write Python warnings to the log too.
     logging.captureWarnings(capture=True)
-    # Otherwise, a record that can't be formatted is printed raw, including secrets.
+    # Otherwise, Python prints a record that it can't format, including any secrets.
     logging.raiseExceptions = False
     for name, least in QUIETER.items():
         logging.getLogger(name).setLevel(max(least, root.level))
 
 
 def printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
-    """Keep records on one line and escape control characters. JSON doesn't need this."""
+    """Escape control characters, and line breaks except in tracebacks, for the console."""
     for key, value in event.items():
         if isinstance(value, str):
             lines = value.split("\n") if key == "exception" else [value]

@@ -1,8 +1,8 @@
 """The program's event loop, in which slow DNS lookups don't block other work.
 
-asyncio resolves names in a small thread pool shared by all threaded work, and waits for its threads
-at shutdown. With an unresponsive name server, a lookup takes 10 to 40 seconds: a single lookup
-would delay shutdown by that long, and a few would block all other work.
+By default, asyncio resolves names in a small thread pool for all threaded work, and waits for the
+threads at shutdown. If a name server doesn't respond, a lookup takes 10 to 40 seconds. A single
+lookup would delay shutdown that long, and a few lookups would block all other threaded work.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ Looked = list[tuple[Any, ...]]
 
 
 class NamingLoop(asyncio.SelectorEventLoop):
-    """An event loop that resolves each name in its own daemon thread."""
+    """An event loop that resolves each host name in a separate daemon thread."""
 
     async def getaddrinfo(self, *wanted: Any, **hints: Any) -> Looked:  # noqa: ANN401 - as the base
         """Resolve a host name like `socket.getaddrinfo`, but in a separate thread."""
@@ -28,7 +28,7 @@ class NamingLoop(asyncio.SelectorEventLoop):
                 return
             try:
                 found.set_result(socket.getaddrinfo(*wanted, **hints))
-            except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            except Exception as error:  # noqa: BLE001 - raised in the caller
                 found.set_exception(error)
 
         threading.Thread(target=look_up, name="dns", daemon=True).start()

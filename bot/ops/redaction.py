@@ -1,4 +1,4 @@
-"""Removes configured secrets and control characters from text, as the last line of defense."""
+"""Removes secrets from text and escapes control characters, as a last line of defense."""
 
 import base64
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ SHORTEST = 4
 
 
 class Redactor:
-    """Removes this process's secrets from text, including access tokens obtained later.
+    """Removes secrets from text: configured secrets, and access tokens obtained later.
 
-    Each secret is found as is, URL-encoded and, if a user name is given with it, as Base64 for HTTP
-    Basic. The `repr` of this class doesn't show secrets.
+    Each secret is removed in plain text, in URL encoding and, if a user name is given, in Base64
+    for HTTP Basic. The `repr` of this class doesn't show secrets.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -39,7 +39,7 @@ class Redactor:
         self._sort()
 
     def _sort(self) -> None:
-        """Sort the secrets by length, longest first, because one may be part of another."""
+        """Sort all forms by length, longest first, because a secret can contain another secret."""
         known = set[str]().union(*self._forms_of.values())
         self._forms = tuple(sorted(known, key=len, reverse=True))
 

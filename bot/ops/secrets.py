@@ -1,4 +1,4 @@
-"""Finds weak secrets: those that are too short, or published as examples."""
+"""Finds weak secrets, which are too short or published as examples."""
 
 import ipaddress
 import re
@@ -8,7 +8,7 @@ from functools import lru_cache
 from yarl import URL
 
 SHORTEST = 16
-# Examples in Slack's or Gatehouse's documentation, which any reader could sign requests with.
+# Examples from Slack's and Gatehouse's documentation. Anyone could sign requests with them.
 EXAMPLES = frozenset({"8f742231b10e8888abcd99yyyzzz85a5", "32 random bytes in hex"})
 SANDBOX = re.compile(r"(xoxb-|xapp-)?sandbox\b|demo-|SG\.demo-")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -29,7 +29,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def secret_problems(given: Mapping[str, str], slack_api_url: str) -> Iterator[tuple[str, str]]:
-    """Yield each weak secret's setting and problem.
+    """Yield the setting and the problem for each weak secret.
 
     If Slack is simulated on this machine, any secret is accepted.
     """

@@ -1,4 +1,4 @@
-"""Reads the settings. Errors name each invalid setting and show an example, but not its value."""
+"""Reads the settings. Errors name each invalid setting and show an example, but never the value."""
 
 import re
 from collections import Counter
@@ -23,14 +23,14 @@ PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_c
 
 
 class SettingsError(Exception):
-    """Some settings are invalid. Each line in `problems` has a name, a problem and an example."""
+    """Some settings are invalid. Each entry in `problems` names a setting and has an example."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
 
 
-# Our messages for pydantic's error types, for people who set environment variables.
+# Messages for pydantic's error types, written for people who set environment variables.
 WORDS = {
     "missing": "is required",
     "bool_parsing": "must be on or off",
@@ -51,11 +51,11 @@ WORDS = {
 PREFIXES = re.compile(
     r"^(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND|ROLES)_"
 )
-# Variables that are this similar to a setting's name are treated as misspelled. Short or common
-# names are not compared.
+# A variable whose name is at least this similar to a setting's name is treated as misspelled. Short
+# or common names are not compared.
 LIKENESS = 0.92
 LONG_NAMES = sorted(EXAMPLES.keys() - {"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"})
-# Kubernetes sets these in every pod if there is a Service named "gatehouse".
+# Variables that Kubernetes sets in every pod if there is a Service named "gatehouse".
 SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
 # Pairs of a setting's name and a problem with its value.
 Problems = Iterator[tuple[str, str]]
@@ -123,7 +123,7 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
 
 
 def unknown(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """Return variables that have the prefix of a setting but aren't in `known`."""
+    """Return the variables that begin like a Gatehouse setting but aren't in `known`."""
     names = frozenset(known)
     return sorted(
         name
@@ -140,7 +140,7 @@ def _roots(settings: Settings) -> Problems:
         return
     host = URL(settings.inventory_base_url or "").host or ""
     if dependent not in ([], ["com"]) and not host.endswith(".com"):
-        problem = "must be on the com host. Gatehouse replaces its suffix for other data centers"
+        problem = "must be on the com host, so that .com can be replaced for other data centers"
         yield "INVENTORY_BASE_URL", problem
 
 
@@ -187,7 +187,7 @@ def _gateway(settings: Settings) -> Problems:
             yield "GATEWAY_CLIENTS", f"{name}: {problem}"
 
 
-# Each check, and the settings that it compares. It runs only if they are all valid.
+# Maps each check to the settings that it compares. A check runs only if all of them are valid.
 CHECKS: Mapping[Callable[[Settings], Problems], frozenset[str]] = {
     _roots: frozenset({"inventory_data_centers", "inventory_base_url"}),
     lambda settings: _flows("FLOW_APPROVERS", settings.flow_approvers, settings): frozenset(

@@ -1,7 +1,7 @@
 r"""Reads the settings file at the path in `GATEHOUSE_ENV_FILE`.
 
-A line is empty, a comment (`# …`), or `NAME=value`. `export ` before the name is ignored. A value
-has one of these forms:
+Each line is empty, a comment (`# …`), or `NAME=value`. `export ` before the name is ignored. A
+value has one of these forms:
 
 - `'literal'`, up to the next single quote
 - `"quoted"`, in which `\"` and `\\` mean `"` and `\` (other backslashes are rejected)

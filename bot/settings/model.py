@@ -49,7 +49,7 @@ def _like(pattern: str, problem: str) -> BeforeValidator:
 
 
 def _from_json(value: object) -> object:
-    """Parse a string as JSON, and return any other value unchanged. Errors include the position."""
+    """Parse a string as JSON. Return other values unchanged. Errors include the position."""
     if not isinstance(value, str):
         return value
 
@@ -113,7 +113,7 @@ Plan = Annotated[
     Literal["free", "standard", "professional", "premium", "enterprise"], BeforeValidator(_lower)
 ]
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-# The same length limit as for organizations that the service lists.
+# The same length limit applies to organizations that the service lists.
 OrganizationId = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-\x9f]{1,64}$")]
 OrganizationPath = Annotated[
     str, Field(max_length=80, pattern=rf"^({'|'.join(map(re.escape, DATA_CENTERS))})/.*\S")
@@ -197,7 +197,7 @@ class AutomaticSettings(_Part):
 
 
 class FlowPolicySettings(_Part):
-    """The policy for a flow's requests. Each key is optional."""
+    """The policy for a flow's requests. All keys are optional."""
 
     approvers: NamedIds | None = None
     approvals_needed: int = Field(default=0, ge=1, le=20)
@@ -223,7 +223,7 @@ class ReserveSettings(_Part):
 
 
 class ClientSettings(_Part):
-    """A gateway client. Instead of its token, the settings contain the token's hash."""
+    """A gateway client. The settings contain the SHA-256 hash of the client's token."""
 
     token_sha256: Annotated[
         str, BeforeValidator(_lower), Field(pattern=r"^[0-9a-f]{64}$", repr=False)
@@ -249,7 +249,7 @@ class Settings(BaseModel):
     slack_signing_secret: SigningSecret | None = None
     slack_app_token: AppToken | None = None
     slack_api_url: Address = "https://slack.com/api/"
-    host: str = "0.0.0.0"  # noqa: S104 - a server; HOST narrows it
+    host: str = "0.0.0.0"  # noqa: S104 - HOST can restrict this
     port: Port = 3000
     metrics_token: SecretStr | None = None
     database_url: DatabaseUrl = SecretStr("sqlite:///gatehouse.db")
@@ -326,7 +326,7 @@ class Settings(BaseModel):
 
     @property
     def named_organizations(self) -> dict[str, str]:
-        """Maps data centers to their `organization_id`, leaving out those that don't have one."""
+        """Maps data centers to their `organization_id`. Data centers without an ID are omitted."""
         centers = self.inventory_data_centers.items()
         return {
             str(name): center.organization_id for name, center in centers if center.organization_id
@@ -345,7 +345,7 @@ class Settings(BaseModel):
         )
 
     def sid_of(self, name: str) -> str:
-        """Return a flow's uppercase SID, given its alias or SID. Returns `*` unchanged."""
+        """Return the uppercase SID for a flow's alias or SID, or return `*` unchanged."""
         return name if name == EVERY_FLOW else self.flow_aliases.get(name, name).upper()
 
     def missing_for(self, service: Service) -> tuple[str, ...]:
@@ -368,7 +368,7 @@ def _secrets_in(value: object) -> Iterator[str]:
             yield from _secrets_in(part)
 
 
-# Settings that aren't listed here use their default as the example.
+# For settings that aren't listed here, the default is the example.
 EXAMPLES: Mapping[str, str] = {
     **{name.upper(): str(field.default) for name, field in Settings.model_fields.items()},
     "SLACK_BOT_TOKEN": "xoxb-1234-abcd",

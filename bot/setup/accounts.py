@@ -102,7 +102,7 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
         problem = f"The code is for the data center {domain[1]}, not {data_center}."
     elif not tokens.refresh_token:
         problem = (
-            "no refresh token was returned for code, so access would end within an hour. Create"
+            "no refresh token was returned for the code, so access would end within an hour. Create"
             " the code in a self client or with offline access."
         )
     else:
@@ -113,7 +113,7 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
 async def listings(settings: Settings) -> list[DataCenterReport]:
     """List each data center's organizations. Without a usable database, return an empty list.
 
-    This doesn't create a database file, because setup writes nothing before the last question.
+    No database file is created, because setup writes nothing before the last question.
     """
     with TemporaryDirectory() as folder:
         if Database(settings.database_url.get_secret_value(), SystemClock()).is_absent:
@@ -127,7 +127,7 @@ async def listings(settings: Settings) -> list[DataCenterReport]:
 
 
 async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:
-    """Return each flow's name by SID, or {} if the account isn't allowed to list flows."""
+    """Return flow names by SID. Return {} if the account isn't allowed to list flows."""
     call = ServiceCall(
         service="flow",
         label="the flow service",

@@ -23,7 +23,7 @@ def settings_of(
 ) -> dict[str, str]:
     """Return the names and values of the settings for these answers.
 
-    Pass `workspace` and `tokens` (see `inventory_settings`) to reuse results of earlier calls.
+    Pass `workspace` and `tokens` (see `inventory_settings`) to reuse the results of earlier calls.
     """
     workspace = workspace or asyncio.run(look_up(answers.slack_bot_token, rest))
     people = {key: getattr(answers, key) for key in ROLES.values()}
@@ -72,8 +72,8 @@ def inventory_settings(
 ) -> dict[str, str]:
     """Exchange codes for refresh tokens, and return the inventory settings.
 
-    A code works only once, so it is exchanged only after all settings, including `others`, are
-    valid. `tokens` maps each code exchanged so far to its refresh token, and is updated.
+    A code works only once, so codes are exchanged only after all settings, including `others`, are
+    validated. `tokens` maps each exchanged code to its refresh token, and is updated in place.
     """
     check_settings({**others, **_inventory_settings(answer, tokens)})
     for name, center in answer.data_centers.items():
@@ -86,8 +86,8 @@ def inventory_settings(
 def _inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> dict[str, str]:
     vendor = INVENTORY[answer.vendor]
     base_url = answer.base_url or vendor.base_url or ""
-    # If the root is on a .com host, the roots of other data centers are derived from it. Any other
-    # URL is used unchanged.
+    # If the root is on a .com host, the roots of other data centers are derived from it. In any
+    # other URL, only `{data_center}` is replaced.
     is_regional = (URL(base_url).host or "").endswith(".com") and DATA_CENTER not in base_url
     centers: dict[str, object] = {}
     for name, center in answer.data_centers.items():

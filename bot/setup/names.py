@@ -40,10 +40,10 @@ class Workspace:
     shown: dict[str, str] = field(default_factory=dict)
 
     def ids(self, answers: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-        """Return the IDs for the names in answers. IDs and `*` stay as they are.
+        """Return the IDs for the names in the answers. IDs and `*` are returned unchanged.
 
         Raises:
-            SetupError: Some names match no ID, or several IDs. The error lists all these names.
+            SetupError: Some names match no ID or several IDs. The error lists all of these names.
         """
         found: dict[str, list[str]] = {key: [] for key in answers}
         problems = []
@@ -99,7 +99,7 @@ async def look_up(token: str, rest: Mapping[str, str]) -> Workspace:
 
 
 def _add(found: Workspace, row: Mapping[str, Any]) -> None:
-    """Add a user or a user group, unless it's deleted or a bot."""
+    """Add a user or a user group, unless it is deleted or is a bot."""
     if row.get("deleted") or row.get("is_bot") or row.get("date_delete"):
         return
     found.shown[row["id"]] = str(row.get("real_name") or row.get("name"))

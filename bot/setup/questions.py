@@ -1,4 +1,4 @@
-"""Asks the setup questions in a terminal, and tests each answer before the next question."""
+"""Asks the setup questions in a terminal, and checks each answer before the next question."""
 
 import asyncio
 import getpass
@@ -34,8 +34,8 @@ TOKENS_ADVICE = (
     " connections:write."
 )
 MANIFEST_ADVICE = (
-    "Go to https://api.slack.com/apps, choose Create New App, From a manifest, and paste the text\n"
-    "above. Install the app, and then type /invite @gatehouse in both channels."
+    "Go to https://api.slack.com/apps, choose Create New App → From a manifest, and paste the\n"
+    "text above. Install the app, and then type /invite @gatehouse in both channels."
 )
 PEOPLE = {
     "approvers": "Who can approve changes? Enter at least two people, such as @ada @abel, or a user"
@@ -53,7 +53,7 @@ Taken = TypeVar("Taken")
 def ask(rest: Mapping[str, str], out: Path) -> dict[str, str]:
     """Ask all questions, and return the settings for the file `out`.
 
-    `rest` has the settings that setup doesn't ask for.
+    `rest` contains the settings that setup doesn't ask for.
     """
     if not sys.stdin.isatty():
         raise SetupError(
@@ -67,7 +67,7 @@ def ask(rest: Mapping[str, str], out: Path) -> dict[str, str]:
 def _ask(
     number: int, question: str, take: Callable[[str], Taken], secret_advice: str = ""
 ) -> Taken:
-    """Ask until `take` accepts the answer. If `secret_advice` is given, hide the answer."""
+    """Ask until `take` accepts the answer. If `secret_advice` is given, hide the input."""
     if secret_advice:
         print(textwrap.fill(secret_advice, 100))
         question += ". Your input is hidden"
@@ -79,7 +79,7 @@ def _ask(
         except SetupError as error:
             for problem in error.problems:
                 print(f"   {on_one_line(problem)}")
-            print("   Please answer again.")
+            print("   Please try again.")
         else:
             print()
             return taken
@@ -144,7 +144,7 @@ class _Questions:
             self._given[key] = word
         missing = [key for key in ("slack_bot_token", second) if key not in self._given]
         if missing:
-            raise SetupError(f"The {' and the '.join(missing)} is missing.".replace("_", " "))
+            raise SetupError(f"Missing: {', '.join(missing)}.".replace("_", " "))
         self._look_up()
         print(f"   Connected to the workspace {on_one_line(self._workspace.name)}.")
 
@@ -155,8 +155,8 @@ class _Questions:
     def _take_channels(self, text: str) -> None:
         words = text.split() or ["#alerts", "#approvals"]
         if len(words) != len(CHANNELS):
-            raise SetupError("Name two channels, such as #alerts #approvals.")
-        self._look_up()  # the bot may have been invited a moment ago
+            raise SetupError("Enter two channels, such as #alerts #approvals.")
+        self._look_up()  # the bot may just have been invited
         named = {key: [word] for key, word in zip(CHANNELS, words, strict=True)}
         self._given |= {key: ids[0] for key, ids in self._workspace.ids(named).items()}
 
@@ -232,7 +232,7 @@ class _Questions:
         given = {**self._given, "inventory": {**place, "data_centers": centers}}
         inventory = answers_of(given).inventory
         if inventory is None:
-            raise AssertionError  # just given
+            raise AssertionError  # set above
         before = {**self._rest, **UNASKED, "SLACK_BOT_TOKEN": str(given["slack_bot_token"])}
         settings = {**before, **inventory_settings(inventory, before, self._tokens)}
         reports = asyncio.run(listings(check_settings(settings)))
@@ -265,7 +265,7 @@ class _Questions:
         if not text:
             return None
         vendor, words = _vendor(text, FLOW, "twilio")
-        if len(words) != 2:  # noqa: PLR2004 - the two
+        if len(words) != 2:  # noqa: PLR2004 - the SID and the token
             raise SetupError("Enter two values: the account SID (AC…) and the auth token.")
         account, token = words
         given = {**self._given, "flow": {**vendor, "account_sid": account, "auth_token": token}}
@@ -293,7 +293,7 @@ class _Questions:
 
 
 def alias_of(name: str, taken: Collection[str]) -> str:
-    """Return a short, unique name for a flow.
+    """Return a short, unique alias for a flow.
 
     >>> alias_of("Welcome call (EU)", {})
     'welcome-call-eu'

@@ -20,7 +20,7 @@ from bot.setup.questions import ask
 from bot.slack.manifest import manifest_text
 
 WELL, FOUND, NOT_WRITTEN = 0, 1, 2
-HEADER = "# Written by `gatehouse setup`. docs/settings.md has every setting.\n"
+HEADER = "# Written by `gatehouse setup`. For all settings, see docs/settings.md.\n"
 # Copied from the environment without asking, so the bot can start with only the file.
 KEPT = ("SLACK_API_URL", "DATABASE_URL")
 
@@ -63,8 +63,8 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
 def _write(
     answers_file: Path | None, out: Path, rest: Mapping[str, str]
 ) -> tuple[dict[str, str], str]:
-    """Write the file. Return its settings, and the manifest, or "" if it was already shown."""
-    # Checked before a code is exchanged, because the code works only once.
+    """Write the file. Return its settings and the manifest (empty if already shown)."""
+    # Check this before exchanging a code, because a code works only once.
     if out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
         raise SetupError(
             f"{out} can't be written. Use --out with a file in a folder that you can write to."

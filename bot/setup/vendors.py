@@ -1,4 +1,4 @@
-"""Vendor presets: settings shared by all of a vendor's accounts. docs/vendors.md has sources."""
+"""Vendor presets: settings for all of a vendor's accounts. For sources, see docs/vendors.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ DATA_CENTER = "{data_center}"
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """A vendor of a service.
+    """A service vendor and its default settings.
 
     `token_url` is the URL for exchanging codes and renewing access tokens, with `{data_center}` as
     a placeholder for the suffix. `token_urls` overrides it for some data centers.
