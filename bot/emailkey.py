@@ -22,7 +22,7 @@ from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
 DEFAULT_RESOURCE = "templates"
 LONGEST_RESOURCE = 100
 MOST_RESOURCES = 10
-# A path below /v3 that can't leave /v3 or change the request.
+# A path under /v3 that can't leave /v3 or change the request.
 RESOURCE = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*")
 # "username is always the literal apikey" (specification, area A, authentication, 3).
 BASIC_USER = "apikey"
@@ -36,14 +36,14 @@ MODES = {"bearer": "Bearer", "basic": "Basic, user apikey"}
 
 @dataclass(frozen=True)
 class EmailKeyRequest:
-    """A parsed command. `resources` are the paths below `/v3/` to read with the key."""
+    """A parsed command. `resources` are the paths under `/v3/` to test with the key."""
 
     form: Literal["check", "templates", "help"]
     resources: tuple[str, ...] = (DEFAULT_RESOURCE,)
 
 
 def parse_emailkey(typed: str) -> EmailKeyRequest:
-    """Parse the text after `/emailkey`. Empty text means help."""
+    """Parse the text after `/emailkey`. Empty text is a request for help."""
     refuse_endless(typed, EMAILKEY)
     words = read_words(typed)
     if not words or asks_for_help(words):
@@ -63,7 +63,7 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
 
 
 class KeyVerdict(Enum):
-    """The result of testing the key. Each has a heading, and a label for tables."""
+    """The result of testing the key. Each result has a heading and a label for tables."""
 
     GOOD = (":white_check_mark: *The email key works.*", "works")
     REFUSED = (":x: *The email key was rejected.*", "key rejected")
@@ -78,7 +78,7 @@ class KeyVerdict(Enum):
 class KeyCheck:
     """A test of the key: how the key was sent, the resource, and the result.
 
-    `advice` is a sentence about what to do, or "" if the key works.
+    `advice` is the recommended fix, which is empty if the key works.
     """
 
     mode: str
@@ -97,7 +97,7 @@ class EmailTemplate:
 
 @dataclass(frozen=True, slots=True)
 class EmailTemplates:
-    """The `templates` that have a name or an ID, and the `count` of all templates if known."""
+    """The `templates` that have a name or an ID, and the `count` of all templates, if known."""
 
     templates: tuple[EmailTemplate, ...]
     count: int | None
@@ -130,7 +130,7 @@ def _text_of(value: object) -> str | None:
 
 
 class EmailClient:
-    """A client for the email service. Any request tests the key."""
+    """A client for the email service. Every request also tests the key."""
 
     def __init__(
         self, http: ServiceHttp, base_url: URL, api_key: SecretStr, auth: EmailAuth = "bearer"
@@ -145,13 +145,13 @@ class EmailClient:
         or_basic = ""
         if self.auth == "basic":
             or_basic = (
-                " Or the account doesn't accept Basic auth (e.g. because of two-factor"
-                " authentication): if so, set EMAIL_AUTH=bearer."
+                " If the account doesn't accept Basic auth (for example, because it uses two-factor"
+                " authentication), set EMAIL_AUTH=bearer."
             )
         refused = (
-            "The key is wrong or was deleted. Create a new one in the settings section of the"
-            " account's console, and set EMAIL_API_KEY. To sign in, you need a phone that receives"
-            " the code by SMS."
+            "The key is wrong or was deleted. Create a new key in the settings of the account's"
+            " console, and set EMAIL_API_KEY. To sign in, you need a phone that can receive a code"
+            " by SMS."
         )
         lacking = f"Give the key read access to “{resource}”, or use another key."
         call = ServiceCall(
@@ -188,12 +188,12 @@ class EmailClient:
         return checks
 
     async def templates(self) -> EmailTemplates:
-        """Return the templates."""
+        """Return the account's templates."""
         return templates_in(await self.get("templates"))
 
 
 def verdicts(checks: Sequence[KeyCheck]) -> Message:
-    """Show the result for each resource, and each piece of advice only once."""
+    """Show the result for each resource, and each distinct piece of advice."""
     if len(checks) == 1:
         check = checks[0]
         markup = check.verdict.value[0]

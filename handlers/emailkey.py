@@ -1,4 +1,4 @@
-"""`/emailkey`: check the key and list the templates."""
+"""`/emailkey`: tests the key, and lists the templates."""
 
 from bot import emailkey
 from bot.commands import EMAILKEY

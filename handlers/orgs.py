@@ -30,7 +30,7 @@ async def answer_orgs(context: Context, typed: OrgsRequest) -> Message:
 
 @listens("action", ids.ORGS_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
-    """Handle the buttons that turn pages."""
+    """Handle the `Previous` and `Next` buttons."""
     return await _listed(context, orgs.OrgsPage.of(context.value))
 
 
@@ -42,7 +42,7 @@ async def refresh(context: Context) -> Message:
 
 @listens("action", ids.ORGS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
-    """Handle the `Open an organization …` menu."""
+    """Handle the `Open an organization…` menu."""
     return await _shown(context, context.value)
 
 

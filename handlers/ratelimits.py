@@ -1,4 +1,4 @@
-"""`/ratelimits`: API usage, limits and blocks, and the buttons on alerts."""
+"""`/ratelimits`: API usage, limits, and blocks, and the buttons on alerts."""
 
 from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
@@ -30,14 +30,14 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
         chosen = ids.RATELIMITS_CHECK if typed.form == "check" else ids.RATELIMITS_SHOW
         return replies.choice(several, chosen)
     except NotFound as none:
-        # The word may be a typo of `check` or `plan`.
+        # The word may be a typo for `check` or `plan`.
         kind = typed.form if typed.form in {"check", "plan"} else None
         raise RATELIMITS.misuse(none.sentence, kind).or_rather(*none.meant) from none
 
 
 @listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
-    """Handle the list's `Previous`, `Next` and `Refresh` buttons."""
+    """Handle the list's `Previous`, `Next`, and `Refresh` buttons."""
     page = block_kit.page_of(context.value)
     return await context.bot.ratelimits.overview(context.person, page)
 
@@ -45,7 +45,7 @@ async def turn(context: Context) -> Message:
 @listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
 @listens("action", ids.RATELIMITS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
-    """Handle the `Open an organization …` menu, and an organization's `Refresh` button."""
+    """Handle the `Open an organization…` menu, and an organization's `Refresh` button."""
     key = OrganizationKey.of_path(context.value)
     return await context.bot.ratelimits.detail(key)
 

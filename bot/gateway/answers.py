@@ -13,7 +13,7 @@ from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import BlockCode
 from bot.services.errors import ServiceTimeout
 
-# Marks the gateway's own responses; the service's responses are passed on unchanged.
+# Marks the gateway's own responses. Responses from the service don't have this header.
 OWN = {"Gatehouse-Answered": "gateway"}
 DATABASE_RETRY_SECONDS = 5
 STOPPING_RETRY_SECONDS = 1
@@ -45,7 +45,7 @@ def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
 
 
 def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Response:
-    """Return a 429 in the service's format, with headers that mark it as the gateway's."""
+    """Return a 429 in the service's format, with headers that mark it as the gateway's own."""
     if kind == LimitKind.CONCURRENT:
         # Running calls usually end long before their timeout.
         seconds = min(seconds, CONCURRENT_RETRY_SECONDS)
@@ -67,9 +67,7 @@ def message(status: int, sentence: str, **more: int) -> web.Response:
 def unreadable(status: int) -> web.Response:
     """Return the response to a request that isn't valid HTTP."""
     is_long = status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-    sentence = (
-        "The address or a header is too long." if is_long else "The request is not valid HTTP."
-    )
+    sentence = "The URL or a header is too long." if is_long else "The request isn't valid HTTP."
     return message(status, sentence)
 
 

@@ -2,7 +2,7 @@
 
 A request's body is read completely before the call is granted, and the service's whole answer is
 read before it's passed on. A client that stops sending its body or never reads the answer therefore
-doesn't use up a limit. Large bodies are kept in a temporary file.
+doesn't occupy a slot. Large bodies are kept in temporary files.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ PIECE_BYTES = 64 * 1024
 SHORTEST_SECRET = 4
 # The minimum time between renewals of an access token that the service has never accepted.
 RENEW_SECONDS = 60.0
-# The time limit for reading the message of a 429, which has already been counted.
+# The time limit for reading the body of a 429, which has already been recorded.
 REFUSAL_SECONDS = 3.0
 # Disconnect a client that reads no data for this long.
 STANDSTILL_SECONDS = 30.0
@@ -63,7 +63,7 @@ _GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
 
 @dataclass(frozen=True)
 class GatewayCall:
-    """A client's request, ready to be forwarded. `url` is its address in the inventory service."""
+    """A client's request, ready to be forwarded. `url` is the URL in the inventory service."""
 
     client: str
     key: OrganizationKey
@@ -82,7 +82,7 @@ class GatewayCall:
 
 @dataclass(slots=True)
 class Seen:
-    """Facts about a request, collected for the log and the metrics."""
+    """Information about a request, collected for the log and the metrics."""
 
     client: str = ""
     data_center: str = ""
@@ -110,7 +110,7 @@ class Forwarder:
     ) -> web.StreamResponse:
         """Make the call, and pass the service's answer to the client."""
         credential, clock = self.access[call.key.data_center].credential, self.turns.clock
-        # Do this before waiting for a turn, because renewing the token may take a call of its own.
+        # Sign before waiting for a turn, because renewing the token may take another call.
         await credential.sign()
         wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
         began = clock.monotonic()
@@ -192,10 +192,10 @@ class Forwarder:
         signed: Signed,
         content: IO[bytes],
     ) -> tuple[web.StreamResponse, ServiceError | None]:
-        """Return the answer, and the error for a failed call. Count a 429 before reading it."""
+        """Return the answer, and the error if the call failed. Record a 429 before reading it."""
         status, told = response.status, response.headers
         if status < HTTPStatus.OK:
-            # Data after a 101 is not HTTP, and no client requested another protocol.
+            # Data after a 101 isn't HTTP, and no client requested another protocol.
             response.close()
             sentence = f"{call.service.subject} tried to switch to another protocol."
             raise ResponseUnreadable("inventory", sentence)
@@ -240,7 +240,7 @@ class Forwarder:
                 await answer.write_eof()
         except (ConnectionError, aiohttp.ClientError, TimeoutError):
             seen.outcome = ClientGone.outcome
-            # A partial answer must not be mistaken for a complete one.
+            # Break the connection, so that a partial answer can't look complete.
             if request.transport is not None:
                 request.transport.abort()
 
@@ -260,7 +260,7 @@ def is_gone(request: web.BaseRequest) -> bool:
 
 
 def open_body() -> IO[bytes]:
-    """Open a temporary buffer for a body. A large body is moved to a file."""
+    """Open a temporary buffer for a body. Large bodies are moved to files."""
     return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)
 
 

@@ -1,7 +1,7 @@
 """Gateway clients, and the checks that refuse forbidden or ambiguous requests.
 
-Servers interpret `..`, escapes, repeated names, and headers that override the method in different
-ways. The gateway refuses such requests before it sends anything.
+Servers differ in how they interpret `..`, escapes, repeated names, and headers that override the
+method. The gateway refuses ambiguous requests before it sends anything.
 """
 
 import hashlib
@@ -86,7 +86,7 @@ def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> Gate
     matches = [client for client in clients if hmac.compare_digest(client.token_sha256, sent)]
     if len(tokens) != 1 or not matches:
         sentence = (
-            "Send a gateway client's token, as “Authorization: Bearer …” or as authtoken=… in the"
+            "Send a gateway client's token as “Authorization: Bearer …”, or as authtoken=… in the"
             " query."
         )
         raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence)
@@ -99,7 +99,7 @@ ORGANIZATION, TOKEN = "organization_id", "authtoken"
 Headers = Sequence[tuple[str, str]]
 
 _VISIBLE = re.compile(r"[\x21-\x7e]*")
-# Control characters except the tab, and bytes that aren't text.
+# Control characters except the tab, and bytes that aren't valid text.
 _NOT_SENT = re.compile("[\x00-\x08\x0a-\x1f\ud800-\udfff]")
 _ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _ORGANIZATION_ID = re.compile(r"[1-9][0-9]{0,63}", re.ASCII)
@@ -110,7 +110,7 @@ _NOT_PASSED = frozenset(
         # Headers that apply to a single connection (RFC 9110, section 7.6.1).
         *("connection", "keep-alive", "proxy-connection", "te", "trailer"),
         *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization"),
-        # The gateway sets these itself, or the service doesn't need them.
+        # The gateway sets these headers itself, or the service doesn't need them.
         *("host", "content-length", "expect", "prefer", "authorization", "cookie", "cookie2"),
         *("set-cookie", "set-cookie2", "forwarded", "via", "x-real-ip", "accept-encoding"),
     }
@@ -125,8 +125,8 @@ _REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "x
 class Target:
     """The path on the service's host, and the query without the client's token.
 
-    Neither is decoded or normalized. `organizations` has the IDs in the query and in the path, as
-    in `/organizations/10234695`.
+    Neither is decoded or normalized. `organizations` has the organization IDs in the query and in
+    the path, for example in `/organizations/10234695`.
     """
 
     data_center: str
@@ -151,7 +151,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     """Parse a request's target. `roots` maps each data center to the path of its API root."""
     path, _, query = raw_target.partition("?")
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
-        raise malformed("The address must be a path of printable characters without spaces.")
+        raise malformed("The path must start with / and use only printable ASCII without spaces.")
     data_center, _, rest = path[1:].partition("/")
     if data_center not in roots:
         raise GatewayRefusal(
@@ -181,7 +181,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     root = [part for part in roots[data_center].split("/") if part]
     outside = root[:1] if len(root) > 1 and root[0] == data_center else []
     if root[len(outside) :][:1] == segments[:1]:
-        # The path already includes the root, so it's the path on the host.
+        # The path already includes the root, so don't add the root again.
         root = outside
     path = "/".join(["", *root, rest])
     return Target(data_center, path, kept, organization_id, tuple(named))
@@ -235,17 +235,17 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
         if name in _REPLACES_METHOD:
             raise forbidden("A header would override the method. Change the method instead.")
         if name in _REPLACES_ADDRESS:
-            raise malformed("A header would override the address. Remove that header.")
+            raise malformed("A header would override the URL. Remove that header.")
         if _squashed(ORGANIZATION) in name:
             raise malformed("A header names an organization. Use organization_id in the query.")
         if _NOT_SENT.search(value):
             raise malformed("A header has characters that can't be forwarded.")
-    # In a compressed answer, the credential couldn't be masked.
+    # Request an uncompressed answer, so that a credential in the answer can be masked.
     return [*passed_headers(headers), ("Accept-Encoding", "identity")]
 
 
 def passed_headers(headers: Headers) -> list[tuple[str, str]]:
-    """Return only the headers of a request or answer that the gateway passes on."""
+    """Return the headers of a request or an answer that the gateway passes on."""
     connection = (value for name, value in headers if name.casefold() == "connection")
     named = {word.strip().casefold() for value in connection for word in value.split(",")}
     stopped = _NOT_PASSED | named
@@ -257,7 +257,7 @@ def passed_headers(headers: Headers) -> list[tuple[str, str]]:
 
 
 def seconds_to_wait(preferences: Sequence[str]) -> float:
-    """Return the seconds in `Prefer: wait=N` (RFC 7240), at most 60, or 0 without the header."""
+    """Return the seconds in `Prefer: wait=N` (RFC 7240), at most 60, or 0 if it's missing."""
     matches = (
         _WAIT.fullmatch(preference) for value in preferences for preference in value.split(",")
     )
@@ -268,12 +268,12 @@ def seconds_to_wait(preferences: Sequence[str]) -> float:
 def new_token() -> str:
     """Create a random token, and return the text that `gateway-token` prints.
 
-    The token's prefix shows that a leaked token is Gatehouse's.
+    The token's prefix identifies a leaked token as a Gatehouse token.
     """
     token = f"ghgw_{secrets.token_urlsafe(32)}"
     return (
         f"token: {token}\n"
         f"token_sha256: {token_hash(token)}\n\n"
-        "Configure the token in the program, and add token_sha256 to GATEWAY_CLIENTS. The token"
+        "Give the token to the client program, and add token_sha256 to GATEWAY_CLIENTS. The token"
         " isn't stored, so you can't see it again."
     )

@@ -39,13 +39,13 @@ from bot.store.engine import Transaction
 log = structlog.get_logger(__name__)
 
 HEALTH = "/healthz"
-# The maximum number of open requests per client and process. Others are declined unread.
+# The limit of open requests per client and process. Additional requests are declined unread.
 MOST_AT_ONCE = 200
 # The maximum share of all connections that may have open requests. The rest stay free, so that
 # connections with waiting requests are never closed to make room.
 BUSY_SHARE = 0.9
-# The rate of answers to a client that retries immediately, after the first few. Each answer is
-# delayed by at most a second.
+# For a client that keeps retrying: the seconds between declines, the number of declines without
+# a delay, and the longest delay in seconds.
 BETWEEN_DECLINES_SECONDS, FREE_DECLINES, LONGEST_HOLD_SECONDS = 0.05, 10, 1.0
 FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
@@ -77,7 +77,7 @@ class Gateway:
         access = self.forwarder.access
         self._paths = {center: access[center].root.raw_path for center in access}
         self._running: Counter[str] = Counter()
-        # The time until which each client's answers are paced.
+        # The time until which declines for each client are delayed.
         self._paced_until: defaultdict[str, float] = defaultdict(float)
         self._idle = asyncio.Event()
         self._idle.set()
@@ -100,7 +100,7 @@ class Gateway:
         log.info("gateway.listening", addresses=self.addresses)
 
     async def stop(self, seconds: float) -> None:
-        """Stop accepting requests, reject the waiting ones, and let running calls finish."""
+        """Stop accepting requests, reject waiting calls, and let running calls finish."""
         self._is_stopping = True
         self.forwarder.turns.stop()
         if self._runner is None:
@@ -134,13 +134,13 @@ class Gateway:
             return self._short(request, answers.message(500, FAULT))
         finally:
             self.observe(seen.client, seen.data_center, seen.outcome, seen.waited)
-            # Other requests are only counted in the metrics and not logged, because anyone who can
-            # reach the port can send any number of them.
+            # Requests without a valid token are logged only at the debug level, because anyone who
+            # can reach the port can send any number of them.
             write = log.info if seen.client else log.debug
             write("gateway request", method=request.method, **asdict(seen))
 
     def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return the response, set to close the connection if part of the request is unread."""
+        """Return the response, and close the connection if part of the request is unread."""
         is_unread = request.can_read_body and not request.content.is_eof()
         if is_unread or self._is_stopping:
             answer.force_close()
@@ -164,7 +164,7 @@ class Gateway:
             raise too_large()
         headers = headers_to_send(list(request.headers.items()))
         if self._running[client.name] >= MOST_AT_ONCE or self._running.total() >= self.most_at_once:
-            sentence = "Too many requests are already open. Close some, or wait for their answers."
+            sentence = "Too many requests are already open. Wait for some of them to finish."
             seen.outcome = "declined_concurrent"
             return self._short(request, answers.declined("concurrent", 1070, sentence, 1))
         self._running[client.name] += 1
@@ -214,7 +214,7 @@ class Gateway:
         root = self.forwarder.access[center].root
         url = URL(f"{root.origin()}{target.path}{'?' if query else ''}{query}", encoded=True)
         if url.origin() != root.origin() or url.raw_path != target.path:
-            raise malformed("The path must stay under the data center's root.")
+            raise malformed("The path must stay within the data center's API.")
         return key, url
 
 

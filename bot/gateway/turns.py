@@ -1,9 +1,9 @@
 """Queues for gateway calls. Each process has one queue (a "line") for each organization.
 
-Each line has a task that asks the ledger if the next call can be made. The next call is the oldest
-one from the client that has used the fewest calls in the current minute. After a decline, the line
-waits until the time that the ledger gave, but at most a second, because a slot may become free
-sooner, for example after a plan change.
+Each line has a task that asks the ledger whether the next call can be made. The next call is the
+oldest call from the client that has made the fewest calls in the current minute. After a decline,
+the line waits until the time given by the ledger, but at most one second, because a slot may become
+free sooner, for example after a plan change.
 """
 
 import asyncio
@@ -98,14 +98,14 @@ class _Line:
 
 
 class Turns:
-    """Manages the lines of waiting calls. `shares` has each client's `share` setting."""
+    """Manages the lines of waiting calls. `shares` maps each client to its `share` setting."""
 
     def __init__(self, guard: Guard, shares: Mapping[str, float]) -> None:
         self.guard = guard
         self.clock = guard.clock
         self._shares = dict(shares)
         self._lines: dict[OrganizationKey, _Line] = {}
-        # By organization, and also by client if only the client's share is used up.
+        # Keyed by organization, and also by client if only the client's share is used up.
         self._declines: dict[tuple[OrganizationKey, str | None], _Decline] = {}
         self._is_stopping = False
         # Lines ask in parallel, so that organizations don't wait for each other, but use at most
@@ -172,7 +172,7 @@ class Turns:
             del self._lines[line.key]
 
     async def _grant(self, line: _Line) -> None:
-        """Grant calls, until none of the remaining ones can be made now."""
+        """Grant calls until none of the remaining calls can be made now."""
         used: Counter[str] | None = None
         while wait := self._next(line, used or Counter()):
             if used is None and len({waiter.client for waiter in line.waiters}) > 1:
@@ -198,7 +198,7 @@ class Turns:
                     used[wait.client] += 1
 
     def _next(self, line: _Line, used: Counter[str]) -> Wait | None:
-        """Reject calls that can't wait any longer. Return the next call to ask the ledger for."""
+        """Reject calls that can't wait any longer. Return the next call to reserve, or None."""
         now, first = self.clock.monotonic(), dict[str, Wait]()
         for waiter in line.waiters:
             decline = waiter.decline = self._declined(waiter)

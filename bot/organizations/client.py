@@ -1,4 +1,4 @@
-"""The client for the inventory service, which lists the organizations of each data center."""
+"""The client for the inventory service, which lists the organizations in each data center."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -19,14 +19,14 @@ from bot.services.http import Permit, ServiceHttp
 LISTING_SCOPE = "ServiceInventory.settings.READ"
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Replace the data center's credential in INVENTORY_DATA_CENTERS.",
-    HTTPStatus.NOT_FOUND: "The data center's address is probably wrong.",
+    HTTPStatus.NOT_FOUND: "The data center's URL is probably wrong.",
 }
 
 
 OpenGrant = Callable[[OrganizationKey, CallCause], AbstractAsyncContextManager[Permit]]
 """A function that opens a permit for one attempt at a call (see `bot.quotas.guard`).
 
-Each retry needs another permit. If the call is declined, the context raises QuotaExhausted,
+Each retry needs a new permit. If the call is declined, the context raises QuotaExhausted,
 OrganizationBlocked, or DatabaseUnavailable.
 """
 
@@ -66,10 +66,10 @@ class InventoryClient:
     async def organizations(
         self, key: OrganizationKey, cause: CallCause
     ) -> tuple[Organization, ...]:
-        """Return all organizations in the data center of `key`, in the order that the service uses.
+        """Return all organizations in the data center of `key`, in the service's order.
 
-        The request names the organization in `key`, if there is one, and counts against its limits.
-        Only calls for people are retried.
+        If `key` has an organization, the request names the organization and counts against its
+        limits. Only calls for people are retried.
         """
         access = self.access.get(key.data_center)
         if access is None:
@@ -115,7 +115,7 @@ def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, .
     sent = json_of(call, answer)
     code = model_of(call, sent, _Envelope).code
     if code != 0:
-        # Only the code is shown.
+        # Show only the code, not the message.
         sentence = f"{call.subject} rejected the request (code {code})."
         raise ServiceRefused(call.service, sentence, status=answer.status, code=code)
     return tuple(model_of(call, sent, _Listing).organizations)

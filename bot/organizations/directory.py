@@ -31,11 +31,11 @@ log = structlog.get_logger(__name__)
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
 NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the current list."
-# The time that a person waits for a slow data center. The call continues in the background.
+# The longest time that a person waits for a slow data center. The call continues in the background.
 PATIENCE_SECONDS = 12.0
-# Call kinds in charts: `refresh` bypasses fresh listings from other processes.
+# The kinds of calls shown in charts. `refresh` makes a call even if a listing is fresh.
 REFRESH, LIST = "refresh", "list"
-# After a failure, background calls don't repeat the call for this long.
+# After a failure, background calls don't try the data center again for this long.
 FAILED_SECONDS = 5.0
 
 
@@ -55,9 +55,9 @@ class OrganizationDirectory:
     def __post_init__(self) -> None:
         # Each data center's last successful listing by any process.
         self._last: dict[str, Listing] = {}
-        # Each data center's failure since then, and its time.
+        # Each data center's failure since its last listing, and the time of the failure.
         self._failures: dict[str, tuple[ServiceError, float]] = {}
-        # For each data center, the last organization that the service refused in a listing.
+        # For each data center, the organization named in the last call that the service refused.
         self._gone: dict[str, str] = {}
         self._calls: SingleFlight[str, Listing] = SingleFlight({})
         self._merged = Directory(())
@@ -100,7 +100,7 @@ class OrganizationDirectory:
 
     def _known_report(self, center: str) -> DataCenterReport:
         failure = self._failures.get(center)
-        # Messages show blocks with the limits, so a block isn't a failure here.
+        # Blocks are shown with the limits, so a block doesn't count as a failure here.
         is_shown = failure and not isinstance(failure[0], RateLimited)
         sentence = failure[0].sentence if failure and is_shown else None
         return DataCenterReport(center, self._last.get(center), sentence)
@@ -120,7 +120,7 @@ class OrganizationDirectory:
     async def report(
         self, center: str, cause: CallCause, *, fresh: bool = False
     ) -> DataCenterReport:
-        """Return a data center's listing, or the old one and the reason if it can't be updated."""
+        """Return a data center's listing, or the old listing and the reason if an update fails."""
         now, last = await self._look(), self._last.get(center)
         age = (now - last.fetched_at).total_seconds() if last else -1.0
         if not fresh and 0 <= age < self.cache_seconds:
@@ -131,7 +131,7 @@ class OrganizationDirectory:
         call = self._calls.start(center, lambda _: self._call(center, cause))
         await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
         if not call.done():
-            sentence = f"It didn't respond within {PATIENCE_SECONDS:.0f} s."
+            sentence = f"The data center didn't respond within {PATIENCE_SECONDS:.0f} s."
             return DataCenterReport(center, self._last.get(center), sentence)
         try:
             call.result()
@@ -164,7 +164,7 @@ class OrganizationDirectory:
         self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:
-        """Return the ID of the organization to name in the next listing request, or "" for none."""
+        """Return the ID of the organization to name in the next listing request, if any, or ""."""
         if center in self.named:
             return self.named[center]
         await self._look()
@@ -173,7 +173,7 @@ class OrganizationDirectory:
         return "" if self._gone.get(center) == representative else representative
 
     async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
-        """Store a successful listing. If the database is unavailable, only keep it in memory."""
+        """Store a successful listing. If the database is unavailable, keep it only in memory."""
         center = key.data_center
         self._failures.pop(center, None)
         listing = Listing(center, tuple(organizations), self.clock.now())

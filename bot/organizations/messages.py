@@ -87,7 +87,7 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
 def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_refresh: bool) -> str:
     centers = sum(report.listing is not None for report in directory.reports)
     if not centers and directory.reports:
-        # Without any listing, Gatehouse doesn't know if organizations match.
+        # Without any listing, Gatehouse doesn't know whether any organizations match.
         return "*No organizations could be loaded.*"
     where = f"in {text.count(centers, 'data center')}"
     if not words:

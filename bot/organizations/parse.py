@@ -18,7 +18,7 @@ class OrgsRequest:
 
 
 def parse_orgs(text: str) -> OrgsRequest:
-    """Parse the text after `/orgs`, or raise UsageError if it can't be understood."""
+    """Parse the text after `/orgs`, or raise UsageError if the text is invalid."""
     refuse_endless(text, ORGS, "search")
     words = read_words(text)
     first = words[0].keyword if words else ""

@@ -22,7 +22,7 @@ from bot.spelling import LIKENESS, folded
 
 UNNAMED = "(no name)"
 WITHOUT_ORGANIZATION = "Calls without an organization"
-# IDs should only have digits, but others are accepted if they're safe in URLs and database keys.
+# IDs should contain only digits, but all characters that are safe in URLs and keys are accepted.
 # The length is checked separately, because a limit in the pattern would make it slow.
 IDENTIFIER = r"^[^\s\p{C}]+$"
 LONGEST_IDENTIFIER = 64
@@ -32,7 +32,7 @@ LONGEST_IDENTIFIER = 64
 class OrganizationKey:
     """Identifies the organization that a call counts against.
 
-    `organization_id` is "" for calls that count against the data center, such as its first listing.
+    `organization_id` is empty for calls that count against a data center, such as a first listing.
     """
 
     data_center: str
@@ -56,8 +56,8 @@ class OrganizationKey:
 class Organization(BaseModel):
     """An organization as the service lists it. Unknown fields are ignored.
 
-    Only the ID and the name are required, so a missing currency, for example, doesn't make the
-    whole listing fail. A field with the wrong type does.
+    Only the ID and the name are required. A field with the wrong type makes the whole listing fail,
+    but a missing optional field doesn't.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
@@ -126,7 +126,7 @@ CANDIDATES = 10
 # The number of names to suggest if nothing matches.
 MEANT = 3
 CANDIDATE_CHARACTERS = 100
-# An option in a menu has at most 75 characters, including the ID.
+# A menu option can have at most 75 characters, including the ID.
 CHOICE_CHARACTERS = 40
 # Only the beginnings of long names are compared.
 COMPARED_CHARACTERS = 40
@@ -153,7 +153,7 @@ class Listing:
         return self.by_id.values()
 
     def representative(self) -> str:
-        """Return the ID of the default or first active organization, or "" if there is none."""
+        """Return the ID of the default or first active organization, or an empty string."""
         default = [listed for listed in self.organizations if listed.is_default_org]
         active = [listed for listed in self.organizations if listed.is_org_active]
         return next((listed.organization_id for listed in (*default, *active)), "")
@@ -206,7 +206,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Directory:
-    """The organizations of all data centers, with methods to find one."""
+    """The organizations of all data centers, with methods to search them."""
 
     reports: tuple[DataCenterReport, ...]
 
@@ -253,7 +253,7 @@ class Directory:
         """Return the organization with this ID, `<data center>/<id>`, or name.
 
         An exact ID takes precedence over an exact name, and an exact name over part of a name. Part
-        of a name is only accepted with `in_part`. Case and invisible characters only matter if they
+        of a name is accepted only with `in_part`. Case and invisible characters matter only if they
         are the only difference between several organizations.
 
         Raises:
@@ -294,7 +294,7 @@ class Directory:
         near = process.extract(
             wanted, names | firsts, scorer=fuzz.ratio, score_cutoff=100 * LIKENESS, limit=2 * MEANT
         )
-        # A name and its first word may both be similar.
+        # Both a name and its first word may be similar.
         found = dict.fromkeys(at % len(names) for _, _, at in near)
         places = [self.places[at] for at in [*found][:MEANT]]
         return [Meant(text, place.key.path, place.label) for place in places]

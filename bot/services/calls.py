@@ -1,4 +1,4 @@
-"""Types for service calls: requests, what they're for, responses, and reported limits."""
+"""Types for service calls: requests, reasons, responses, and reported limits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,10 +10,10 @@ from yarl import URL
 
 @dataclass(frozen=True, slots=True)
 class ServiceCall:
-    """A request to a service, with texts for error messages about it.
+    """A request to a service, with the wording for its error messages.
 
     `label` is the service's name as used within a sentence. `advice` maps HTTP statuses to
-    sentences that say what to do. `missing` is the error message for a 404 that the service itself
+    sentences that recommend a fix. `missing` is the error message for a 404 that the service itself
     sent. `words_field` is the field of an error's JSON that contains the error message.
     """
 
@@ -67,7 +67,7 @@ Observer = Callable[[Observed], None]
 """A function that receives the result of each attempt. It must not raise an exception."""
 
 
-# The kinds of call that the guard and the charts distinguish.
+# The kinds of calls that the guard and the charts distinguish.
 PROBE = "probe"
 WATCH = "watch"
 CHECK = "check"
@@ -82,7 +82,7 @@ def caller_of(client: str) -> str:
 
 
 def client_named(caller: str | None) -> str | None:
-    """Return the gateway client that a ledger name stands for, or None for a person or the bot."""
+    """Return the gateway client with this name in the ledger, or None for a person or the bot."""
     if caller is None or not caller.startswith(_CALLER):
         return None
     return caller.removeprefix(_CALLER)
@@ -102,7 +102,7 @@ class CallCause:
 
     @property
     def caller(self) -> str:
-        """The caller's name in the ledger, or "" for the bot itself."""
+        """The caller's name in the ledger, which is empty for the bot itself."""
         return caller_of(self.client) if self.client else self.slack_user_id or ""
 
     @property
@@ -111,7 +111,7 @@ class CallCause:
         return not self.background and self.kind != PROBE
 
 
-# Longer values are ignored, because no limit is that high.
+# Values with more digits are ignored, because no limit is that high.
 MOST_DIGITS = 9
 
 
@@ -128,7 +128,7 @@ class ReportedLimits:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Self | None:
-        """Return the limits in the headers, or None if any of the three isn't an integer.
+        """Return the limits in the headers, or None unless all three are integers.
 
         `headers` must be a case-insensitive mapping.
         """
@@ -139,7 +139,7 @@ class ReportedLimits:
 
 
 # These outcomes don't mean that the service has a problem: a person's input can cause a rejection,
-# and a call is cancelled when nobody is waiting for the answer anymore.
+# and a call is canceled when nobody is waiting for the answer anymore.
 ANSWERS = frozenset({"service_refused", "cancelled"})
 # `/emailkey check <resource>` is expected to fail for resources that the key can't read.
 HARMLESS = {"email": ANSWERS | {"permission_missing"}}

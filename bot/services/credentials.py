@@ -1,4 +1,4 @@
-"""Credentials for requests to services, including OAuth access tokens, which are renewed."""
+"""Credentials for requests to services, including OAuth access tokens that renew automatically."""
 
 import base64
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class Signed:
 
 
 class Credential:
-    """A fixed credential for the inventory service. `OAuthCredential` can be renewed instead."""
+    """A fixed credential for the inventory service. Only an `OAuthCredential` can be renewed."""
 
     def __init__(self, signed: Signed) -> None:
         self._signed = signed
@@ -74,7 +74,7 @@ def bearer(token: SecretStr) -> Mapping[str, str]:
 # Tokens are renewed this long before they expire, or halfway through a short lifetime.
 MARGIN_SECONDS = 60.0
 # The pause after a failed renewal. Without it, people would wait again for a token URL that doesn't
-# respond, and retries would prolong a 429. It's shorter after a failure that may soon pass.
+# respond, and retries would prolong a 429. The pause is shorter after a temporary failure.
 PAUSE_SECONDS = 10.0
 SHORT_PAUSE_SECONDS = 1.0
 # The lifetime to assume if the provider doesn't state one.
@@ -111,7 +111,7 @@ class OAuthCredential(Credential):
     template: str = "Bearer {token}"
 
     def __post_init__(self) -> None:
-        # The current token, when to renew it, and when it will certainly have expired.
+        # The current token, the time to renew it, and the time by which it will have expired.
         self._token: Signed | None = None
         self._renew_at = self._ends_at = 0.0
         self._renewals: SingleFlight[str, Signed] = SingleFlight({})
@@ -123,7 +123,7 @@ class OAuthCredential(Credential):
         """Return the header, after renewing the token if it's about to expire.
 
         If the renewal fails, the old token is used until it expires. But if the provider rejects
-        the renewal, the error is raised, because the old token may be invalid as well.
+        the renewal, the error is raised, because the old token may be invalid too.
         """
         token = self._token
         if token is not None and self.clock.monotonic() < self._renew_at:
@@ -161,7 +161,7 @@ class OAuthCredential(Credential):
             raise
         self._failure = None
         token = renewal.access_token.get_secret_value()
-        # The previous token is still redacted as well, because a call may still be using it.
+        # Keep redacting the previous token, because a call may still be using it.
         self.http.redactor.add(token)
         self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
         if len(self._hidden) > TOKENS_IN_USE:
@@ -198,7 +198,7 @@ class OAuthCredential(Credential):
             if said in REFUSED_TOKEN:
                 sentence = (
                     f"The refresh token {where} was rejected ({said}). It was revoked, has expired,"
-                    " or belongs to another client. Create a new one."
+                    " or belongs to another client. Create a new token."
                 )
             elif said in REFUSED_CLIENT:
                 sentence = f"The client_id or client_secret {where} was rejected ({said})."

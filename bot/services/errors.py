@@ -54,7 +54,7 @@ class ServiceUnreachable(ServiceError):
 
 
 class ServiceTimeout(ServiceError):
-    """The service didn't answer completely in time. It may still have processed the request."""
+    """The complete answer didn't arrive in time. The service may have processed the request."""
 
     outcome = "timeout"
     is_passing = True
@@ -103,7 +103,7 @@ class PermissionMissing(ServiceError):
 
 
 class RotatingRefreshToken(ServiceError):
-    """The OAuth provider issues a new refresh token each time. A restart would lose it."""
+    """The OAuth provider issues a new refresh token each time, which a restart would lose."""
 
     outcome = "rotating_token"
 
@@ -155,7 +155,7 @@ def failure_of_status(
     if kind == _REDIRECT:
         return Redirected(
             call.service,
-            f"{call.subject} redirected the request (HTTP {status}). Its configured address is"
+            f"{call.subject} redirected the request (HTTP {status}). Its configured URL is"
             " probably wrong.",
         )
     if kind != _REFUSAL:
@@ -177,7 +177,7 @@ def failure_of_status(
 
 
 def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[int | None, str]:
-    """Return the code and the message in an error's JSON. Nothing else in it is shown to people."""
+    """Return the code and the message in an error's JSON. Nothing else is shown to people."""
     try:
         sent = from_json(body)
     except ValueError:
@@ -192,7 +192,7 @@ def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[
 
 def plain_words(text: str, redactor: Redactor) -> str:
     """Return a service's message as one short line, without control characters or secrets."""
-    # Redacting comes first, because a secret that is cut off wouldn't be recognized.
+    # Redact first, because a secret that is cut off wouldn't be recognized.
     clean = redactor.clean(text)[:READ_OF_WORDS]
     visible = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in clean)
     line = " ".join("".join(visible).split())
@@ -222,7 +222,7 @@ def json_of(call: ServiceCall, answer: Answer) -> object:
 
 
 def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
-    """Return the JSON as a model. WrongForm errors name the wrong field, but not its value."""
+    """Validate JSON with a model. WrongForm errors name the invalid field, but not its value."""
     try:
         return model.model_validate(sent)
     except ValidationError as error:

@@ -43,19 +43,19 @@ Read = TypeVar("Read")
 class Permit:
     """Permission for one attempt at a call. This base class is for calls without a quota.
 
-    A permit is opened as a context. If the context ends before `responded()` is called, no answer
-    arrived. If it ends without an error, the call succeeded, so the organization isn't blocked.
+    If a permit's context ends before `responded()` is called, no answer arrived. If the context
+    ends without an error, the call succeeded, so the organization isn't blocked.
     """
 
     def __init__(self, is_fresh: Callable[[], bool] = lambda: True) -> None:
         self._is_fresh = is_fresh
 
     def may_send(self) -> bool:
-        """Return True if the permit is still valid. Called right before the request is sent."""
+        """Return True if the permit is still valid. The client checks this right before sending."""
         return self._is_fresh()
 
     async def responded(self, limits: ReportedLimits | None = None) -> None:
-        """Record that the response's headers arrived, and the limits that they report, if any."""
+        """Record the arrival of the response's headers, and the limits in them, if any."""
 
     async def refused(self, error: RateLimited) -> None:
         """Record that the service answered with a 429."""
@@ -80,8 +80,8 @@ def proxy_for(host: str) -> str | None:
 async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
     """Open the HTTP session for all requests of this process.
 
-    It doesn't store cookies, verifies TLS certificates, and uses the proxies in the environment
-    variables.
+    The session verifies TLS certificates, uses the proxies set in environment variables, and
+    doesn't store cookies.
     """
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=DNS_SECONDS)
     jar = aiohttp.DummyCookieJar()
@@ -89,7 +89,7 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
         connector=connector,
         cookie_jar=jar,
         request_class=CheckedRequest,
-        # Off without proxies, because it also makes aiohttp read credentials from ~/.netrc.
+        # Off without proxies, because this also makes aiohttp read credentials from ~/.netrc.
         trust_env=bool(getproxies_environment()),
         headers={"User-Agent": "gatehouse"},
         # The default for callers that don't set a timeout, such as Slack's client.
@@ -148,7 +148,7 @@ class UnsendableError(NeverSentError):
 
 
 _UNSENDABLE = (
-    "The call to {label} can't be sent, because its credential or address has a character that HTTP"
+    "The call to {label} can't be sent, because its credential or URL has a character that HTTP"
     " doesn't allow. Check the setting for a line break."
 )
 _HELD_UP = "The call to {label} took too long to start, so it wasn't sent. Please try again."
@@ -162,7 +162,7 @@ _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]]
         (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL),
         "{subject} can't be reached: its host name doesn't exist.",
     ),
-    # The status was sent by a proxy that refused to connect.
+    # The status comes from the proxy that refused to connect.
     (
         aiohttp.ClientHttpProxyError,
         "{subject} can't be reached: the proxy refused to connect (HTTP {status}).",
@@ -218,7 +218,7 @@ class ServiceHttp:
         """Send the call, pass a 2xx answer to `read`, and return the result.
 
         `read` raises a ServiceError if it can't use the answer. For a large answer, `read` runs in
-        a thread, so it must not use shared data.
+        a thread, so it must not access shared data.
 
         With `retried`, a GET is repeated up to twice after connection errors and 5xx statuses, but
         not after a timeout, because a person is waiting. Each attempt needs its own permit.

@@ -111,7 +111,7 @@ async def test_a_data_center_that_takes_too_long_is_not_waited_for(make, invento
     inventory.go_on.clear()
     found = await directory.directory(CAUSE)
     assert [report.data_center for report in found.failures] == ["com", "eu"]
-    assert "It didn't respond" in found.failures[0].failure
+    assert "The data center didn't respond" in found.failures[0].failure
     inventory.go_on.set()
     monkeypatch.setattr(directory_module, "PATIENCE_SECONDS", 10)
     # The call went on, and the next asker has its answer.

@@ -162,7 +162,7 @@ class ReportedDay:
     """The daily limit and usage that the service reported in its answer to call `number`.
 
     `unsure` is the number of calls that were unanswered when that call was reserved. The report may
-    include some of them.
+    include some of these calls.
     """
 
     limit: int

@@ -237,7 +237,7 @@ class Detail:
 
 
 def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str, int]]:
-    """Return the number of calls by each caller ("" for the bot), in descending order."""
+    """Return the number of calls by each caller (empty for the bot), in descending order."""
     return _most_first((hour.slack_user_id or "", hour.calls) for hour in hours)
 
 

@@ -183,7 +183,7 @@ async def settle(tx: Transaction, reservation: Reservation, seconds_since_header
 async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
     """Return True if the call's end is recorded.
 
-    Return False if the database lost the call.
+    The result is also False if the database lost the call.
     """
     query = select(calls.c.permit_until).where(_the_call(reservation))
     permit_until = await tx.connection.scalar(query)
