@@ -22,19 +22,21 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import structlog
+from sqlalchemy import text
 
 from bot.__main__ import main
 from bot.store import job_loop
 from bot.store import jobs as job_store
 from bot.store.engine import Database, Transaction
 
+CHANGES = {
+    "sqlite": "SELECT total_changes()",
+    "postgresql": "SELECT CAST(pg_current_xact_id_if_assigned() AS text)",
+}
+
 
 class Steps:
-    """Counts, tells, and at the chosen one dies.
-
-    Args:
-        die_at: The one at which it dies, from 1.
-    """
+    """Counts steps from 1, prints each, and kills the process at the step `die_at`."""
 
     def __init__(self, die_at: int) -> None:
         self._die_at = die_at
@@ -58,14 +60,18 @@ class Steps:
 
 
 def count_commits(steps: Steps) -> None:
-    """Make every commit a step."""
+    """Make every commit of a change a step."""
     honest = Database.transaction
 
     @asynccontextmanager
     async def transaction(self: Database) -> AsyncIterator[Transaction]:
         async with honest(self) as tx:
+            changes = text(CHANGES[tx.connection.dialect.name])
+            before = await tx.connection.scalar(changes)
             yield tx
-        steps.took("commit")
+            is_changed = await tx.connection.scalar(changes) != before
+        if is_changed:
+            steps.took("commit")
 
     Database.transaction = transaction  # type: ignore[method-assign]
 

@@ -59,11 +59,7 @@ def _start_server() -> str:
 
 
 async def connect(url: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-    """Return a connection on which each statement is a transaction of its own.
-
-    Raises:
-        psycopg.OperationalError: There is no such server.
-    """
+    """Return a connection on which each statement is a transaction of its own."""
     seconds = round(PATIENCE_SECONDS)
     return await psycopg.AsyncConnection.connect(
         url, autocommit=True, prepare_threshold=None, connect_timeout=seconds

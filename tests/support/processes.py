@@ -24,12 +24,8 @@ class NotReadyError(AssertionError):
 class BotProcess:
     """One `python -m bot`; `address` is where it listens.
 
-    Args:
-        environment: Its settings.
-        session: For asking whether it is ready.
-        launcher: Other arguments of Python than `-m bot`, for one that is to be disturbed.
-        is_fresh: Whether Python itself is started too, as an operator does; else the process is
-            forked from one that has imported everything, which is quicker.
+    `launcher` replaces `-m bot` to disturb the process. With `is_fresh`, Python itself is started,
+    as operators do; otherwise the process is forked from one that has imported everything.
     """
 
     def __init__(

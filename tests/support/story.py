@@ -42,14 +42,8 @@ IS_UNDO = "Undoes "
 class ExpectedRequest:
     """One request to add an identity, and what has to have become of it.
 
-    Attributes:
-        identity: Whom to add; no other request adds them.
-        flow: To which list, by its alias.
-        state: Where it has to end.
-        ended: Whether the grant has to be over.
-        undo: Where the request of its `Undo` has to end; empty when nobody asked for one.
-        requester: Who is told.
-        says: Words that the card has to show besides.
+    No other request adds this identity. `flow` is an alias; `state` and `undo` (empty without one)
+    are where the request and that of its `Undo` end; `says` is what the card shows besides.
     """
 
     identity: str

@@ -17,15 +17,15 @@ from bot.store.tables import flow_posts
 from sandbox.slack.messages import Message
 from tests.faults.drill import Drill, Notes
 from tests.faults.drills import acts
+from tests.faults.drills.acts import IN_DOUBT_SECONDS
 from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
 from tests.support.processes import BotProcess
-from tests.support.story import Story
+from tests.support.story import TRUE_SECONDS, Story
 
 QUIET_SECONDS = 1.5
 MOST_STEPS = 60
 AT_ONCE = 3
-TRUE_SECONDS, IN_DOUBT_SECONDS = 30.0, 60.0
 
 
 @dataclass(frozen=True)
