@@ -126,7 +126,7 @@ class Decision:
 
 
 def can_move(start: State, end: State) -> bool:
-    """Return True if a request can move from one state to the other."""
+    """Return True if a request can move from `start` to `end`."""
     return end in TRANSITIONS[start]
 
 

@@ -2,8 +2,8 @@
 
 Only one run per flow is active at a time across all processes, because the lease on the job
 `apply:<flow>` locks the flow. A run reads the list, checks whether a POST in doubt arrived,
-and combines the approved changes and expired grants into a new list. It stores the new list, sends
-it, compares the response with it, and writes the results in one transaction.
+and combines the approved changes and expired grants into a new list. It then stores and sends
+the new list, compares it with the response, and writes the results in one transaction.
 """
 
 from collections.abc import Collection, Sequence
@@ -153,7 +153,7 @@ class Run:
     at: datetime
 
     async def apply(self) -> bool:
-        """Read the list once and send it at most once. Return False if a call failed."""
+        """Read the list once, and send a new list at most once. Return False if a call failed."""
         plan = None
         try:
             plan = await self._look()
@@ -206,7 +206,7 @@ class Run:
     async def _plan(
         self, tx: Transaction, changes: ChangeSet, waiting: Waiting, listed: tuple[str, ...]
     ) -> tuple[ListChangePlan | None, list[str]]:
-        """Return the next plan, or None if it's empty, and the people first found missing now."""
+        """Return the next plan (None if it's empty), and the people who were just found missing."""
         if waiting.post is not None:
             await changes.settle(waiting.post.plan, waiting.post.sent_at, listed)
         left = []

@@ -26,7 +26,7 @@ from bot.testusers.transitions import (
 STILL_CHECKING = (
     "I'm still checking whether this change went through. Please try again in a minute."
 )
-UNSURE = "I couldn't re-check an earlier approver with Slack. Please try again."
+UNSURE = "I couldn't check an earlier approver's permission with Slack. Please try again."
 _ACTION = {
     Act.APPROVE: "request.approved",
     Act.DENY: "request.denied",

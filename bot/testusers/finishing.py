@@ -29,7 +29,7 @@ from bot.testusers.transitions import (
 
 
 class ChangeSet:
-    """A set of changes to a flow's requests. `write` stores them, but grants are stored at once.
+    """A set of changes to a flow's requests, stored by `write`. Grants are stored immediately.
 
     `granted` maps identities to the flow's current grants.
     """
@@ -139,7 +139,7 @@ class ChangeSet:
             self._decided[request_id] = None
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
-        """Record in the card and the audit log that expired access couldn't be removed."""
+        """Note on the card and in the audit log that expired access couldn't be removed."""
         request = await self._request(request_id)
         if request is not None and not request.progress.overdue:
             self._note("grant.end_failed", request_id, reason=reason)

@@ -59,13 +59,13 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
         own = policy.judge(person, Permission.DECIDE, flow.sid, slack_user_id)
         allowed = "can" if own.is_granted else "can't"
         groups = sorted(person.groups.intersection(decision.holders))
-        why = f"in {_ids(groups)}, listed in {decision.setting}"
+        why = f"as a member of {_ids(groups)}"
         if decision.setting == "ROLES":
-            why = f"has the {person.role} role [ROLES]"
+            why = f"with the {person.role} role"
         elif person.slack_user_id in decision.holders:
-            why = f"named in {decision.setting}"
+            why = "as a named approver"
         verdict = [
-            f"{who} can approve: {why}.",
+            f"{who} can approve {why} [{decision.setting}]",
             f"They {allowed} approve their own requests [ALLOW_SELF_APPROVAL]",
         ]
     else:

@@ -83,7 +83,7 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
 
     Raises:
         NotFound: A preset doesn't exist.
-        UsageError: An identity is invalid, or there are too many for one request.
+        UsageError: An identity is invalid, or there are too many identities for one request.
     """
     async with bot.database.read_only() as tx:
         saved = await saved_presets(tx, requested.presets)

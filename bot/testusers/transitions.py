@@ -141,7 +141,7 @@ async def apply_transition(
     new: Request,
     entry: AuditEntry,
 ) -> None:
-    """Store a request's new state and queue what follows, unless `old` is out of date.
+    """Store a request's new state and queue its messages and jobs, unless `old` is outdated.
 
     To avoid deadlocks, every transaction locks requests first, then the audit log, then jobs.
     """

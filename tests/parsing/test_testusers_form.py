@@ -84,7 +84,7 @@ def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, Any], asked: Change
         ({"until": EARLIER}, "until", "The end must be in the future"),
         ({"until": LATER, "duration": "2h"}, "duration", "not both"),
         ({"lines": ("+1 555 0142",)}, "lines", "Did you mean “+15550142”?"),
-        ({"reason": "x" * 501}, "reason", "501 of 500 characters"),
+        ({"reason": "x" * 501}, "reason", "501 characters, limit 500"),
     ],
 )
 def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, Any], wrong: str, said: str) -> None:

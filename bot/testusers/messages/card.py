@@ -310,7 +310,7 @@ def form_button(
 
 
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
-    """Return the `Extend`, `+2 h` and `+1 day` buttons, or none if they can't hold the people."""
+    """Return the `Extend`, `+2 h` and `+1 day` buttons, or none if there are too many."""
     filled = Prefilled(flow.sid, "add", tuple(identities))
     buttons = form_button("Extend", filled)
     for number, (label, seconds) in enumerate(EXTENSIONS.items()):

@@ -44,7 +44,7 @@ def asked(
     elif request.requested.without_approval:
         lines.append(f"Applying now, without approval: {change_of(request)}.")
     elif request.progress.rule:
-        lines.append(f"Approved automatically, applying now: {change_of(request)}.")
+        lines.append(f"Approved automatically. Applying now: {change_of(request)}.")
         lines.append(f"{phrases.rule_of(request)}.")
     else:
         lines.append(f"Sent to <#{channel_id}> for approval: {change_of(request)}.")
@@ -232,7 +232,7 @@ def preset_saved(name: str, identities: Sequence[str], before: Preset | None) ->
 
 def preset_deleted(preset: Preset) -> Message:
     """Return the reply after deleting a preset, with the people in it and `Undo`."""
-    line = f"Deleted the preset {_preset(preset.name)}. It had {brief(preset.identities)}."
+    line = f"Deleted the preset {_preset(preset.name)}. It contained {brief(preset.identities)}."
     return _with_undo(line, preset)
 
 
@@ -248,7 +248,7 @@ def _preset(name: str) -> str:
 
 OPEN_FORM = "Open the form to pick a flow and people."
 HELLO = (
-    "Hi! I look after test users, organizations and their API limits."
+    "Hi! I help with test users, organizations and API limits."
     "\nPick one of these, or type `help` to see everything I can do."
 )
 TOO_LONG = "That's too long for a button. Please send it as a command: `testusers add …`."

@@ -129,7 +129,7 @@ def listing(
     Args:
         flow: The flow.
         page: The test users on the page. Those with a grant come first.
-        grants: The flow's grants by identity.
+        grants: The flow's grants, keyed by identity.
         reader: The reader's permissions.
         outside: The total number of test users without a grant.
         scheduled: Approved requests that start later.

@@ -104,7 +104,7 @@ def decider(request: Request) -> str:
 
 
 def flow_name(flow: Flow) -> str:
-    """Return a flow's alias, or its SID if it has none."""
+    """Return a flow's alias, or its SID if it has no alias."""
     return f"*{text.escape(flow.alias)}*" if flow.alias else text.code(flow.sid)
 
 
@@ -142,9 +142,9 @@ def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
 class Part:
     """The people in a request who are affected in the same way.
 
-    `kind` is `add`, `remove`, `keep` (people on the list keep access for longer) or `limit` (they
-    lose it sooner). `term` is their new end of access, such as ` for 2 h`, and `now` is the current
-    end.
+    `kind` is `add`, `remove`, `keep` (people on the list keep access for longer) or `limit` (people
+    on the list lose access sooner). `term` is their new end of access, such as ` for 2 h`, and
+    `now` is their current end.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """The parser for `/testusers`, which raises usage errors with a correct example.
 
 An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. For
-any other word, the command and the form ask what was meant.
+any other word, the command and the form ask what the person meant.
 """
 
 import re
@@ -164,7 +164,7 @@ def duration_problem(typed: str) -> str:
 def reason_problem(reason: str) -> str | None:
     """Return a sentence that explains why the reason isn't accepted, or None if it is."""
     if len(reason) > MAX_REASON_CHARS:
-        return f"The reason is too long ({len(reason)} of {MAX_REASON_CHARS} characters)."
+        return f"The reason is too long ({len(reason)} characters, limit {MAX_REASON_CHARS})."
     if reason and not is_sendable(reason):
         return "The reason contains a character I can't store. Please retype it."
     return None
@@ -398,10 +398,10 @@ def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
         ]
         raise misuse("save_preset", "Choose “preset save” or “preset delete”.").or_rather(*meant)
     if len(words) == 1:
-        raise misuse("save_preset", "Which preset? Give it a name, e.g. demo-team.")
+        raise misuse("save_preset", "Which preset? Add its name, e.g. demo-team.")
     name, more = folded(words[1].text).removeprefix("@"), words[2:]
     if words[1].keyword in KEYWORDS:
-        problem = f"“{name}” can't be a preset, because “add” uses it as a keyword."
+        problem = f"“{name}” can't be a preset name, because “add” uses it as a keyword."
         raise misuse("save_preset", problem)
     if not PRESET.fullmatch(f"@{name}"):
         problem = "Use up to 40 characters: a to z, digits, dots and dashes, e.g. demo-team."

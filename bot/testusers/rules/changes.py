@@ -92,8 +92,8 @@ def identities_problem(identities: Sequence[str]) -> str | None:
             return f"“{identity[:80]}” is listed twice."
     if sum(map(_escaped_size, identities)) > MAX_REQUEST_CHARS:
         return (
-            f"{len(identities):,} people are too many for one request. Please split them up into"
-            f" requests of up to about {MAX_REQUEST_CHARS // PHONE_CHARS} phone numbers each."
+            f"{len(identities):,} people are too many for one request. Please split them up."
+            f" Each request has room for about {MAX_REQUEST_CHARS // PHONE_CHARS} phone numbers."
         )
     return None
 
@@ -107,7 +107,7 @@ def _escaped_size(identity: str) -> int:
 
 
 def mask(identity: str) -> str:
-    """Hide all but an identity's last four characters, or all of it if it has four or fewer."""
+    """Hide all but the last four characters of an identity. Hide a short identity completely."""
     visible = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
     return f"…{visible}"
 

@@ -1,4 +1,4 @@
-"""Compares a request's current effect with the effect that its card shows.
+"""A comparison of a request's current effect with the effect that its card shows.
 
 Lists, grants and policies may have changed since the card was drawn. Before a request is decided or
 applied, its effect is therefore calculated again. If the effect has changed, nothing is applied.
@@ -31,7 +31,7 @@ class Review:
 
     @property
     def is_over(self) -> bool:
-        """True if nothing is left to do, because the requested access would have ended."""
+        """True if nothing is left to do, because the requested access would already have ended."""
         return self.request.left.is_empty
 
 
