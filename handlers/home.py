@@ -21,7 +21,7 @@ async def opened(context: Context) -> None:
 
 @listens("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, place=Place.FORM)
 async def add_mentioned(context: Context) -> None:
-    """Handle the `Add as test users` shortcut in a message's menu."""
+    """Handle the `Add as test users` shortcut by opening the form with the message's identities."""
     await require_asking(context.bot, context.person)
     mentioned = Prefilled(lines=mentioned_identities(context.text))
     form = forms.change_form(context.interaction.response_url, mentioned)

@@ -121,7 +121,7 @@ async def ask(
 
 
 async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
-    """Make a request that reverses whatever part of an applied request is still in effect."""
+    """Make a request that reverses the part of an applied request that's still in effect."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.read_only() as tx:
         now, undone = await tx.now(), await store.load_request(tx, request_id)

@@ -190,7 +190,7 @@ class Flows:
                 raise
             step = "Choose another flow, or ask whoever runs Gatehouse to check FLOW_ALIASES."
             named = f"“{flow.name}” ({flow.sid})" if flow.alias else flow.sid
-            raise NotFound(f"The flow service doesn't have the flow {named}. {step}") from error
+            raise NotFound(f"The flow service can't find the flow {named}. {step}") from error
 
 
 FIELDS = ("testUsers", "TestUsers")

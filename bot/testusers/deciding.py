@@ -107,7 +107,7 @@ async def decide(
 
 
 async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
-    """Return the request if the person can still deny it, before asking for a reason."""
+    """Return the request if the person can still deny it, so that the form can open."""
     request = await _look(bot, person, Act.DENY, request_id)
     if request.state not in {State.PENDING, State.SCHEDULED}:
         raise Conflict(state_sentence(request, await bot.database.now()))

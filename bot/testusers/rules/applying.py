@@ -167,7 +167,7 @@ def make_plan(
     over: Sequence[Grant] = (),
     own: Mapping[str, Sequence[Change]] | None = None,
 ) -> ListChangePlan:
-    """Return the plan that applies approved requests and expired grants to a list.
+    """Return the plan that applies approved requests to a list and removes expired access.
 
     `requests` must be sorted by decision time, oldest first. `own` maps each request ID to
     the changes that the bot made to the list since the request was made.

@@ -141,7 +141,7 @@ _NEWS = {
     Effect.SHORTEN: "{who} already on the list with longer access, so this shortens it.",
     Effect.LIMIT: "{who} already on the list with no end date, so this sets one.",
     Effect.KEEP: "{who} already on the list, so this removes their end date.",
-    Effect.REMOVE: "{who} removed instead, because the end date to restore has passed.",
+    Effect.REMOVE: "{who} removed instead, because the earlier end date has passed.",
 }
 
 
