@@ -1,6 +1,6 @@
 """The steps of every answer: read, acknowledge, identify the person, do the work, and reply.
 
-Bolt drops an acknowledgement if the listener raises right afterwards, and doesn't wait for
+Bolt drops an acknowledgement if the listener raises immediately after it, and doesn't wait for
 listeners when the program stops. So `receive` only reads, acknowledges and starts a task. The task
 catches all exceptions, and the program waits for the task before stopping.
 """
@@ -46,7 +46,7 @@ SUGGEST_SECONDS = 2.0
 # arrive at once.
 EVENT_SECONDS = 0.05
 PATIENCE_SECONDS = 0.5
-# At shutdown, the time limit for telling people that the program has stopped.
+# The time limit at shutdown for telling people that the program has stopped.
 STOPPED_SECONDS = 0.5
 
 
@@ -107,7 +107,7 @@ class Answering:
         return check(self._context())
 
     async def run(self) -> str:
-        """Answer the interaction and return a one-word outcome. Never raises."""
+        """Answer the interaction without ever raising, and return a one-word outcome."""
         name = self.listener.name
         reference = delivery_id() or new_delivery_id()
         with following_again(reference):
@@ -127,7 +127,7 @@ class Answering:
 
     async def _work_and_show(self, reference: str) -> str:
         work, place = asyncio.ensure_future(self._outcome(reference)), self.listener.place
-        # True while "Working on it" is shown in the place of the answer.
+        # True while "Working on it" is shown where the answer will appear.
         stands = False
         try:
             await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
@@ -137,14 +137,14 @@ class Answering:
                 stands = said and place is not Place.BELOW
             message, outcome = await work
         except asyncio.CancelledError:
-            # The program is stopping: tell people not to wait for an answer.
+            # The program is stopping, so tell the person not to wait for an answer.
             if stands:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(STOPPED_SECONDS):
                         await self._say(replies.STOPPED, replace=True)
             raise
         finally:
-            # If waiting is cancelled, cancel the work too.
+            # If the wait is canceled, cancel the work too.
             work.cancel()
         is_clicked, typed = place is Place.CLICKED, self.listener.typed
         if message is None and stands and not is_clicked:

@@ -1,4 +1,4 @@
-"""Handles commands in direct messages and buttons, and unknown commands and buttons."""
+"""Handles commands sent by direct message or by a button, and unknown commands and buttons."""
 
 from dataclasses import replace
 from functools import partial
@@ -42,7 +42,7 @@ CHANGES = frozenset({"add", "remove"})
 
 @listens("event", "message", None, place=Place.NOWHERE)
 async def written(context: Context) -> None:
-    """Answer the command in a direct message, unless another process is already answering it."""
+    """Answer a direct message, unless another process is already answering the message."""
     bot, interaction, event = context.bot, context.interaction, context.interaction.event
     is_from_person = bool(
         interaction.slack_user_id

@@ -38,9 +38,9 @@ BODY_SECONDS = 5.0
 # Five minutes in either direction, as in Slack's own libraries, so that Slack's requests are still
 # accepted after a clock adjustment.
 VALID_SECONDS = 300
-# Refused requests are counted, and logged together at this interval.
+# The interval at which the counts of refused requests are logged.
 LOG_SECONDS = 60.0
-# Refuses `NaN` and `Infinity`, which aren't valid JSON: `int` raises ValueError for them.
+# Refuses `NaN` and `Infinity`, which aren't valid JSON, because `int` can't convert them.
 _json = partial(json.loads, parse_constant=int)
 # Seconds since 1970. The length is limited, because Python refuses to parse thousands of digits.
 TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
@@ -68,10 +68,10 @@ class GatehouseApp(AsyncApp):
             client=bot.web,
             authorize=authorize,
             attaching_function_token_enabled=False,
-            # Bolt's loggers use this logger's level. Below ERROR, Bolt warns about tokens that it
-            # should not use, and logs forged requests with their bodies.
+            # Bolt's loggers use this logger's level. At lower levels, Bolt warns about tokens that
+            # it should ignore, and logs the bodies of forged requests.
             logger=bolt_logger(),
-            # `SlackEndpoint` verifies signatures, because Bolt answers malformed ones with 500.
+            # `SlackEndpoint` verifies signatures. Bolt would answer malformed signatures with 500.
             request_verification_enabled=False,
             signing_secret="verified by SlackEndpoint",  # noqa: S106 - not a secret
         )
@@ -115,7 +115,7 @@ class _Receiver(AsyncMiddleware):
 
 
 class SlackEndpoint:
-    """Passes signed requests to Bolt. Without a signing secret (Socket Mode), refuses them all."""
+    """Passes signed requests to Bolt. In Socket Mode (no signing secret), refuses all requests."""
 
     def __init__(
         self, app: AsyncApp, signing_secret: str | None, metrics: Metrics, clock: Clock
@@ -138,7 +138,7 @@ class SlackEndpoint:
         except TimeoutError:
             return web.Response(status=408, text="too slow")
         except ConnectionError:
-            # Slack timed out before we could read the request, so nobody sees this response.
+            # Slack timed out before the request was read, so nobody sees this response.
             return web.Response(status=400, text="gone")
         refusal = self._refusal(request, body)
         slack_request = None if refusal else _bolt_request(request, body)

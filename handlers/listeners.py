@@ -1,6 +1,6 @@
 """Parses Slack's payloads into interactions, and registers the listeners that answer them.
 
-Each listener declares its surface and the permission it requires, which is checked before the
+Each listener declares its surface and the required permission, which is checked before the
 listener runs. A permission of None allows everyone in the workspace. The permission for a stored
 click is checked when the click is processed, because the result may depend on stored data.
 """
@@ -111,7 +111,7 @@ class Context:
 
 
 def read(body: Body) -> Interaction:
-    """Parse Slack's payload. Never raise, because the payload isn't acknowledged yet."""
+    """Parse Slack's payload without raising, because the payload isn't acknowledged yet."""
     actions, event, view = body.get("actions"), _part(body, "event"), _part(body, "view")
     first = actions[0] if isinstance(actions, list) and actions else {}
     action = first if isinstance(first, Mapping) else {}
@@ -264,7 +264,7 @@ def surface_of(body: Body) -> Surface | None:
 
 
 def find(surface: Surface, name: str) -> Listener | None:
-    """Return the listener for this surface and name."""
+    """Return the listener for this surface and name, or the surface's `ANYTHING` listener."""
     names = (name, name.rpartition(".")[0], ANYTHING)
     return next(filter(None, (LISTENERS.get((surface, known)) for known in names)), None)
 

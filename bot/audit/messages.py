@@ -135,7 +135,7 @@ def _request_change(verb: str, detail: Mapping[str, Any], actor: str, names: Nam
         rest = "" if verb == "applied" else ". The rest of the change failed"
         return f"Gatehouse {change}, {by}{rest}"
     if verb in {"created", "created_without_approval"}:
-        change = _change(detail, flow, ("add", "remove")) or f"change end dates on {flow}"
+        change = _change(detail, flow, ("add", "remove")) or f"change end dates for {flow}"
         return f"{actor} asked to {change}{'' if verb == 'created' else ' without approval'}"
     if verb in {"approved", "denied", "cancelled", "retried"}:
         return f"{actor} {verb} a change to {flow}"

@@ -36,7 +36,7 @@ class HomeContent:
         waiting: Requests that the person can decide on and hasn't approved yet, oldest first.
         waiting_total: The total number of such requests. `waiting` contains only the oldest.
         own: The person's requests that are open or were decided recently, newest first.
-        ending: Access that the person requested and that ends soon, soonest first.
+        ending: Access that the person requested and that ends soon, earliest end first.
         blocks: The names of blocked organizations, each with its incident.
         closest: The organizations closest to a limit, closest first.
         reader: The person's view of identities, and whether the person can request changes.

@@ -88,7 +88,7 @@ class Home:
             await home_views.opened(tx, slack_user_id, is_empty=is_empty)
 
     async def plan(self, tx: Transaction) -> None:
-        """Refresh all tabs after startup, because changes may have been missed."""
+        """Refresh all tabs after startup, because changes might have been missed."""
         await home_views.mark_changed(tx, "start")
 
     async def spread(self, _job: Job, _lease: Lease) -> None:
@@ -141,7 +141,7 @@ class Home:
     async def _publish_over(
         self, user: str, view: Mapping[str, Any], view_hash: str | None, lease: Lease
     ) -> str:
-        """Replace the last published view, or any view if the last one's hash is unknown.
+        """Replace the last published view. If that view's hash is unknown, replace any view.
 
         Without a hash, only the lease prevents a late call from replacing a newer view.
         """

@@ -38,7 +38,7 @@ BAD_BLOCKS = frozenset(
 
 @dataclass(frozen=True)
 class BotIdentity:
-    """The bot's IDs and scopes, from `auth.test`. `answered_at` is the response's `Date`."""
+    """The bot's IDs and scopes (`auth.test`). `answered_at` is the response's `Date` header."""
 
     team_id: str
     slack_user_id: str
@@ -190,7 +190,7 @@ class SlackClient:
     async def publish_home(
         self, slack_user_id: str, view: Mapping[str, Any], view_hash: str | None
     ) -> str:
-        """Publish a person's Home tab and return its hash.
+        """Publish a person's Home tab and return the view's hash.
 
         If `view_hash` is given, Slack replaces the view only if it has that hash.
         """
@@ -212,7 +212,7 @@ class SlackClient:
             raise SlackRateLimited(math.ceil(left))
         try:
             answer = await method(**arguments)
-        # Slack's client raises the last two for a response that isn't a JSON object.
+        # Slack's client raises the last two errors if a response isn't a JSON object.
         except (
             *(SlackClientError, aiohttp.ClientError, OSError, ValueError),
             *(AttributeError, RecursionError),

@@ -1,6 +1,6 @@
 """The app manifest, built from the same lists that startup and `gatehouse check` use.
 
-Slack's rules: docs.slack.dev/reference/app-manifest.
+For Slack's rules, see docs.slack.dev/reference/app-manifest.
 """
 
 from typing import Any

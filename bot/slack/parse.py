@@ -116,7 +116,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
     """Read a quoted word. It ends at a quotation mark before a separator: `"a"b c"` is one word.
 
-    `never_closed` caches unclosed quotation marks, so each is searched for only once.
+    `never_closed` caches unclosed quotation marks, so that each is searched for only once.
     """
     for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
         if text[start] in marks and marks not in never_closed:

@@ -14,7 +14,7 @@ from bot.ops.current_delivery import current_digest
 from bot.store.engine import Database, Transaction, insert_into, remove_some
 from bot.store.tables import received_events
 
-# A process that hasn't answered an event after this time is assumed to be dead.
+# If a process hasn't answered an event after this time, the process is assumed to be dead.
 ANSWER_WITHIN = timedelta(seconds=30)
 # The prefix for requests that are identified by signature. A signature expires within minutes.
 SIGNATURE = "signature:"

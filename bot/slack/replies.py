@@ -29,7 +29,7 @@ FOREIGN_URL = "response_url_of_somebody_else"
 # The hosts of response_urls (https://docs.slack.dev/interactivity/handling-user-interaction) in
 # Slack and GovSlack.
 HOOKS = frozenset({"hooks.slack.com", "hooks.slack-gov.com"})
-# Fixed, because the answer to an event must have the same client_msg_id in every process.
+# A fixed value, because an event's answer must have the same client_msg_id in every process.
 ANSWERS = uuid.UUID("0b1de5c4-6cb9-4f6e-9d0c-6f4d6a0a7f3e")
 NAME = re.compile(r"[a-z_]{1,80}", re.ASCII)
 
@@ -110,7 +110,7 @@ class Replies:
 
 @dataclass
 class DirectReplies:
-    """Answers one direct message. The answer replaces "Working on it"."""
+    """Answers a direct message. The answer replaces "Working on it"."""
 
     slack: SlackClient
     clock: Clock

@@ -23,14 +23,14 @@ log = structlog.get_logger(__name__)
 UNREACHABLE_PEOPLE = frozenset(
     {"user_not_found", "user_disabled", "users_not_found", "cannot_dm_bot", "messages_tab_disabled"}
 )
-# A refused direct message is retried at increasing intervals, and dropped after a day.
+# A refused direct message is retried at increasing intervals and dropped after a day.
 GIVE_UP_AFTER = timedelta(days=1)
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=20), timedelta(hours=1)
-# Slack's error names for a bot that is locked out, which say nothing about the person.
+# Slack's error names for a bot that is locked out. The recipient might still be reachable.
 BOT_LOCKED_OUT = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"}
 )
-# Fixed, because a message must have the same client_msg_id in every process.
+# A fixed value, because a message must have the same client_msg_id in every process.
 MESSAGE_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
 # Slack's error names for a card that can no longer be edited.
 MESSAGE_GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
@@ -59,7 +59,7 @@ class CardNow:
 
     @property
     def is_beside(self) -> bool:
-        """True if the card can be dropped after a failure, because the main card shows the same."""
+        """True if the card can be dropped after a failure, because the main card is enough."""
         return self.is_copy or bool(self.under)
 
 
@@ -187,7 +187,7 @@ class _Showing:
             try:
                 await self.slack.update(sent.channel_id, sent.message_ts, moved)
             except SlackError as error:
-                # The old card may be gone. If not, its buttons work like the new card's buttons.
+                # The old card might be gone. If not, its buttons work like the new card's buttons.
                 log.info("outbox.not_moved", reason=error.sentence)
         elif sent.fingerprint == self.fingerprint:
             await self._is_shown(sent)
@@ -219,7 +219,7 @@ class _Showing:
 
     async def _edit(self, sent: SentCard) -> None:
         if sent.fingerprint != outbox.WHATEVER:
-            # If the response is lost, it's unknown which text Slack shows.
+            # If the response is lost, the process can't know which text Slack shows.
             unsure = await self._note(
                 sent.channel_id, sent.message_ts, outbox.WHATEVER, is_done=False
             )

@@ -56,7 +56,7 @@ async def append(tx: Transaction, entry: AuditEntry) -> None:
 
 
 async def begin_chain(tx: Transaction) -> None:
-    """If an earlier version wrote the chain with a key, continue the chain without a key."""
+    """Continue the chain without a key, if an earlier version wrote the chain with a key."""
     marker = await _newest_marker(tx)
     if marker is None or marker.action == CHAIN_BEGAN:
         return

@@ -52,7 +52,7 @@ CAUSE_EVERY_SECONDS = 60.0
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
 # Each transaction sees one snapshot, as in SQLite. By default, each statement gets its own.
 SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
-# Changes nothing, but needs the same rights and resources as a write.
+# This changes nothing, but needs the same permissions and resources as any write.
 TOUCH = text("UPDATE alembic_version SET version_num = version_num")
 ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
@@ -64,7 +64,7 @@ insert_into = postgresql.insert
 BATCH = 2_000
 # Wake the job loop for jobs due within this time. For later jobs, regular polling is enough.
 SOON_SECONDS, A_LITTLE_SECONDS = 5.0, 0.005
-# Constant during a PostgreSQL statement, which lets queries with this expression use indexes.
+# The value is constant during a PostgreSQL statement, so queries that use it can use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
 )
@@ -92,7 +92,7 @@ class Transaction:
         return self.connection.dialect.name == "postgresql"
 
     async def now(self) -> datetime:
-        """Return the database's time, constant within this transaction."""
+        """Return the database's time, which is constant within this transaction."""
         if self._now is None:
             if self._clock is None:
                 self._now = from_microseconds(await self.connection.scalar(POSTGRES_NOW) or 0)
@@ -162,7 +162,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """Yield a write transaction. Commit if the block succeeds, otherwise roll back.
+        """Yield a write transaction. Commit if the block succeeds, and roll back if it fails.
 
         Raise CommitUnknown if the connection dropped during the commit.
         """
@@ -187,7 +187,7 @@ class Database:
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:
-        """Yield a connection in autocommit mode: each statement is its own transaction."""
+        """Yield a connection in autocommit mode, in which each statement is its own transaction."""
         alone = {"gatehouse_alone": True} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
         async with self._serialised(), self._connected() as connection:
             yield Transaction(await connection.execution_options(**alone), self._clock)
@@ -252,7 +252,7 @@ class Database:
             self._writer.release()
 
     async def now(self) -> datetime:
-        """Return the database's time."""
+        """Return the database's time, from a new transaction."""
         async with self.read_only() as tx:
             return await tx.now()
 
@@ -383,7 +383,7 @@ def prepare_sqlite(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     def on_invalidate(connection: Any, _record: Any, _error: Any) -> None:  # noqa: ANN401
-        # A cancelled statement keeps the closed connection, and therefore its transaction's lock,
+        # A canceled statement keeps the closed connection, and therefore its transaction's lock,
         # until both are garbage-collected.
         with suppress(SQLAlchemyError, sqlite3.Error):
             connection.rollback()

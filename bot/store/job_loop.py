@@ -26,8 +26,8 @@ RENEW_SECONDS = 5.0
 # The maximum number of jobs at once: the sum of `CROWDS` in `bot/app.py`, plus a few others.
 AT_ONCE = 116
 LONGEST_PAUSE_SECONDS = 20.0
-# A call takes at most 10 s, so a call sent this soon after the lease was renewed ends before the
-# lease expires.
+# A call takes at most 10 s, so a call sent this soon after a renewal ends before the lease
+# expires.
 SEND_WITHIN_SECONDS = 5.0
 
 

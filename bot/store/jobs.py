@@ -18,7 +18,7 @@ from bot.store.tables import jobs
 from bot.store.types import UtcDateTime
 
 LEASE_SECONDS = 20
-# After this many consecutive failures, the pauses add up to about a minute.
+# After this many consecutive failures, the pauses between runs add up to about a minute.
 LATE_TRIES = 6
 
 
@@ -39,7 +39,7 @@ class Job:
     tries: int = 0
 
 
-# Built once, because building a statement takes longer than executing it.
+# Statements are built only once, because building them takes longer than executing them.
 _INSERT = insert_into(jobs)
 _AGAIN = {
     name: _INSERT.excluded[name] for name in ("kind", "subject", "payload", "due_at", "tries")
@@ -176,7 +176,7 @@ async def finish(
     tries: int = 0,
     error: str | None = None,
 ) -> None:
-    """End a run: reschedule the job if `again_at` is set, otherwise remove the job.
+    """End a run. Reschedule the job if `again_at` is set, or else remove the job.
 
     If the job was replaced during the run, the new job stays unchanged.
     """

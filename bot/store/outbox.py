@@ -14,7 +14,7 @@ from bot.store.tables import cards, incidents, outbox_messages, requests
 SEND = "send"
 # Separates the card's key from the copy's timestamp in the key of a card's copy.
 COPY = "/copy/"
-# Prefixes of card keys. The ID of the request or incident follows.
+# Prefixes of card keys. The ID of the request or incident follows the prefix.
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
 # The fingerprint of a card with unknown content.
 WHATEVER = ""
@@ -24,8 +24,8 @@ WHATEVER = ""
 class OutboxMessage:
     """A message to send. Messages with the same key belong to one card and are sent in order.
 
-    When a message is sent, the renderer for its kind builds it from the subject's stored state. The
-    payload never includes a secret. The store sets `id` and `created_at`.
+    When a message is sent, the renderer for its kind builds the content from the subject's
+    stored state. The payload never includes a secret. The store sets `id` and `created_at`.
     """
 
     key: str
@@ -47,7 +47,7 @@ class SentCard:
     sent_at: datetime
 
 
-# Built once, because building a statement takes longer than executing it.
+# Statements are built only once, because building them takes longer than executing them.
 _ITS_KEY = outbox_messages.c.key == bindparam("its_key")
 _WAITING = (
     select(outbox_messages)

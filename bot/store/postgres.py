@@ -150,9 +150,9 @@ class PostgresEngine:
             "postgresql+psycopg://",
             async_creator=self._open,
             use_native_hstore=False,
-            # Report the row count for INSERT too.
+            # Also report the row count for INSERT.
             execution_options={"preserve_rowcount": True},
-            # Errors are logged, but people's input must not be logged.
+            # Keep people's input out of error messages, because errors are logged.
             hide_parameters=True,
             # Don't allow overflow: opening a short-lived connection costs more than waiting for the
             # pool, and no code holds one connection while it waits for another.
@@ -168,11 +168,11 @@ class PostgresEngine:
             autocommit=True, prepare_threshold=None, **self._parameters
         )
         connection.statement_seconds = self._statement_seconds
-        # A pooler reports an ID of its own instead of the server's process ID.
+        # A pooler reports its own ID instead of the server's process ID.
         cursor = await connection.execute("SELECT pg_backend_pid()")
         self.is_pooled |= await cursor.fetchone() != (connection.info.backend_pid,)
         if not self.is_pooled:
-            # Not set as connection parameters, because poolers refuse unknown parameters.
+            # Don't use connection parameters for this, because poolers refuse unknown parameters.
             await connection.execute(self._set_limits(is_local=False))
         await connection.set_autocommit(False)
         return connection

@@ -196,8 +196,8 @@ flow_changes = Table(
     Index(None, "flow_key", "id"),
 )
 
-# An organization's limits and blocks. Calls are numbered. Earlier versions could delete even the
-# newest call; `summed` is the number of the last call that they deleted.
+# An organization's limits and blocks. Calls are numbered. `summed` is the number of the last call
+# that earlier versions deleted, which could even be the newest call.
 quota_organizations = Table(
     "quota_organizations",
     metadata,
@@ -238,7 +238,7 @@ quota_calls = Table(
     Index(None, "organization", "reserved_at", "number"),
 )
 
-# A series of 429s with one code; `detail` is the state when the incident opened.
+# A series of 429 responses with the same code. `detail` is the state when the incident opened.
 incidents = Table(
     "incidents",
     metadata,

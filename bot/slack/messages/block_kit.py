@@ -20,7 +20,7 @@ TEXT_CHARACTERS = 3900
 # Slack refuses messages with more than about 12,000 characters in total.
 MESSAGE_CHARACTERS = 11_000
 SECTION_CHARACTERS = 3000
-# The maximum number of characters in one section, below Slack's limit to avoid truncation.
+# The maximum number of characters that this module puts in one section, to avoid truncation.
 FILLED_CHARACTERS = 2900
 FIELD_CHARACTERS = 2000
 HEADER_CHARACTERS = 150
@@ -106,14 +106,14 @@ def header(title: str) -> SlackBlock:
 
 
 def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
-    """Return a paragraph of finished markup, which Slack always shows in full."""
+    """Return a paragraph of escaped markup, which Slack always shows in full."""
     text_object = _markup(markup, SECTION_CHARACTERS)
     block: dict[str, Any] = {"type": "section", "text": text_object, "expand": True}
     return {**block, "accessory": accessory} if accessory else block
 
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:
-    """Return lines of markup in as many paragraphs as needed, which Slack always shows in full."""
+    """Return as many paragraphs as the lines of markup need. Slack always shows them in full."""
     return [section(paragraph) for paragraph in paragraphs(lines)]
 
 
@@ -141,7 +141,7 @@ def context(*markup: str) -> SlackBlock:
 
 
 def confirm(title: str, question: str, label: str) -> SlackBlock:
-    """Return a confirmation dialog. `label` is the text of the button that confirms."""
+    """Return a confirmation dialog. `label` is the text of the confirm button."""
     return {
         "title": plain(title, 100),
         "text": plain(question, 300),
@@ -218,7 +218,7 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
 
 
 def page_count(total: int, size: int) -> int:
-    """Return the number of pages of this size, at least 1."""
+    """Return the number of pages needed for `total` items. An empty list has one page."""
     return max(1, -(-total // size))
 
 
@@ -230,7 +230,7 @@ def page_of(value: str) -> int:
 def turns(
     action_id: str, page: int, pages: int, value: Callable[[int], str] = str
 ) -> list[SlackBlock]:
-    """Return the buttons `Previous` and `Next`, plus `First` and `Last` for pages further away.
+    """Return `Previous` and `Next` buttons, plus `First` and `Last` if those lead farther.
 
     Each button has its own action ID. `value` builds a button's value from the number of the page
     that the button opens. By default, the value is the number itself.

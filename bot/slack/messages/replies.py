@@ -23,7 +23,7 @@ BUTTONS = 5
 
 
 def sorry(error: GatehouseError) -> Message:
-    """Show an expected error: the problem, followed by what to do."""
+    """Show an expected error, with the correct usage or the possible matches."""
     markup = text.sentence(error.sentence, 1500)
     if isinstance(error, UsageError) and not error.has_right_form:
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
@@ -34,7 +34,7 @@ def sorry(error: GatehouseError) -> Message:
 
 
 def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
-    """Add buttons for likely corrections to an error or, if it's temporary, `Try again`.
+    """Add buttons with likely corrections or, if the error is temporary, a `Try again` button.
 
     `command` is the typed command with its slash.
     """
@@ -61,7 +61,7 @@ def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message
 
 
 def said(sentence: str) -> Message:
-    """Return a message that consists of one sentence."""
+    """Return a message that contains only this sentence."""
     return Message(text.sentence(sentence, 1500))
 
 
@@ -81,7 +81,7 @@ def choice(several: Ambiguous, action_id: str) -> Message:
 
 
 def broken(reference: str) -> Message:
-    """Report an unexpected error, with a reference to find it in the log."""
+    """Report an unexpected error, with a reference for finding the error in the log."""
     return Message(
         "Something went wrong. If it keeps happening, contact whoever runs Gatehouse. Reference: "
         f"`{reference}`"

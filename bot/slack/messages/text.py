@@ -1,9 +1,9 @@
-"""Text from people and services, made safe for Slack. No other module escapes text.
+"""Makes text from people and services safe to show in Slack. No other module escapes text.
 
 Slack reads markup in `mrkdwn` objects and in a message's `text`, where `&`, `<` and `>` are escaped
 (docs.slack.dev, "Formatting message text"). Formatting characters can't be escaped, but adding a
 word joiner disables them. Slack doesn't document whether it decodes entities in plain text
-(headers, buttons, table cells), so this module breaks them up and replaces angle brackets.
+(headers, buttons, table cells), so this module breaks up entities and replaces angle brackets.
 """
 
 import math
@@ -37,7 +37,7 @@ MARK = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe2
 STACKED_MARKS = re.compile(f"({MARK}{{4}}){MARK}+")
 FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
 ENTITY = re.compile(r"&(?=(?:amp|lt|gt);)")
-# Keep the colons in a time, because people copy times to search for them.
+# Leave the colons in times unchanged, because people copy and search for times.
 EMOJI = re.compile(r":(?!(?<=\d:)\d\d:\d\d)(?=[\w+'-]+:)")
 ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
@@ -55,7 +55,7 @@ def shorten(value: str, limit: int) -> str:
 def escape(value: str, limit: int = 300) -> str:
     """Return external text for a `mrkdwn` object or a message's `text`.
 
-    The text looks the same, but can't format, link or mention anything.
+    The text looks the same, but can't create formatting, links or mentions.
     """
     return _isolated(_escaped(_inert(value[: HEAD_TIMES * limit], limit)))
 
@@ -88,7 +88,7 @@ def identity(value: str, limit: int | None = None) -> str:
 
 
 def exact(value: str, limit: int) -> str | None:
-    """Return text unchanged as a code span to copy, or None if Slack can't show it exactly."""
+    """Return the text unchanged as a code span to copy, or None if Slack can't show it exactly."""
     if tidy(value) != value or "`" in value or _isolated(value) != value:
         return None
     span = f"`{_escaped(value)}`"
@@ -128,7 +128,7 @@ def _isolated(value: str) -> str:
 
 
 def cut(markup: str, limit: int) -> str:
-    """Shorten finished markup, at a line's end if possible, without leaving markup unclosed."""
+    """Shorten escaped markup, at the end of a line if possible, without leaving markup unclosed."""
     if len(markup) <= limit:
         return markup
     head = markup[: limit - 2]
@@ -151,7 +151,7 @@ def time(at: datetime) -> str:
 
 
 def link(url: str, words: str) -> str:
-    """Return a link to a trusted address, encoding characters that would end the link."""
+    """Return a link to a trusted address, encoding characters that would end the link early."""
     return f"<{_escaped(url).replace('|', '%7C')}|{words}>"
 
 

@@ -35,7 +35,7 @@ async def is_current(database: Database) -> bool:
 
 
 async def notice_newer(database: Database) -> bool:
-    """Return True if a newer version has migrated the database. In that case, refuse writes."""
+    """Return True, and refuse writes, if a newer version has migrated the database."""
     try:
         await is_current(database)
     except DatabaseTooNew:
