@@ -104,7 +104,7 @@ class EmailTemplates:
 
 
 def templates_in(body: object) -> EmailTemplates:
-    """Find the templates in a response body, whose format isn't specified.
+    """Find the templates in a response body, which has no specified format.
 
     The body can be a list, or an object with a list under `templates` or `result`.
     """
@@ -227,7 +227,7 @@ def templates(found: EmailTemplates, page: int = 0) -> Message:
         if found.count is None:
             markup = "The response has no list of templates."
         elif found.count:
-            markup = f"{text.count(found.count, 'template')}, but no names or IDs."
+            markup = f"Found {text.count(found.count, 'template')}, but no names or IDs."
         return Message(markup, (block_kit.section(markup),))
     pages = page_count(len(found.templates), PAGE)
     page = min(page, pages - 1)

@@ -63,7 +63,7 @@ _GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
 
 @dataclass(frozen=True)
 class GatewayCall:
-    """A client's request, ready to be forwarded. `url` is the URL in the inventory service."""
+    """A client's request, ready to be forwarded to `url` in the inventory service."""
 
     client: str
     key: OrganizationKey
@@ -192,7 +192,7 @@ class Forwarder:
         signed: Signed,
         content: IO[bytes],
     ) -> tuple[web.StreamResponse, ServiceError | None]:
-        """Return the answer, and the error if the call failed. Record a 429 before reading it."""
+        """Return the answer, and any error. Record a 429 before reading its body."""
         status, told = response.status, response.headers
         if status < HTTPStatus.OK:
             # Data after a 101 isn't HTTP, and no client requested another protocol.
@@ -229,7 +229,7 @@ class Forwarder:
     async def deliver(
         self, request: web.BaseRequest, answer: web.StreamResponse, content: IO[bytes], seen: Seen
     ) -> None:
-        """Send the answer to the client. The call no longer counts as running."""
+        """Send the answer to the client, after the call has stopped counting as running."""
         content.seek(0)
         try:
             await answer.prepare(request)

@@ -228,7 +228,7 @@ def _squashed(name: str) -> str:
 def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
     """Return the headers to send to the service.
 
-    Raises GatewayRefusal if a header would change the method, the address, or the organization.
+    Raises GatewayRefusal if a header would change the method, the URL, or the organization.
     """
     for raw_name, value in headers:
         name = _squashed(raw_name)
@@ -257,7 +257,7 @@ def passed_headers(headers: Headers) -> list[tuple[str, str]]:
 
 
 def seconds_to_wait(preferences: Sequence[str]) -> float:
-    """Return the seconds in `Prefer: wait=N` (RFC 7240), at most 60, or 0 if it's missing."""
+    """Return the seconds in `Prefer: wait=N` (RFC 7240), at most 60, or 0 by default."""
     matches = (
         _WAIT.fullmatch(preference) for value in preferences for preference in value.split(",")
     )

@@ -39,7 +39,7 @@ from bot.store.engine import Transaction
 log = structlog.get_logger(__name__)
 
 HEALTH = "/healthz"
-# The limit of open requests per client and process. Additional requests are declined unread.
+# The limit on open requests per client and process. Others are declined without being read.
 MOST_AT_ONCE = 200
 # The maximum share of all connections that may have open requests. The rest stay free, so that
 # connections with waiting requests are never closed to make room.

@@ -108,8 +108,8 @@ class Turns:
         # Keyed by organization, and also by client if only the client's share is used up.
         self._declines: dict[tuple[OrganizationKey, str | None], _Decline] = {}
         self._is_stopping = False
-        # Lines ask in parallel, so that organizations don't wait for each other, but use at most
-        # half of the database connections, to leave the rest for people.
+        # Lines query the ledger in parallel, so that organizations don't wait for each other, but
+        # use at most half of the database connections, to leave the rest for people.
         self._asking = asyncio.Semaphore(max(1, guard.database.pool_size // 2))
 
     @asynccontextmanager

@@ -164,7 +164,7 @@ class OrganizationDirectory:
         self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:
-        """Return the ID of the organization to name in the next listing request, if any, or ""."""
+        """Return the organization ID for the next listing request, or an empty string."""
         if center in self.named:
             return self.named[center]
         await self._look()

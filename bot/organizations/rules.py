@@ -23,7 +23,7 @@ from bot.spelling import LIKENESS, folded
 UNNAMED = "(no name)"
 WITHOUT_ORGANIZATION = "Calls without an organization"
 # IDs should contain only digits, but all characters that are safe in URLs and keys are accepted.
-# The length is checked separately, because a limit in the pattern would make it slow.
+# The length is checked separately, because a limit in the pattern would slow down matching.
 IDENTIFIER = r"^[^\s\p{C}]+$"
 LONGEST_IDENTIFIER = 64
 
@@ -48,7 +48,7 @@ class OrganizationKey:
 
     @classmethod
     def of_path(cls, path: str) -> "OrganizationKey":
-        """Parse a key's path. Invalid text gives a key that matches no organization."""
+        """Parse a key's path. Invalid text produces a key that matches no organization."""
         data_center, _, organization_id = path.partition("/")
         return cls(data_center, organization_id)
 
@@ -309,7 +309,7 @@ def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
     candidates, choices = [], {}
     for place in found[:CANDIDATES]:
         key, name = place.key, place.organization.name
-        # The ID is shown in full, because people will type it.
+        # The ID is shown in full, because people need to type it.
         where = f"{key.organization_id}, {key.data_center}" if is_id_enough else key.path
         candidates.append(f"{_shortened(name)} ({where})")
         choices[key.path] = f"{_shortened(name, CHOICE_CHARACTERS)} ({key.path})"

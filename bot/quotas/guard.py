@@ -69,8 +69,8 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
         return OrganizationBlocked(sentence, code=code, until=time, seconds=seconds)
     is_concurrent, made = kind is LimitKind.CONCURRENT, f"{not_now.allowed:,} calls {kind.unit}"
     if not_now.is_stalled:
-        used = f"The inventory service isn't answering calls for {whose}, so Gatehouse makes one"
-        used += " at a time."
+        used = f"The inventory service isn't answering calls for {whose}, so Gatehouse makes"
+        used += " only one call at a time."
     elif not_now.is_share:
         used = f"This client has used its share of the calls for {whose}: {made}."
     elif is_concurrent:
@@ -213,7 +213,7 @@ class Guard:
                         tx, call.reservation, self.terms
                     ):
                         await self._note_reported(tx, call)
-                        # Do this before settling the call, so that the call still counts as in use.
+                        # Record this before settling, so that the call still counts as in use.
                         age = call.seconds_since_headers()
                         told = call.request, call.reservation, call.refusal, age
                         await incidents.refused(tx, *told)
@@ -236,8 +236,8 @@ class _Call(Permit):
     def may_send(self) -> bool:
         """Return True if a request sent now would end before its reservation expires.
 
-        A call ends by its timeout, and its reservation lasts for a grace period after that. The
-        clock also counts time during which the machine was asleep.
+        A call lasts at most until its timeout, and its reservation lasts for a grace period after
+        that. The clock also counts time during which the machine was asleep.
         """
         return self.clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
@@ -262,7 +262,7 @@ class _Call(Permit):
         return error is None or answered
 
     def was_never_sent(self, error: BaseException | None) -> bool:
-        """Return True if connecting or renewing the token failed, so that nothing was sent."""
+        """Return True if connecting or renewing the token failed before anything was sent."""
         if isinstance(error, ServiceError) and error.service == "oauth":
             return self.headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent

@@ -47,7 +47,7 @@ ALERT_JOB = "alert"
 CARD, NOTE = "incident_card", "incident_note"
 MUTE_SECONDS = 3600.0
 EDIT_SECONDS = 10.0
-# Postpone for at least a second, because a free slot may be taken a moment later.
+# Postpone a probe by at least a second, because a free slot may be taken a moment later.
 LEAST_PUT_OFF_SECONDS = 1.0
 # A plan change or another process may free a slot sooner than the ledger expects.
 MOST_PUT_OFF_SECONDS = 3600.0

@@ -51,7 +51,7 @@ class Credential:
         return self._signed
 
     async def renewed(self, refused: Signed) -> Signed | None:  # noqa: ARG002 - see OAuthCredential
-        """Return a new credential to replace a refused one, or None if it can't be renewed."""
+        """Return a new credential after a refusal, or None if the credential can't be renewed."""
         return None
 
 
@@ -116,7 +116,7 @@ class OAuthCredential(Credential):
         self._renew_at = self._ends_at = 0.0
         self._renewals: SingleFlight[str, Signed] = SingleFlight({})
         self._hidden: list[str] = []
-        # Why the last renewal failed, and the earliest time to try again.
+        # The error from the last renewal, and the earliest time to try again.
         self._failure: tuple[ServiceError, float] | None = None
 
     async def sign(self) -> Signed:

@@ -113,7 +113,7 @@ class CheckedRequest(aiohttp.ClientRequest):
         try:
             return await super().send(conn)
         except ValueError as error:
-            # The headers are invalid, and nothing was sent. The exception's text quotes them.
+            # A header is invalid, and nothing was sent. The exception's text quotes the header.
             raise UnsendableError from error
 
 

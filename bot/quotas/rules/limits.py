@@ -66,7 +66,7 @@ class Limits:
         return replace(self, minute=max(1, self.minute - minute), day=max(1, self.day - day))
 
     def left_to(self, call_class: CallClass) -> "Limits":
-        """Return the limits for a call class. Background calls leave a fifth of each for people."""
+        """Return a call class's limits. Background calls leave a fifth of each limit for people."""
         if call_class is not CallClass.BACKGROUND:
             return self
         # Round down, so that at least one call is left for people.
@@ -101,7 +101,7 @@ _LOWERED_CONCURRENCY_SECONDS = 24 * 3600.0
 _LOWERED_MINUTE_SECONDS = 3600.0
 # Allows for variation in the other client's usage.
 MINUTE_MARGIN = 8
-# Keep this many background calls per minute, because the other client may stop at any time.
+# Allow at least this many background calls, because the other client may stop at any time.
 LEAST_A_MINUTE = 4
 # The smallest plan's documented limit. If the service accepts fewer calls, another client is
 # making the others.
@@ -181,7 +181,7 @@ class ReportedDay:
 class DayUse:
     """The number of calls in the current day, and the daily limit.
 
-    `resets_at` is None unless the service reported the reset.
+    `resets_at` is None unless the service reported the reset time.
     """
 
     used: int
@@ -226,8 +226,8 @@ def day_use(
     """Return the current day's usage, from a recent report or else from the bot's own calls.
 
     `sent` is the number of calls since the day began, including calls that were still unanswered at
-    that time. `sent_since_report` is the number of calls after the one with the report. `lowered`
-    is the limit stated in the message of an error with code 45.
+    that time. `sent_since_report` is the number of calls after the call that returned the report.
+    `lowered` is the limit stated in the message of an error with code 45.
     """
     if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
         day = DayUse(sent, plan_limit, DaySource.PLAN)

@@ -168,10 +168,10 @@ class InUse:
 class NotNow:
     """The reason for declining a call at the time `now`: a block, or a limit that is used up.
 
-    `code` is set for a block, and `kind` for a limit. `used` is the number of calls that count
-    against the limit, and `allowed` is the maximum for this class of calls. `free_at` is the time
-    to ask again. `is_share` is True if a gateway client's share is used up. `is_stalled` is True
-    if the service isn't answering, so that only one call is allowed at a time.
+    `code` is set for a block, and `kind` is set for a limit. `used` is the number of calls that
+    count against the limit, and `allowed` is the maximum for this class of calls. `free_at` is the
+    time to ask again. `is_share` is True if a gateway client's share is used up. `is_stalled` is
+    True if the service isn't answering, so only one call is allowed at a time.
     """
 
     now: float

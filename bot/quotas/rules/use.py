@@ -62,8 +62,8 @@ class Meter:
 class Standing:
     """An organization's limits, usage, and blocks at one point in time, from the database.
 
-    `id` is the organization's ID in the database, or 0 if the organization isn't stored
-    yet. `made` is the number of the newest call, and `made_before` is the number of the newest call
+    `id` is the organization's ID in the database, or 0 if the organization isn't stored yet.
+    `made` is the number of the newest call, and `made_before` is the number of the newest call
     before the current day. `lowered_concurrent` is a temporary limit for concurrent calls, and
     `lowered_minute` is a temporary minute limit for background calls.
     """
@@ -115,7 +115,7 @@ class Standing:
         return day_began_at(self.reported, self.now)
 
     def meter(self, kind: LimitKind) -> Meter:
-        """Return the usage and the limit of this kind."""
+        """Return the usage against this kind of limit."""
         if kind is LimitKind.MINUTE:
             return Meter(self.in_use.minute, self.limits.minute)
         if kind is LimitKind.DAY:

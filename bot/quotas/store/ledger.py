@@ -37,7 +37,7 @@ ROUNDING_SECONDS = 0.001
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A call to reserve. `share` is a gateway client's share of the limits, or 1 for others."""
+    """A call to reserve. `share` is a gateway client's share of the limits (1 for other calls)."""
 
     key: OrganizationKey
     cause: CallCause
@@ -54,7 +54,7 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A granted call: its organization, its number, and what was in use when it was granted.
+    """A granted call: its organization, its number, and the usage when it was granted.
 
     `at` is the time of the reservation according to the database's clock. `asked_at` is the time of
     the request in seconds since the machine started.
@@ -74,7 +74,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
     """
     key, terms = request.key, request.terms
     if request.call_class is CallClass.PROBE:
-        # The lock allows only one probe. A second probe waits, and then finds the first.
+        # The lock allows only one probe. A second probe waits, and then finds the first probe.
         await lock(tx, key)
     for _ in range(MOST_TRIES):
         account = await load(tx, key, terms)
