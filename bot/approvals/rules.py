@@ -233,9 +233,7 @@ def duration_problem(policy: FlowPolicy, duration_seconds: float | None) -> str 
         return None
     longest = spell_duration(policy.longest_seconds)
     if duration_seconds is None:
-        return (
-            f"Access to this flow can last at most {longest}. Add an end, such as “for {longest}”."
-        )
+        return f"Access to this flow can last at most {longest}. Add an end, e.g. “for {longest}”."
     if duration_seconds > policy.longest_seconds:
         return f"That's too long: access to this flow can last at most {longest}."
     return None
