@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         status = UNUSABLE
     except BrokenPipeError:
         status = BROKEN
-    # A log that can't be written isn't a failure of the bot.
+    # For the bot, failing to write the log isn't an error.
     return status if _is_all_written() or options.run is _serve else BROKEN
 
 
@@ -142,7 +142,7 @@ def _serve(_options: argparse.Namespace) -> int:
     try:
         run(serve(settings, redactor))
     except CannotStartError as error:
-        log.error("start.failed", reason=str(error))  # noqa: TRY400 - the sentence says enough
+        log.error("start.failed", reason=str(error))  # noqa: TRY400 - a traceback adds nothing
         return UNUSABLE
     except MemoryError:
         # Printing a traceback would also need memory.

@@ -99,7 +99,7 @@ def _write(connection: Connection, path: Path, head: dict[str, Any], end: dict[s
 
 
 async def restore(url: str, path: Path) -> int:
-    """Replace the database's contents with the file's, and return the exit status."""
+    """Replace the database's contents with the backup's rows, and return the exit status."""
     try:
         head, end = _examine(path)
         with process_lock(url):
@@ -207,7 +207,7 @@ def _stored_tables(connection: Connection) -> list[Table]:
 
 
 def _examine(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Check the whole file, and return its header and trailer. This runs before any changes."""
+    """Check the whole file before anything is changed. Return the header and the trailer."""
     lines = _lines(path)
     head, last = next(lines, None), deque(enumerate(lines), maxlen=1)
     rows, end = last[0] if last else (0, None)

@@ -47,7 +47,7 @@ class Command:
 
     @property
     def subcommands(self) -> list[str]:
-        """The words that can come first after the command's name."""
+        """The words that can directly follow the command's name."""
         first = [form.arguments.split()[:1] for form in self.forms]
         return [*dict.fromkeys(word for words in first for word in words if word.isalpha()), HELP]
 
@@ -153,7 +153,7 @@ TESTUSERS = Command(
         Form(
             "history",
             "history <flow>",
-            "past requests and who decided them",
+            "past requests, and who approved or denied them",
             READ,
             "history welcome",
             hint="history …",

@@ -30,7 +30,7 @@ def redactor_of(settings: Settings) -> Redactor:
 def inventory_access(
     settings: Settings, http: ServiceHttp, clock: Clock
 ) -> dict[str, DataCenterAccess]:
-    """Return each data center's address and credential, in the order of the settings."""
+    """Return each data center's address and credential, in the configured order."""
     template = settings.inventory_auth_header
     access: dict[str, DataCenterAccess] = {}
     for name, center in settings.inventory_data_centers.items():

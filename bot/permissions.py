@@ -63,9 +63,9 @@ Roles = Mapping[Role, tuple[str, ...]]
 class Person:
     """A person, as identified by Slack. Escape `name`, because people choose their own names.
 
-    `groups` contains the person's user groups that appear in the settings. `doubt` is a sentence
-    that says that a group couldn't be looked up, and `stranger` is a sentence that explains why the
-    person can't use Gatehouse at all.
+    `groups` contains the person's user groups that appear in the settings. If a group couldn't be
+    looked up, `doubt` is a sentence that says so. If the person can't use Gatehouse at all,
+    `stranger` is a sentence that explains why.
     """
 
     slack_user_id: str
@@ -131,7 +131,7 @@ class Policy:
         """Decide whether a person has a permission, for all commands, buttons, modals and jobs.
 
         A flow's approver list replaces the approver role: only people on the list can approve, deny
-        or retry the flow's changes. With `requester`, decide about that person's request.
+        or retry the flow's changes. With `requester`, decide about a request by that person.
         """
         rules = self.of_flow(flow_sid) if flow_sid else FlowPolicy()
         by_flow = permission is Permission.DECIDE and rules.approvers is not None

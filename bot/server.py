@@ -114,7 +114,7 @@ def malformed(status: int) -> web.Response:
 class Site(web.BaseSite):
     """A listening address that accepts at most `most` connections.
 
-    `count` counts requests that aren't valid HTTP, and `unreadable` returns the response to each.
+    `count` counts requests that aren't valid HTTP, and `unreadable` returns the response to them.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Site(web.BaseSite):
     def opened(self, connection: "Connection") -> None:
         """Add a connection. If the limit is reached, close another connection first."""
         if len(self._open) >= self._most:
-            # Prefer connections without any requests, then idle connections, then the oldest.
+            # Prefer to close connections without requests, then idle connections, then the oldest.
             victim = min(self._open, key=lambda known: (known.is_busy, known.has_asked))
             self.closed(victim)
             victim.force_close()

@@ -39,8 +39,8 @@ _LOOK_ALIKES = str.maketrans(
     "\u04cf\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03b7\u0131\u0142\u00f8\u0111",
     "abekmhopctyxnrijshdqwlaeikvoptuxwnilod",
 )
-# The minimum similarity of two words: twice the number of common characters, divided by the total
-# number of characters. For example, the similarity of "lst" and "list" is 0.86.
+# The minimum similarity of two words, which is twice the number of common characters divided by
+# the total number of characters. For example, the similarity of "lst" and "list" is 0.86.
 LIKENESS = 0.6
 _BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
 _AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
@@ -63,8 +63,8 @@ def exactly(identity: str) -> str:
 def folded(text: str) -> str:
     """Return the text in a form for lookups that ignore differences in spelling.
 
-    Compare folded text only with folded text. Folding removes differences in case, accents, white
-    space, invisible characters, and types of quotes and dashes (`--` counts as a dash).
+    Compare folded text only with other folded text. Folding removes differences in case, accents,
+    white space, invisible characters, and types of quotes and dashes (`--` counts as a dash).
 
     >>> folded("O\u2019Brien \u2014\u00a0Sons") == folded("o'brien -- sons")
     True

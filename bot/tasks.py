@@ -36,8 +36,8 @@ class Tasks:
 class SingleFlight(Generic[K, V]):
     """A cache for slow lookups that runs one lookup at a time per key.
 
-    A lookup continues even if its first caller is cancelled. If it fails, all waiting
-    callers get the exception, and nothing is cached.
+    A lookup continues even if its first caller is cancelled. If a lookup fails, all waiting callers
+    get the exception, and nothing is cached.
     """
 
     def __init__(self, cache: MutableMapping[K, V]) -> None:

@@ -1,1 +1,1 @@
-"""Checks of the bot and its setup for `gatehouse check`, `/readyz` and `/gatehouse status`."""
+"""The checks behind `gatehouse check`, `/readyz` and `/gatehouse status`."""

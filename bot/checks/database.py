@@ -90,7 +90,7 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
     if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) <= AGREES_SECONDS:
         await _adopt(parts, clock, offset)
     if abs(ahead) <= WRONG_SECONDS:
-        return [well("clock", "agrees with Slack's.")]
+        return [well("clock", "agrees with Slack's clock.")]
     sentence = (
         f"{_difference(ahead)} Slack's. If the difference reaches 300 s, Gatehouse refuses every"
         " request from Slack. Turn on time synchronization."
@@ -108,7 +108,7 @@ async def database_clock(parts: Parts) -> list[Finding]:
     except DatabaseUnavailable:
         return []
     if abs(ahead) <= DATABASE_WRONG_SECONDS:
-        return [well("database clock", "agrees with this machine's.")]
+        return [well("database clock", "agrees with this machine's clock.")]
     sentence = (
         f"{_difference(ahead)} the database's, which requests and limits depend on. Synchronize"
         " both clocks."

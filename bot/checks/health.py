@@ -141,7 +141,7 @@ class Health:
                 log.info("health.mended", part=part.value)
 
     def note_socket(self, *, connected: bool | None) -> None:
-        """Record the state of Socket Mode, which is broken after a minute without a connection.
+        """Record whether Socket Mode works. It is broken after a minute without a connection.
 
         `connected` is None if Socket Mode isn't used.
         """

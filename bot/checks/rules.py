@@ -28,7 +28,7 @@ READINESS = {
     Part.SLACK_TOKEN: "slack",
     Part.SOCKET: "slack",
 }
-# The name of each part in "Needs attention: …".
+# The name of each part, as shown in "Needs attention: …".
 NOUNS = {
     Part.DATABASE: "the database",
     Part.SLACK_TOKEN: "the Slack token",
@@ -53,7 +53,7 @@ class Trouble:
 
 @dataclass(frozen=True)
 class JobCount:
-    """Job counts: in total, due now, and late (overdue or failing for at least a minute)."""
+    """Job counts: total, due now, and late (overdue or failing for at least a minute)."""
 
     total: int
     due: int

@@ -190,7 +190,7 @@ def _missing(settings: Settings, service: Service) -> Finding:
     if len(missing) == len(SERVICES[service]):
         sentence = f"is not configured. Its commands need {', '.join(missing)}."
         return Finding(service, NOT_CONFIGURED, sentence)
-    sentence = f"Not set: {', '.join(missing)}. Set all of this service's settings, or none."
+    sentence = f"Not set: {', '.join(missing)}. Set all or none of this service's settings."
     return Finding(service, "half_configured", sentence)
 
 

@@ -1,4 +1,4 @@
-"""Checks of Slack's tokens, scopes, clock and channels, and of the people in the settings."""
+"""Checks of the Slack tokens, scopes, clock and channels, and of the people in the settings."""
 
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from bot.slack.client import SlackClient
 from bot.slack.manifest import SCOPES, missing_scopes
 
 SLACK_SECONDS = 10
-# Slack's errors for tokens that are invalid, or no longer valid.
+# Slack's errors for tokens that are invalid or no longer valid.
 TOKEN_ERRORS = frozenset(
     {
         *("invalid_auth", "token_revoked", "token_expired", "account_inactive", "not_authed"),

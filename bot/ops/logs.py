@@ -27,7 +27,7 @@ def bolt_logger() -> logging.Logger:
 
 
 def configure_logs(level: str, style: str, redactor: Redactor) -> None:
-    """Send all log records, including those of libraries, through a filter that removes secrets."""
+    """Send all log records, including records from libraries, to stderr without secrets."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,

@@ -1,4 +1,4 @@
-"""Finds weak secrets, which are too short or published as examples."""
+"""Finds weak secrets: those that are too short or that were published as examples."""
 
 import ipaddress
 import re

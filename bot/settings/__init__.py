@@ -107,7 +107,7 @@ def phrase_of(error: ErrorDetails) -> str:
 
 
 def _line(name: str, problem: str) -> str:
-    """Return a setting's line: its name, the problem, and an example."""
+    """Return an error line with the setting's name, the problem, and an example."""
     return f"{name} {problem} (example: {name}={EXAMPLES[name]})"
 
 

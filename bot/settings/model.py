@@ -69,7 +69,7 @@ def _from_json(value: object) -> object:
 
 
 def _safe_address(value: str) -> str:
-    """Accept https for any host, and http only for this machine, to protect credentials."""
+    """Accept HTTPS for any host, but HTTP only for this machine, to protect credentials."""
     try:
         url = URL(value)
     except ValueError:
@@ -189,7 +189,7 @@ class DataCenterSettings(_Part):
 
 
 class AutomaticSettings(_Part):
-    """A rule for automatic approval: who can request, for how long, and how often per day."""
+    """A rule for automatic approval: who can use it, for how long, and how often per day."""
 
     requesters: NamedIds = Field(alias="from")
     longest_seconds: Duration = Field(alias="longest")

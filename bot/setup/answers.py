@@ -11,7 +11,7 @@ from bot.settings.model import DataCenter, OrganizationId
 
 
 class SetupError(Exception):
-    """The settings can't be written. `problems` has one sentence for each problem.
+    """The settings can't be written. `problems` contains one sentence per problem.
 
     All setup functions raise this error if an answer is wrong, or if a service rejects it.
     """
@@ -22,7 +22,7 @@ class SetupError(Exception):
 
 
 Word = Annotated[str, Field(min_length=1)]
-# A list of people, or "*" for everybody.
+# A list of people, or "*" for everyone.
 People = Annotated[list[Word], BeforeValidator(lambda value: ["*"] if value == "*" else value)]
 
 
@@ -75,7 +75,7 @@ class EmailAnswer(_Answer):
 
 
 class Answers(_Answer):
-    """The answers to all questions of `gatehouse setup`."""
+    """The answers to all questions in `gatehouse setup`."""
 
     slack_bot_token: Word = Field(repr=False)
     slack_signing_secret: Word | None = Field(default=None, repr=False)

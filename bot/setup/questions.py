@@ -117,7 +117,7 @@ class _Questions:
         )
         for number, (key, question) in enumerate(PEOPLE.items(), start=4):
             _ask(number, question, partial(self._take_people, key))
-        print("Everyone else can view, with identities masked. To change this, edit ROLES.\n")
+        print("Everyone else can view data, with identities masked. To change this, edit ROLES.\n")
         self._ask_inventory()
         self._ask_flow()
         _ask(
@@ -156,7 +156,7 @@ class _Questions:
         words = text.split() or ["#alerts", "#approvals"]
         if len(words) != len(CHANNELS):
             raise SetupError("Enter two channels, such as #alerts #approvals.")
-        self._look_up()  # the bot may just have been invited
+        self._look_up()  # in case the bot was just invited
         named = {key: [word] for key, word in zip(CHANNELS, words, strict=True)}
         self._given |= {key: ids[0] for key, ids in self._workspace.ids(named).items()}
 

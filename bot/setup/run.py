@@ -21,7 +21,7 @@ from bot.slack.manifest import manifest_text
 
 WELL, FOUND, NOT_WRITTEN = 0, 1, 2
 HEADER = "# Written by `gatehouse setup`. For all settings, see docs/settings.md.\n"
-# Copied from the environment without asking, so the bot can start with only the file.
+# Settings copied from the environment, so that the bot can start with only the file.
 KEPT = ("SLACK_API_URL", "DATABASE_URL")
 
 

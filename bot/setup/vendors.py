@@ -1,4 +1,4 @@
-"""Vendor presets: settings for all of a vendor's accounts. For sources, see docs/vendors.md."""
+"""Vendor presets, which apply to all accounts of a vendor. For sources, see docs/vendors.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
