@@ -183,7 +183,7 @@ def _codes_of_check() -> set[str]:
 
 
 def test_everything_that_check_can_say_is_in_the_page() -> None:
-    section = read("docs/operations.md").split("## What check can say")[1].split("\n## ")[0]
+    section = read("docs/operations.md").split("## Problems that check finds")[1].split("\n## ")[0]
     told = set(
         re.findall(
             r"`([a-z]+(?:_[a-z]+)*)`",
