@@ -94,7 +94,7 @@ async def test_stalled_service_gets_one_call_at_a_time(processes, database, cloc
             with pytest.raises(QuotaExhausted, match="isn't answering calls") as full:
                 await processes[1].make("b", seconds)
             assert full.value.limit_kind == "concurrent"
-        with pytest.raises(QuotaExhausted, match="so Gatehouse makes one at a time"):
+        with pytest.raises(QuotaExhausted, match="makes only one call at a time"):
             async with processes[1].guard.call(KEY, CallCause("check", "U1")):
                 pass
     await processes[1].tasks.drain(PATIENCE)
