@@ -64,7 +64,7 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
     shown = sum(chunk.count("\n") + 1 for chunk in chunks)
     title = f"*Last {text.count(shown, 'audit entry', 'audit entries')}*"
     if shown < len(lines):
-        title += " (the most that fit in one message)"
+        title += " (as many as fit in one message)"
     fallback = text.cut("\n".join((title, *chunks)), TEXT_CHARACTERS - len(footer) - 1)
     sections = [block_kit.section(part) for part in (title, *chunks)]
     return Message(f"{fallback}\n{footer}", (*sections, block_kit.context(footer)))

@@ -21,10 +21,10 @@ from bot.testusers.rules.requests import Request
 
 WAITING, OWN, LIMITS = "Waiting for you", "Your requests", "Limits"
 ENDING_SHOWN = 10
-MORE_ACCESS = "`/testusers mine` shows everybody you requested access for."
+MORE_ACCESS = "`/testusers mine` shows everyone you requested access for."
 NO_ACCESS = "You don't have access to Gatehouse yet:"
 MORE_REQUESTS = "`/testusers requests` shows all of them."
-NO_REQUESTS = "You have no open requests, and none that were decided in the last 7 days."
+NO_REQUESTS = "You have no open requests, and no requests were decided in the last 7 days."
 WORDS = {LimitKind.MINUTE: "this minute", LimitKind.DAY: "today", LimitKind.CONCURRENT: "at once"}
 
 

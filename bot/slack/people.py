@@ -240,7 +240,7 @@ class People:
             other = "other " if besides else ""
             return f"Any {other}full member of this workspace can, but guests can't."
         if holders:
-            return f"People who can: {await self.named(holders)}."
+            return f"People with this permission: {await self.named(holders)}."
         nobody = f"Nobody {'else ' if besides else ''}has this permission yet."
         return f"{nobody} Whoever runs Gatehouse can assign it (setting {decision.setting})."
 

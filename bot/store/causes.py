@@ -62,7 +62,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_pooler",
-        "The pooler doesn't keep session state. Use session mode, or the server's own address.",
+        "The pooler doesn't keep session state. Use session mode, or connect without the pooler.",
         "26000 42P05",
         r"statement pooling",
     ),

@@ -191,7 +191,7 @@ def test_the_audit_says_how_much_of_it_is_shown(texts):
             for line in block["text"]["text"].splitlines()
         )
         assert f"Last {shown} audit entr" in message.text
-        assert ("the most that fits" in message.text) is (shown < len(texts))
+        assert ("as many as fit" in message.text) is (shown < len(texts))
         assert message.text.endswith("with `gatehouse audit verify --head`.")
 
 

@@ -9,13 +9,13 @@ from bot.slack.messages.block_kit import Message
 
 WORKING = Message("Working on it…")
 STOPPED = Message(
-    "Gatehouse was restarted before it could answer. Please try again in a moment. Changes"
-    " already made are kept."
+    "Gatehouse was restarted before it could answer. Please try again in a moment. Any"
+    " changes already made are kept."
 )
 DONE = Message("Done.")
 NOTED = Message(
-    "Got it. Gatehouse can't reach its database right now and will do this as soon as it can. No"
-    " need to click again."
+    "Got it. Gatehouse can't reach its database right now and will do this as soon as it can. You"
+    " don't need to click again."
 )
 TO_ASK_AGAIN = "To try again, send:"
 FILL_IN_AGAIN = "I can't turn your form into a command. Please fill it in again."
