@@ -87,7 +87,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
                     **({"url": endpoint} if endpoint else {}),
                     "description": command.description,
                     "usage_hint": command.usage_hint,
-                    # Slack then sends mentions as IDs, because names can be faked.
+                    # Ask Slack to send mentions as IDs, because names can be faked.
                     "should_escape": True,
                 }
                 for command in COMMANDS

@@ -54,7 +54,7 @@ class ExactText(TypeDecorator[str]):
 
 
 class EpochSeconds(TypeDecorator[float]):
-    """A time in seconds since 1970, for arithmetic. The column stores it like `UtcDateTime`."""
+    """A time in seconds since 1970, for arithmetic. `UtcDateTime` has the same stored form."""
 
     impl = BigInteger
     cache_ok = True

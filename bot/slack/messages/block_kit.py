@@ -113,7 +113,7 @@ def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
 
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:
-    """Return as many paragraphs as the lines of markup need. Slack always shows them in full."""
+    """Return paragraphs that contain all lines of markup. Slack always shows them in full."""
     return [section(paragraph) for paragraph in paragraphs(lines)]
 
 
