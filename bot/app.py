@@ -238,7 +238,7 @@ async def gatehouse(
 ) -> AsyncIterator[Gatehouse]:
     """Yield a bot with these settings, without making calls or opening connections.
 
-    Pass the logs' redactor, so that access tokens issued later are removed from the logs too.
+    Pass the redactor that the logs use, so that it also removes access tokens issued later.
     """
     clock, redactor = clock or SystemClock(), redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()

@@ -116,7 +116,7 @@ async def restore(url: str, path: Path) -> int:
 
 
 async def _restore_file(file: Path, path: Path, end: dict[str, Any]) -> Verdict:
-    """Build a new database file with the old file's owner, and move it into place."""
+    """Build a new database file that has the same owner as the old one, and move it into place."""
     file = file.resolve()
     owner = (file if file.exists() else file.parent).stat()
     new = file.with_name(f"{file.name}.restoring")

@@ -58,7 +58,7 @@ class Command:
         return f"{self.name} {self._form(kind).arguments}".rstrip()
 
     def example(self, kind: str | None = None) -> str:
-        """Return an example of the given form, or of the first form with an example."""
+        """Return an example of the given form, or the first example if no kind is given."""
         known = [self._form(kind)] if kind else [form for form in self.forms if form.example]
         return f"{self.name} {known[0].example}".rstrip()
 
@@ -74,7 +74,7 @@ class Command:
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 
     def only(self, may: Callable[[Permission], bool]) -> "Command":
-        """Return the command with only the forms that the person can use, or all if none remain."""
+        """Return the command with its allowed forms, or with all forms if none is allowed."""
         forms = tuple(form for form in self.forms if may(form.permission))
         return replace(self, forms=forms or self.forms)
 

@@ -37,7 +37,7 @@ class GatehouseError(Exception):
         super().__init__(self.sentence)
 
     def or_rather(self, *meant: Meant) -> Self:
-        """Add suggested corrections, and return the error."""
+        """Set the suggested corrections and return this error."""
         self.meant = meant
         return self
 
@@ -133,7 +133,7 @@ class TooManyCommands(GatehouseError):
 
 
 class Replayed(GatehouseError):
-    """The Slack request is a repeat of a handled request, so the bot doesn't answer."""
+    """The Slack request was already handled, so the bot ignores the repeat."""
 
     outcome = "replayed"
     sentence = "This has already been done."
@@ -228,7 +228,7 @@ class QuotaExhausted(QuotaError):
 
 
 class OrganizationBlocked(QuotaError):
-    """The service blocks the organization until `until`. `code` is 44, 45 or 1070.
+    """The service blocks the organization until `until`. The error `code` is 44, 45 or 1070.
 
     `seconds` is the time left, according to the database's clock.
     """

@@ -99,7 +99,7 @@ class Metrics:
             self.jobs.labels(state)
 
     def expect_commands(self, names: Iterable[str]) -> None:
-        """Create the error counters for these commands, buttons and forms."""
+        """Create the error counter for each of the given commands, buttons and forms."""
         for name in names:
             self.commands.labels(name, "broken")
 

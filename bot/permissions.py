@@ -128,10 +128,10 @@ class Policy:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> Decision:
-        """Decide whether a person has a permission, for all commands, buttons, modals and jobs.
+        """Decide whether a person has a permission. Used by all commands, buttons, modals and jobs.
 
         A flow's approver list replaces the approver role: only people on the list can approve, deny
-        or retry the flow's changes. With `requester`, decide about a request by that person.
+        or retry the flow's changes. Pass `requester` to decide about a request by that person.
         """
         rules = self.of_flow(flow_sid) if flow_sid else FlowPolicy()
         by_flow = permission is Permission.DECIDE and rules.approvers is not None
@@ -159,7 +159,7 @@ class Policy:
     def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
         """Return the unique user and group IDs (or `"*"`) that have the permission.
 
-        With `flow_sid`, `DECIDE` covers only this flow's requests.
+        For `DECIDE`, pass `flow_sid` to get the IDs that can decide on that flow's requests.
         """
         approvers = self.of_flow(flow_sid).approvers if flow_sid else None
         if permission is Permission.DECIDE and approvers is not None:
@@ -198,7 +198,7 @@ class Policy:
         return rules
 
     def mentioned(self, flow_sid: str, requester: str) -> tuple[str, ...]:
-        """Return the people mentioned on a request's card: `notify`, or the approvers.
+        """Return the IDs to mention on a request's card: the flow's `notify` list or the approvers.
 
         People who can approve only as admins are mentioned only if nobody else can approve.
         """

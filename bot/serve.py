@@ -75,7 +75,7 @@ class Service:
         self.addresses: list[str] = []
 
     async def missing(self) -> str | None:
-        """Return the part that isn't ready (`database`, `schema` or `slack`), or None.
+        """Return the unready part (`database`, `schema` or `slack`), or None if all are ready.
 
         The database is checked now. Slack's state comes from the last periodic check.
         """

@@ -135,7 +135,7 @@ class Site(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """The address that aiohttp shows in its messages."""
+        """The URL that aiohttp shows in its messages."""
         host, port = self._address
         return f"http://{host}:{port}"
 
@@ -168,7 +168,7 @@ class Site(web.BaseSite):
 
 
 class Connection(web.RequestHandler):
-    """An HTTP connection that answers client errors briefly and logs them only at DEBUG."""
+    """An HTTP connection that gives short responses to client errors, logged only at DEBUG."""
 
     def __init__(self, server: web.Server, site: Site) -> None:
         super().__init__(

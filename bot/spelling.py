@@ -9,8 +9,8 @@ DOUBLE_QUOTES = '"\u201c\u201d\u201e\u201f\u00ab\u00bb'
 SINGLE_QUOTES = "'\u2018\u2019\u201a\u201b"
 LONG_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 # Control characters, surrogates, characters that change the text direction, and invisible
-# characters: those that Unicode calls Default_Ignorable, other format characters, and the blank
-# Braille pattern. A test compares this pattern with all of Unicode.
+# characters (Default_Ignorable in Unicode, other format characters, and the blank Braille
+# pattern). A test compares this pattern with all of Unicode.
 UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"

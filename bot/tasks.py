@@ -1,4 +1,4 @@
-"""Background tasks that are awaited at shutdown, and shared lookups."""
+"""Background tasks that the program waits for at shutdown, and a cache for slow lookups."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, MutableMapping
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class Tasks:
-    """Background tasks, with references that protect the running tasks from garbage collection."""
+    """Holds references to background tasks so that Python doesn't discard them while they run."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
@@ -36,7 +36,7 @@ class Tasks:
 class SingleFlight(Generic[K, V]):
     """A cache for slow lookups that runs one lookup at a time per key.
 
-    A lookup continues even if its first caller is cancelled. If a lookup fails, all waiting callers
+    A lookup continues even if its first caller is canceled. If a lookup fails, all waiting callers
     get the exception, and nothing is cached.
     """
 

@@ -1,7 +1,7 @@
-"""The steps of every answer: read, acknowledge, identify the person, do the work, and reply.
+"""Handles interactions: reads, acknowledges, identifies the person, does the work, and replies.
 
-Bolt drops an acknowledgement if the listener raises immediately after it, and doesn't wait for
-listeners when the program stops. So `receive` only reads, acknowledges and starts a task. The task
+If a listener acknowledges a request and immediately raises an exception, Bolt drops the
+acknowledgement. Bolt also doesn't wait for listeners at shutdown. So `receive` starts a task that
 catches all exceptions, and the program waits for the task before stopping.
 """
 
@@ -51,7 +51,7 @@ STOPPED_SECONDS = 0.5
 
 
 async def receive(bot: Gatehouse, ack: AsyncAck, body: Body) -> BoltResponse:
-    """Acknowledge Slack's request, and answer it in a task that outlives this middleware."""
+    """Acknowledge Slack's request and answer it in a background task."""
     surface, interaction = surface_of(body), read(body)
     if surface is None or not interaction.name:
         return BoltResponse(status=404)
@@ -85,7 +85,7 @@ class Answering:
     replies: Replies | DirectReplies
 
     async def options(self) -> list[dict[str, Any]]:
-        """Return a type-ahead's options, or [] after an error, because Slack can't show errors."""
+        """Return a type-ahead's options, or [] if an error occurs, because Slack can't show it."""
         try:
             async with asyncio.timeout(SUGGEST_SECONDS):
                 found: list[dict[str, Any]] = await self._work()
@@ -98,7 +98,7 @@ class Answering:
         return found
 
     def problems(self, check: Check) -> Mapping[str, str]:
-        """Return error messages by input. A rate limit error appears at the form's first input."""
+        """Return error messages keyed by block ID. The first input shows a rate limit error."""
         try:
             self.bot.pace.require(self.interaction.slack_user_id, "clicks")
         except TooManyCommands as error:
@@ -107,7 +107,7 @@ class Answering:
         return check(self._context())
 
     async def run(self) -> str:
-        """Answer the interaction without ever raising, and return a one-word outcome."""
+        """Answer the interaction without raising errors, and return an outcome such as `ok`."""
         name = self.listener.name
         reference = delivery_id() or new_delivery_id()
         with following_again(reference):

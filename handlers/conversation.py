@@ -42,7 +42,7 @@ CHANGES = frozenset({"add", "remove"})
 
 @listens("event", "message", None, place=Place.NOWHERE)
 async def written(context: Context) -> None:
-    """Answer a direct message, unless another process is already answering the message."""
+    """Answer a direct message, unless a process has already answered it or is answering it."""
     bot, interaction, event = context.bot, context.interaction, context.interaction.event
     is_from_person = bool(
         interaction.slack_user_id
@@ -91,7 +91,7 @@ async def _offer_form(context: Context) -> Message:
 
 @listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED)
 async def run_command(context: Context) -> Message | None:
-    """Run the command in the button's value, after checking that command's permission."""
+    """Run the command in a button's value after checking the permission for the command."""
     name, _, text = context.value.partition(" ")
     command = LISTENERS.get(("command", name))
     if command is None:
@@ -103,11 +103,11 @@ async def run_command(context: Context) -> Message | None:
 
 @listens("action", ANYTHING, None)
 async def outdated(_: Context) -> Message:
-    """Respond to a button or menu that no longer exists."""
+    """Tell the person that the clicked button or menu no longer works."""
     return Message(OUTDATED)
 
 
 @listens("command", ANYTHING, None, place=Place.NEW)
 async def no_such_command(_: Context) -> Message:
-    """Respond to a command that is in the manifest but not in this version."""
+    """Tell the person that this version doesn't have the command, although the manifest does."""
     return Message("Unknown command. Try `/gatehouse help`.")

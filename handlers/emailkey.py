@@ -1,4 +1,4 @@
-"""`/emailkey`: tests the key, and lists the templates."""
+"""The `/emailkey` command: tests the email API key and lists the templates."""
 
 from bot import emailkey
 from bot.commands import EMAILKEY
@@ -19,6 +19,6 @@ async def answer_emailkey(context: Context, typed: EmailKeyRequest) -> Message:
 
 @listens("action", ids.EMAILKEY_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
-    """Handle the `Previous` and `Next` buttons."""
+    """Handle the `Previous` and `Next` buttons of the template list."""
     templates = await context.bot.emailkey.templates()
     return emailkey.templates(templates, block_kit.page_of(context.value))

@@ -1,4 +1,4 @@
-"""`POST /slack/events`: passes requests signed by Slack to Bolt, and answers all others with 401.
+"""`POST /slack/events`: passes requests signed by Slack to Bolt and refuses all others.
 
 No listeners are registered with Bolt. Instead, middleware calls `answering.receive`, which finds
 Gatehouse's own listeners (docs/decisions/0006).
@@ -40,17 +40,17 @@ BODY_SECONDS = 5.0
 VALID_SECONDS = 300
 # The interval at which the counts of refused requests are logged.
 LOG_SECONDS = 60.0
-# Refuses `NaN` and `Infinity`, which aren't valid JSON, because `int` can't convert them.
+# Raises ValueError for `NaN` and `Infinity`, because they aren't valid JSON.
 _json = partial(json.loads, parse_constant=int)
 # Seconds since 1970. The length is limited, because Python refuses to parse thousands of digits.
 TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
 class GatehouseApp(AsyncApp):
-    """A Bolt app that answers all requests in middleware and times the acknowledgements.
+    """A Bolt app that handles all requests in middleware and measures acknowledgement times.
 
-    Bolt answers Slack's own checks, ignores events caused by the bot, and runs Socket Mode. It
-    makes no API calls, because the token was checked at startup.
+    Bolt responds to Slack's URL and SSL checks, ignores events caused by the bot, and runs Socket
+    Mode. It doesn't call Slack to verify the token, because the token was checked at startup.
     """
 
     def __init__(self, bot: Gatehouse) -> None:
@@ -71,7 +71,7 @@ class GatehouseApp(AsyncApp):
             # Bolt's loggers use this logger's level. At lower levels, Bolt warns about tokens that
             # it should ignore, and logs the bodies of forged requests.
             logger=bolt_logger(),
-            # `SlackEndpoint` verifies signatures. Bolt would answer malformed signatures with 500.
+            # `SlackEndpoint` verifies signatures. Bolt would respond to malformed ones with 500.
             request_verification_enabled=False,
             signing_secret="verified by SlackEndpoint",  # noqa: S106 - not a secret
         )
@@ -97,7 +97,7 @@ class GatehouseApp(AsyncApp):
 class _Receiver(AsyncMiddleware):
     """Passes requests to `receive`.
 
-    This is a class, because Bolt would look up a function's arguments in fields that might be
+    This is a class because, for a function, Bolt would read the arguments from fields that might be
     missing.
     """
 
@@ -115,7 +115,7 @@ class _Receiver(AsyncMiddleware):
 
 
 class SlackEndpoint:
-    """Passes signed requests to Bolt. In Socket Mode (no signing secret), refuses all requests."""
+    """Passes signed requests to Bolt. Without a signing secret, refuses all requests."""
 
     def __init__(
         self, app: AsyncApp, signing_secret: str | None, metrics: Metrics, clock: Clock
@@ -128,7 +128,7 @@ class SlackEndpoint:
         self._metrics = metrics
 
     async def handle(self, request: web.Request) -> web.Response:
-        """Verify an HTTP request, and respond with Bolt's answer."""
+        """Return Bolt's response to a request, or an error response if the request is invalid."""
         try:
             # If the body arrived with the headers, no time limit is needed.
             async with asyncio.timeout(None if request.content.is_eof() else BODY_SECONDS):
@@ -157,7 +157,7 @@ class SlackEndpoint:
         return web.Response(status=answer.status, text=answer.body, content_type=kind)
 
     def _refused(self, refusal: Refusal, text: str) -> web.Response:
-        """Respond with 401. Anyone can send such requests, so they're only counted and logged."""
+        """Count a refused request, log the totals at most once a minute, and respond with 401."""
         self._metrics.refused.labels(refusal).inc()
         self._unlogged[refusal] += 1
         if self._clock.monotonic() >= self._log_at:
@@ -185,7 +185,7 @@ def _only(request: web.Request, name: str) -> str:
 
 
 def _bolt_request(request: web.Request, body: str) -> AsyncBoltRequest | None:
-    """Convert the request for Bolt, or return None if Slack never sends requests in this form."""
+    """Return the request in Bolt's format, or None if Slack would never send such a request."""
     is_command = False
     try:
         if request.content_type == "application/json":

@@ -1,8 +1,8 @@
-"""Parses Slack's payloads into interactions, and registers the listeners that answer them.
+"""Parses Slack's payloads into interactions and registers the listeners that answer them.
 
-Each listener declares its surface and the required permission, which is checked before the
-listener runs. A permission of None allows everyone in the workspace. The permission for a stored
-click is checked when the click is processed, because the result may depend on stored data.
+Each listener declares a surface (such as buttons) and a permission, usually checked before the
+listener runs. For a stored click, the permission is checked when a job processes the click, because
+the result may depend on stored data. A permission of None allows everyone in the workspace.
 """
 
 import json
@@ -34,10 +34,10 @@ _UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
 class Interaction:
     """A person's action in Slack, before the person is identified.
 
-    `team_ids` has every workspace in the payload, because people in shared channels can be from
-    other workspaces. `name` is the command, the action or callback ID, or the event type. `value`
-    is a button's value, a menu's choice, or the text typed into a type-ahead. `is_for_one` is True
-    if only this person sees the message. Forms store `response_url` as `reply_to`.
+    `team_ids` lists every workspace ID in the payload, because people in shared channels can be
+    from other workspaces. `name` is the command, the action or callback ID, or the event type.
+    `value` is a button's value, a menu's choice, or the text typed into a type-ahead. `is_for_one`
+    is True if only this person sees the message. Forms store `response_url` as `reply_to`.
     """
 
     slack_user_id: str
@@ -58,7 +58,7 @@ class Interaction:
     def typed(self, block_id: str) -> str:
         """Return the value of a form's input, or an empty string if there is no value.
 
-        Lone surrogates are kept, so that the request is refused rather than changed.
+        Lone surrogates are kept so that a request that contains them is refused, not changed.
         """
         for element in _part(self._values, self.block(block_id)).values():
             if isinstance(element, Mapping):
@@ -75,7 +75,7 @@ class Interaction:
         return _part(_part(self.view, "state"), "values")
 
     def hidden(self, name: str) -> str:
-        """Return a value that the bot stored in the form's metadata."""
+        """Return a value that the bot stored in the form's metadata, or an empty string."""
         return _hidden(self.view, name)
 
     @property
@@ -106,12 +106,12 @@ class Context:
 
     @property
     def value(self) -> str:
-        """The button's value or the menu's choice."""
+        """The button's value, the menu's choice, or the text typed into a type-ahead."""
         return self.interaction.value
 
 
 def read(body: Body) -> Interaction:
-    """Parse Slack's payload without raising, because the payload isn't acknowledged yet."""
+    """Parse Slack's payload. Missing or invalid fields become empty instead of raising errors."""
     actions, event, view = body.get("actions"), _part(body, "event"), _part(body, "view")
     first = actions[0] if isinstance(actions, list) and actions else {}
     action = first if isinstance(first, Mapping) else {}
@@ -209,14 +209,14 @@ ANYTHING = "unknown"
 class Place(Enum):
     """Where an answer appears.
 
-    These are the only options, because a response_url can edit only one message.
+    There are no other places, because a response_url can edit only one message.
 
     Attributes:
         NEW: A new message, which replaces "Working on it".
-        CLICKED: The answer replaces the clicked message, and so does "Working on it".
+        CLICKED: The clicked message, which is replaced by "Working on it", then the answer.
         BELOW: A new message below the clicked message, which stays unchanged.
         FORM: A form opens. Errors appear in a new message, as with BELOW.
-        LATER: The click is stored, and answered after a job has processed it. Errors appear in a
+        LATER: The click is stored, and a job answers it later. Errors before that appear in a
             new message, as with BELOW.
         NOWHERE: Nothing is shown.
     """
@@ -233,11 +233,11 @@ class Place(Enum):
 class Listener:
     """A listener for one kind of interaction.
 
-    `name` is the name that Slack sends, without any final `.suffix`, or `ANYTHING`. `answer`
-    returns a message or None, or the options for a type-ahead. With `requires_itself`, `answer`
-    checks the permission, because the permission depends on a request. For a form, `check` returns
-    error messages by input, and the form stays open if there are any. `typed` returns the command
-    equivalent to a submitted form, because closing the form discards the input.
+    `name` is the name that Slack sends, with or without its final `.suffix`, or `ANYTHING`.
+    `answer` returns a message or None, or the options for a type-ahead. If `requires_itself` is
+    True, `answer` checks the permission itself, because the result depends on a request. `check`
+    returns a form's error messages keyed by block ID, and the form stays open if there are any.
+    `typed` returns a submitted form as a command, so that people can resend it after an error.
     """
 
     surface: Surface
@@ -264,7 +264,7 @@ def surface_of(body: Body) -> Surface | None:
 
 
 def find(surface: Surface, name: str) -> Listener | None:
-    """Return the listener for this surface and name, or the surface's `ANYTHING` listener."""
+    """Return the listener for the name, else the `ANYTHING` listener, or None if neither exists."""
     names = (name, name.rpartition(".")[0], ANYTHING)
     return next(filter(None, (LISTENERS.get((surface, known)) for known in names)), None)
 
@@ -289,8 +289,8 @@ def command(
 ) -> Callable[[Callable[[Context, Any], Awaitable[Message | None]]], Answer]:
     """Register the decorated function to answer a slash command. Only the sender sees the answer.
 
-    Before the function runs, the text is parsed, and the permission for that form of the command is
-    checked.
+    Before the function runs, the text is parsed, and the permission that this form of the command
+    requires is checked.
     """
 
     def register(answer: Callable[[Context, Any], Awaitable[Message | None]]) -> Answer:
@@ -317,7 +317,7 @@ def command(
 
 
 async def require(context: Context, permission: Permission, *, acts: bool) -> None:
-    """Raise unless the person has the permission. With `acts`, also raise for a repeated request.
+    """Check the permission. If `acts` is True, also check that the request isn't a repeat.
 
     Raises:
         Refused: The person lacks the permission.
@@ -329,7 +329,7 @@ async def require(context: Context, permission: Permission, *, acts: bool) -> No
 
 
 async def helped(context: Context, show: Callable[[help_ui.May], Message]) -> Message:
-    """Return the message from `show`, or a sentence saying that the person has no access."""
+    """Return the message from `show` or, if the person has no access, a message that says so."""
     people, person = context.bot.people, context.person
     without_access = await people.lacks_access(person)
     if without_access:

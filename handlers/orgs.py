@@ -1,4 +1,4 @@
-"""`/orgs`: the organizations in all data centers."""
+"""The `/orgs` command: the organizations in all data centers."""
 
 from bot.commands import ORGS
 from bot.errors import Ambiguous, NotFound
@@ -30,13 +30,13 @@ async def answer_orgs(context: Context, typed: OrgsRequest) -> Message:
 
 @listens("action", ids.ORGS_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
-    """Handle the `Previous` and `Next` buttons."""
+    """Handle the `Previous` and `Next` buttons of the organization list."""
     return await _listed(context, orgs.OrgsPage.of(context.value))
 
 
 @listens("action", ids.ORGS_REFRESH, Permission.REFRESH, place=Place.CLICKED)
 async def refresh(context: Context) -> Message:
-    """Handle the `Refresh` button."""
+    """Handle the `Refresh` button of the organization list."""
     return await _refreshed(context, orgs.OrgsPage.of(context.value))
 
 

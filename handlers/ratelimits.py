@@ -1,4 +1,4 @@
-"""`/ratelimits`: API usage, limits, and blocks, and the buttons on alerts."""
+"""The `/ratelimits` command (API usage, limits and blocks) and the buttons on alerts."""
 
 from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
@@ -37,7 +37,7 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
 
 @listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED)
 async def turn(context: Context) -> Message:
-    """Handle the list's `Previous`, `Next`, and `Refresh` buttons."""
+    """Handle the `Previous`, `Next` and `Refresh` buttons of the overview."""
     page = block_kit.page_of(context.value)
     return await context.bot.ratelimits.overview(context.person, page)
 
@@ -45,34 +45,34 @@ async def turn(context: Context) -> Message:
 @listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
 @listens("action", ids.RATELIMITS_SHOW, Permission.READ)
 async def show(context: Context) -> Message:
-    """Handle the `Open an organization…` menu, and an organization's `Refresh` button."""
+    """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
     key = OrganizationKey.of_path(context.value)
     return await context.bot.ratelimits.detail(key)
 
 
 @listens("action", ids.RATELIMITS_CHECK, Permission.REFRESH)
 async def check(context: Context) -> Message:
-    """Handle the `Check now` button."""
+    """Handle the `Check now` button of one organization."""
     key = OrganizationKey.of_path(context.value)
     return await context.bot.ratelimits.check(context.person, key)
 
 
 @listens("action", ids.INCIDENT_CHECK, Permission.REFRESH)
 async def check_blocked(context: Context) -> Message:
-    """Handle an alert's `Check now` button: make one call or, during a block, use stored data."""
+    """Handle `Check now` on an alert: make a test call or, during a block, show stored data."""
     key = await context.bot.alerts.key_of(_incident_id(context))
     return await context.bot.ratelimits.check(context.person, key)
 
 
 @listens("action", ids.INCIDENT_MUTE, Permission.REFRESH)
 async def mute(context: Context) -> Message:
-    """Handle the `Mute 1 h` button."""
+    """Handle the `Mute 1 h` button on an alert."""
     return ui.muted(*await context.bot.alerts.mute(context.person, _incident_id(context)))
 
 
 @listens("action", ids.INCIDENT_UNMUTE, Permission.REFRESH)
 async def unmute(context: Context) -> Message:
-    """Handle the `Unmute` button."""
+    """Handle the `Unmute` button on an alert."""
     return ui.muted(*await context.bot.alerts.mute(context.person, _incident_id(context), 0))
 
 

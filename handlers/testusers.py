@@ -108,7 +108,7 @@ async def _form(
 @listens("action", ids.TESTUSERS_PERSON, Permission.REQUEST, place=Place.FORM)
 @listens("action", ids.TESTUSERS_MORE, Permission.REQUEST)
 async def fill_in(context: Context) -> Message | None:
-    """Open the filled-in form, or request an extension directly for `+2 h` and `+1 day`."""
+    """Open a prefilled form. For `+2 h` and `+1 day`, request the extension without a form."""
     bot, known = context.bot, Prefilled.of(context.value)
     if not known.more_seconds:
         return await _open_form(context, known)
@@ -119,7 +119,7 @@ async def fill_in(context: Context) -> Message | None:
 
 @listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
 async def ask_anyway(context: Context) -> Message:
-    """Make the request after `Ask anyway`, even though an identical request is open."""
+    """Handle `Ask anyway` by making the request despite an open request for the same change."""
     typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
     if not isinstance(typed, ChangeRequest) or typed.now:
         raise NotFound("This button no longer works. Please send the command again.")
@@ -140,7 +140,7 @@ for _act, _permission in ACTS.items():
 
     @listens("action", f"{ids.TESTUSERS_ACT}{_act}", _permission, place=Place.LATER)
     async def store(context: Context, act: Act = _act) -> None:
-        """Store a click on a card's button so that a job can carry it out."""
+        """Store a click on a request's button so that a job can perform the action."""
         interaction = context.interaction
         await _store(
             context,
@@ -171,7 +171,7 @@ async def _store(
     requires_itself=True,
 )
 async def ask_why(context: Context) -> None:
-    """Handle `Deny` by opening a form for the reason, if the request can still be denied."""
+    """Handle `Deny`: if the request can still be denied, open a form that asks for the reason."""
     request = await deciding.look_to_deny(context.bot, context.person, context.value)
     page = pages.page_of_block(context.interaction.block_id)
     form = forms.denial_form(request, context.interaction.response_url, page)
@@ -190,7 +190,7 @@ def _check_denial(context: Context) -> Mapping[str, str]:
 
 @listens("view", ids.TESTUSERS_DENIAL, Permission.DECIDE, place=Place.LATER, check=_check_denial)
 async def store_denial(context: Context) -> None:
-    """Store a denial and its reason so that a job can carry it out."""
+    """Store a denial and its reason so that a job can deny the request."""
     request_id, page = map(context.interaction.hidden, ("request", "page"))
     reason = _denial_reason(context)
     await _store(context, Act.DENY, request_id, denial_reason=reason, page=page)
@@ -209,7 +209,7 @@ def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
 
 
 def _check_form(context: Context) -> Mapping[str, str]:
-    """Return error messages keyed by input. Slack keeps the form open if there are any errors."""
+    """Return error messages keyed by block ID. Slack keeps the form open if there are any."""
     parsed = _parse_form(context)
     if isinstance(parsed, dict):
         if odd_line(_typed_form(context).lines):

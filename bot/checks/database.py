@@ -1,4 +1,4 @@
-"""Checks of the database, and comparisons of this machine's clock with Slack's and the database's.
+"""Checks the database, and compares this machine's clock with the clocks of Slack and the database.
 
 The bot reads the clock at startup and then counts elapsed time, so a clock that is temporarily
 wrong doesn't end access early. If the machine's clock was wrong at startup, or stopped while the

@@ -55,12 +55,12 @@ class Finding:
 
     @property
     def is_well(self) -> bool:
-        """True if no action is needed."""
+        """True if no action is needed, which includes warnings and unconfigured services."""
         return self.code in {WELL, NOT_CONFIGURED} or self.code in WARNINGS
 
     @property
     def is_problem(self) -> bool:
-        """True if the check found a problem to fix. False if the check didn't run."""
+        """True if the check found a problem to fix. False if it found none or didn't run."""
         return not self.is_well and self.code != NOT_TRIED
 
     @property
@@ -80,7 +80,7 @@ def failed(subject: str, error: GatehouseError) -> Finding:
 
 
 def as_table(findings: Sequence[Finding]) -> str:
-    """Return the report as text: a line for each finding, and a verdict."""
+    """Return the report as text: one line per finding, followed by a verdict."""
     width = max((len(finding.subject) for finding in findings), default=0)
     lines = []
     for finding in findings:
@@ -93,7 +93,7 @@ def as_table(findings: Sequence[Finding]) -> str:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """Return the report as JSON: an object with `ok`, and a list of findings in `checks`."""
+    """Return the report as a JSON object with the verdict `ok` and the findings in `checks`."""
     checks = [{**asdict(finding), "ok": finding.is_well} for finding in findings]
     all_well = all(finding.is_well for finding in findings)
     return json.dumps({"ok": all_well, "checks": checks}, ensure_ascii=False, indent=2)

@@ -68,7 +68,7 @@ class Health:
         return min(filter(None, words), default=None)
 
     def besides(self) -> list[str]:
-        """Return the metric labels of broken parts that don't affect readiness."""
+        """Return the metric label values of the broken parts that don't affect readiness."""
         return [trouble.part.value for trouble in self.troubles() if trouble.part not in READINESS]
 
     async def status(self) -> Status:
@@ -89,7 +89,7 @@ class Health:
         )
 
     async def run(self, is_connected: Callable[[], Awaitable[bool | None]]) -> None:
-        """Run the checks until cancelled.
+        """Run the checks until the task is canceled.
 
         `is_connected` returns whether Socket Mode is connected, or None if Socket Mode isn't used.
         """
@@ -181,14 +181,14 @@ class Health:
             log.warning("health.untold", reason=error.sentence)
 
     async def end(self, job: Job, lease: Lease) -> None:
-        """Announce that a part works again, after processes have stopped postponing the job."""
+        """Announce that a part works again. The job runs when no process postpones it anymore."""
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
             # Use the same transaction, so a crash can't cause a second announcement.
             await jobs.drop(tx, job.key)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow:
-        """Return the alert's current content."""
+        """Return the alert's channel and its current content."""
         part, payload = Part(outbox_message.subject), outbox_message.payload
         ended_at = payload.get("ended_at")
         message = messages.alert(

@@ -16,7 +16,7 @@ def whoami(
 ) -> Message:
     """Return the answer to `whoami`: the person's roles and permissions.
 
-    `without_access` is a sentence for people who don't have any permissions.
+    `without_access` is a sentence to show instead if the person has no access to Gatehouse.
     """
     who = f"You are *{text.escape(person.name, 80)} ({person.slack_user_id})*."
     if without_access:
@@ -39,7 +39,7 @@ def whoami(
 
 
 def status(report: Status) -> Message:
-    """Return the answer to `status`: the problems, and then a line for each part."""
+    """Return the answer to `status`: a verdict, the problems, and details of the current state."""
     counts = [
         f"{name.replace('_', ' ').capitalize()}: {count:,}" for name, count in report.counts.items()
     ]

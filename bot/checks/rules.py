@@ -9,7 +9,7 @@ from bot.services.calls import ServiceSeen
 
 
 class Part(StrEnum):
-    """A monitored part of the bot. The values are labels of the metric `gatehouse_working`."""
+    """A monitored part of the bot. Its value is a label value of the metric `gatehouse_working`."""
 
     DATABASE = "database"
     SLACK_TOKEN = "slack_token"  # noqa: S105 - a name
@@ -64,7 +64,7 @@ class JobCount:
 class Status:
     """The content of `/gatehouse status`.
 
-    `jobs` is None if the database is unavailable. `counts` maps metric labels to numbers
+    `jobs` is None if the database is unavailable. `counts` maps metric label values to numbers
     from the database. `broken` lists the parts that this process has found to be broken.
     """
 

@@ -1,4 +1,4 @@
-"""Checks of service credentials (with small read calls) and of gateway clients."""
+"""Checks the services with small calls, and the gateway's settings without any calls."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -195,7 +195,7 @@ def _missing(settings: Settings, service: Service) -> Finding:
 
 
 async def gateway(parts: Parts) -> list[Finding]:
-    """Check the gateway's settings against the last good listings, without making any calls."""
+    """Check the gateway's settings against the last successful listings, without making calls."""
     known: dict[str, Listing] = {}
     with suppress(DatabaseUnavailable):
         reports = (await parts.directory.known()).reports
@@ -204,7 +204,7 @@ async def gateway(parts: Parts) -> list[Finding]:
 
 
 def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list[Finding]:
-    """Check the gateway's settings against each data center's listing."""
+    """Check the gateway's settings against the given listings, which are keyed by data center."""
     clients, port = settings.gateway_clients, settings.gateway_port
     if port is None and not clients:
         return []

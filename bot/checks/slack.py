@@ -1,4 +1,4 @@
-"""Checks of the Slack tokens, scopes, clock and channels, and of the people in the settings."""
+"""Checks the Slack tokens, scopes and channels, the clock, and the people in the settings."""
 
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ async def _in_time(call: Awaitable[T]) -> T:
 
 
 async def slack_token(parts: Parts) -> list[Finding]:
-    """Check the bot token and its scopes, and compare this machine's clock with Slack's."""
+    """Check the bot token and its scopes, and compare this machine's clock with Slack's clock."""
     asked_at = since_boot()
     try:
         me = await _in_time(parts.slack.who_am_i())
@@ -123,7 +123,7 @@ async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]
 
 
 async def roles(parts: Parts) -> list[Finding]:
-    """Report each invalid ID, and each flow with too few approvers."""
+    """Return a finding for each invalid ID and each flow that has too few approvers."""
     slack, settings, policy = parts.slack, parts.settings, parts.settings.policy
     try:
         team_id = (await _in_time(slack.who_am_i())).team_id
@@ -152,7 +152,7 @@ async def roles(parts: Parts) -> list[Finding]:
 async def _look_up(
     slack: SlackClient, team_id: str, slack_id: str, subject: str
 ) -> frozenset[str] | Finding:
-    """Return the user IDs that an ID stands for, or a finding if the ID is invalid."""
+    """Return the user ID or the group's member IDs, or a finding if the ID can't be confirmed."""
     try:
         if slack_id.startswith("S"):
             return await _in_time(slack.members(slack_id))

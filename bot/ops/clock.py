@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def since_boot() -> float:
-    """Return the seconds since boot. On Linux, this includes the time spent asleep."""
+    """Return the seconds since boot. On Linux, time spent suspended counts too."""
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boottime is None else time.clock_gettime(boottime)
 
@@ -42,11 +42,11 @@ class SystemClock:
         return datetime.fromtimestamp(self.offset + since_boot(), UTC)
 
     def monotonic(self) -> float:
-        """Return the seconds on a clock that never goes backward."""
+        """Return the time in seconds on a clock that never goes backward."""
         return time.monotonic()
 
     def since_boot(self) -> float:
-        """Return the seconds since boot. On Linux, this includes the time spent asleep."""
+        """Return the seconds since boot. On Linux, time spent suspended counts too."""
         return since_boot()
 
     async def sleep(self, seconds: float) -> None:

@@ -14,9 +14,9 @@ _digest: ContextVar[str] = ContextVar("digest", default="")
 
 @contextmanager
 def following(key: str = "") -> Iterator[None]:
-    """Make a Slack request the current request, including in tasks started in the `with` block.
+    """Set the current Slack request, including for tasks started in the `with` block.
 
-    Repeats of a request have the same `key`. It is empty if repeats are detected in another way.
+    `key` is the same for repeats of a request. It's empty if repeats are detected in another way.
     """
     digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest() if key else ""
     token = _digest.set(digest)

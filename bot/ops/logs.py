@@ -60,14 +60,14 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
     root.setLevel(level)
     # Write Python warnings to the log too.
     logging.captureWarnings(capture=True)
-    # Otherwise, Python prints a record that it can't format, including any secrets.
+    # By default, Python prints records that it can't format, including any secrets in them.
     logging.raiseExceptions = False
     for name, least in QUIETER.items():
         logging.getLogger(name).setLevel(max(least, root.level))
 
 
 def printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
-    """Escape control characters, and line breaks except in tracebacks, for the console."""
+    """Escape control characters for the console. Line breaks in tracebacks are kept."""
     for key, value in event.items():
         if isinstance(value, str):
             lines = value.split("\n") if key == "exception" else [value]

@@ -1,8 +1,8 @@
-"""The program's event loop, in which slow DNS lookups don't block other work.
+"""The program's event loop, which prevents slow DNS lookups from blocking other work.
 
-By default, asyncio resolves names in a small thread pool for all threaded work, and waits for the
-threads at shutdown. If a name server doesn't respond, a lookup takes 10 to 40 seconds. A single
-lookup would delay shutdown that long, and a few lookups would block all other threaded work.
+By default, asyncio resolves names in a small thread pool that it also uses for other work, and
+waits for the threads at shutdown. If a name server doesn't respond, a lookup takes 10 to 40
+seconds. One lookup would delay shutdown that long, and a few would block all work in threads.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Finds weak secrets: those that are too short or that were published as examples."""
+"""Finds weak secrets, which are too short or were published as examples."""
 
 import ipaddress
 import re
@@ -29,7 +29,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def secret_problems(given: Mapping[str, str], slack_api_url: str) -> Iterator[tuple[str, str]]:
-    """Yield the setting and the problem for each weak secret.
+    """Yield a setting's name and the problem for each weak secret.
 
     If Slack is simulated on this machine, any secret is accepted.
     """

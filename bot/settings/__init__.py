@@ -23,7 +23,7 @@ PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_c
 
 
 class SettingsError(Exception):
-    """Some settings are invalid. Each entry in `problems` names a setting and has an example."""
+    """Some settings are invalid. Each entry in `problems` names a setting and shows an example."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -112,7 +112,7 @@ def _line(name: str, problem: str) -> str:
 
 
 def _mistyped(environment: Mapping[str, str]) -> list[str]:
-    """Return a line for each variable that looks like a misspelled setting."""
+    """Return an error line for each variable whose name looks like a misspelled setting."""
     problems = []
     for name in (name for name, value in environment.items() if value.strip()):
         near = get_close_matches(name.upper(), LONG_NAMES, 1, LIKENESS)
@@ -123,7 +123,7 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
 
 
 def unknown(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """Return the variables that begin like a Gatehouse setting but aren't in `known`."""
+    """Return the variable names that begin like a setting's name but aren't in `known`."""
     names = frozenset(known)
     return sorted(
         name

@@ -4,7 +4,7 @@ Each line is empty, a comment (`# …`), or `NAME=value`. `export ` before the n
 value has one of these forms:
 
 - `'literal'`, up to the next single quote
-- `"quoted"`, in which `\"` and `\\` mean `"` and `\` (other backslashes are rejected)
+- `"quoted"`, where `\"` and `\\` mean `"` and `\` (other backslashes are rejected)
 - unquoted, up to the end of the line or a `#` after a space
 
 A value can't span lines, `$` has no special meaning, and each name can be set only once.

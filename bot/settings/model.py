@@ -1,4 +1,4 @@
-"""Defines the type, the default and an example of each setting."""
+"""Defines the type, default value and example of each setting."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def _like(pattern: str, problem: str) -> BeforeValidator:
 
 
 def _from_json(value: object) -> object:
-    """Parse a string as JSON. Return other values unchanged. Errors include the position."""
+    """Parse a string as JSON, or return any other value unchanged."""
     if not isinstance(value, str):
         return value
 
@@ -69,7 +69,7 @@ def _from_json(value: object) -> object:
 
 
 def _safe_address(value: str) -> str:
-    """Accept HTTPS for any host, but HTTP only for this machine, to protect credentials."""
+    """Return the URL if it uses HTTPS, or HTTP on this machine. Raise ValueError for other URLs."""
     try:
         url = URL(value)
     except ValueError:
@@ -241,7 +241,7 @@ class ClientSettings(_Part):
 
 
 class Settings(BaseModel):
-    """All settings. Field names are the environment variables' names in lowercase."""
+    """All settings. Each field has the name of its environment variable in lowercase."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -326,7 +326,7 @@ class Settings(BaseModel):
 
     @property
     def named_organizations(self) -> dict[str, str]:
-        """Maps data centers to their `organization_id`. Data centers without an ID are omitted."""
+        """The configured `organization_id` of each data center that has one."""
         centers = self.inventory_data_centers.items()
         return {
             str(name): center.organization_id for name, center in centers if center.organization_id

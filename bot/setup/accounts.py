@@ -111,9 +111,9 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
 
 
 async def listings(settings: Settings) -> list[DataCenterReport]:
-    """List each data center's organizations. Without a usable database, return an empty list.
+    """Return a report per data center, or an empty list if the database can't be used.
 
-    No database file is created, because setup writes nothing before the last question.
+    Use a temporary database if none exists, because setup writes nothing before the last question.
     """
     with TemporaryDirectory() as folder:
         if Database(settings.database_url.get_secret_value(), SystemClock()).is_absent:
@@ -127,7 +127,7 @@ async def listings(settings: Settings) -> list[DataCenterReport]:
 
 
 async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:
-    """Return flow names by SID. Return {} if the account isn't allowed to list flows."""
+    """Return flow names keyed by SID, or {} if the account isn't allowed to list flows."""
     call = ServiceCall(
         service="flow",
         label="the flow service",

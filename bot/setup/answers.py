@@ -1,4 +1,4 @@
-"""The answers for `gatehouse setup`, and their validation."""
+"""The answers to the questions of `gatehouse setup`, and their validation."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from bot.settings.model import DataCenter, OrganizationId
 class SetupError(Exception):
     """The settings can't be written. `problems` contains one sentence per problem.
 
-    All setup functions raise this error if an answer is wrong, or if a service rejects it.
+    All setup functions raise this error if an answer is wrong or a service rejects it.
     """
 
     def __init__(self, *problems: str) -> None:

@@ -73,7 +73,7 @@ def inventory_settings(
     """Exchange codes for refresh tokens, and return the inventory settings.
 
     A code works only once, so codes are exchanged only after all settings, including `others`, are
-    validated. `tokens` maps each exchanged code to its refresh token, and is updated in place.
+    validated. `tokens` maps each exchanged code to its refresh token and is updated in place.
     """
     check_settings({**others, **_inventory_settings(answer, tokens)})
     for name, center in answer.data_centers.items():

@@ -1,4 +1,4 @@
-"""Looks up people, user groups and channels by name with Slack's Web API."""
+"""Looks up people, user groups and channels in Slack by name."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -99,7 +99,7 @@ async def look_up(token: str, rest: Mapping[str, str]) -> Workspace:
 
 
 def _add(found: Workspace, row: Mapping[str, Any]) -> None:
-    """Add a user or a user group, unless it is deleted or is a bot."""
+    """Add a person or a user group to `found`. Ignore bots and deleted people and groups."""
     if row.get("deleted") or row.get("is_bot") or row.get("date_delete"):
         return
     found.shown[row["id"]] = str(row.get("real_name") or row.get("name"))

@@ -1,4 +1,4 @@
-"""Asks the setup questions in a terminal, and checks each answer before the next question."""
+"""Asks the setup questions in a terminal and checks each answer before the next question."""
 
 import asyncio
 import getpass
@@ -67,7 +67,7 @@ def ask(rest: Mapping[str, str], out: Path) -> dict[str, str]:
 def _ask(
     number: int, question: str, take: Callable[[str], Taken], secret_advice: str = ""
 ) -> Taken:
-    """Ask until `take` accepts the answer. If `secret_advice` is given, hide the input."""
+    """Ask until `take` accepts the answer. With `secret_advice`, print it and hide the input."""
     if secret_advice:
         print(textwrap.fill(secret_advice, 100))
         question += ". Your input is hidden"
@@ -293,7 +293,7 @@ class _Questions:
 
 
 def alias_of(name: str, taken: Collection[str]) -> str:
-    """Return a short, unique alias for a flow.
+    """Return a short alias for a flow, made from its name, that isn't in `taken`.
 
     >>> alias_of("Welcome call (EU)", {})
     'welcome-call-eu'

@@ -63,7 +63,7 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
 def _write(
     answers_file: Path | None, out: Path, rest: Mapping[str, str]
 ) -> tuple[dict[str, str], str]:
-    """Write the file. Return its settings and the manifest (empty if already shown)."""
+    """Write the file. Return its settings and the manifest (empty if it was already shown)."""
     # Check this before exchanging a code, because a code works only once.
     if out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
         raise SetupError(

@@ -10,8 +10,8 @@ DATA_CENTER = "{data_center}"
 class Vendor:
     """A service vendor and its default settings.
 
-    `token_url` is the URL for exchanging codes and renewing access tokens, with `{data_center}` as
-    a placeholder for the suffix. `token_urls` overrides it for some data centers.
+    `token_url` is the URL for exchanging codes and renewing access tokens. It can contain the
+    placeholder `{data_center}`. `token_urls` maps some data centers to different URLs.
     """
 
     base_url: str | None = None
