@@ -115,7 +115,7 @@ class Waiting:
 
 
 async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
-    """Apply approved changes, remove expired access, and return the time of the next run."""
+    """Apply approved changes, remove expired access, and return when to run again, if at all."""
     async with bot.database.read_only() as tx:
         waiting = await Waiting.load(tx, job.subject)
     is_well = True
@@ -180,7 +180,7 @@ class Run:
         return True
 
     async def _look(self) -> ListChangePlan | None:
-        """Read the list, record the outcomes that it confirms, and store the next POST, if any."""
+        """Read the list and record what it shows. Store and return the next plan, if any."""
         listed = tuple(await self.bot.flows.service().read(self.flow.sid))
         if not all(map(is_sendable, listed)):
             raise ResponseUnreadable("flow", UNSENDABLE)
@@ -206,7 +206,7 @@ class Run:
     async def _plan(
         self, tx: Transaction, changes: ChangeSet, waiting: Waiting, listed: tuple[str, ...]
     ) -> tuple[ListChangePlan | None, list[str]]:
-        """Return the next plan (None if it's empty), and the people who were just found missing."""
+        """Return the next plan (None if it's empty) and the people newly missing from the list."""
         if waiting.post is not None:
             await changes.settle(waiting.post.plan, waiting.post.sent_at, listed)
         left = []
@@ -245,7 +245,7 @@ class Run:
         request: Request,
         listed: tuple[str, ...],
     ) -> bool:
-        """Ask for a new decision if the change would no longer do what its card shows.
+        """If the effect differs from the card, ask for a new decision and return True.
 
         Access that ended while an approved change waited for a retry doesn't count as a difference.
         """
@@ -292,7 +292,7 @@ async def _end_what_is_gone(
 ) -> list[str]:
     """End the grants of people who are missing from the list in two consecutive checks.
 
-    Return the people who were first found missing in this check.
+    An expired grant ends at the first check. Return the people first found missing in this check.
     """
     for grant in waiting.over:
         if changes.granted.get(grant.identity) == grant and grant.identity not in listed:
@@ -317,7 +317,7 @@ async def _end_what_is_gone(
 
 
 async def _tell(tx: Transaction, flow: Flow, error: GatehouseError | None = None) -> None:
-    """Alert once about refused credentials, and once per flow about a missing permission.
+    """Alert once about refused credentials and once per flow about a missing permission.
 
     If `error` is None, the service works again, and these alerts are resolved.
     """

@@ -77,9 +77,9 @@ async def require_asking(
 async def ask(
     bot: Parts, person: Person, requested: ChangeRequest, *, anyway: bool = True
 ) -> Asked:
-    """Make a request from a command or a form. With `now`, apply it without approval.
+    """Make a request from a command or a form. Skip the approval if `requested.now` is set.
 
-    Unless `anyway` is set, no request is made if an open request asks for the same change.
+    Without `anyway` or `now`, no request is made if an open request asks for the same change.
     """
     await require_asking(bot, person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
     flow, now = bot.flows.named(requested.flow), await bot.database.now()
@@ -164,7 +164,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
 
 
 def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
-    """Explain why the flow's policy doesn't allow the form's request, or return None if it does."""
+    """Return why the flow's policy doesn't allow the form's request, or None if it's allowed."""
     policy = bot.people.policy.of_flow(bot.flows.named(requested.flow).sid)
     if requested.kind == "remove":
         return None
@@ -172,7 +172,7 @@ def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | 
 
 
 def longest(bot: Parts, flow: Flow) -> str:
-    """Return the flow's limit on access, such as `7d`, or an empty string for no limit."""
+    """Return the longest access the flow allows, such as `7d`, or an empty string for no limit."""
     seconds = bot.people.policy.of_flow(flow.sid).longest_seconds
     return spell_duration(seconds) if seconds else ""
 
@@ -180,7 +180,7 @@ def longest(bot: Parts, flow: Flow) -> str:
 async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, datetime]]:
     """Return an empty change based on the current list, and the end times of the flow's grants.
 
-    The bot's own changes are read first. Otherwise, they could look like someone else's changes.
+    The bot's own changes are read first, so that they can't look like someone else's changes.
     """
     async with bot.database.read_only() as tx:
         change_id = await store.latest_change_id(tx, flow.key)
@@ -255,7 +255,7 @@ async def _open(
 async def _approved_by_rule(
     bot: Parts, tx: Transaction, person: Person, request: Request
 ) -> Request | None:
-    """Approve the new request and return it, if the flow's policy approves it automatically.
+    """Approve the new request by rule and return it, or return None if no rule approves it.
 
     The caller has locked the audit log, so simultaneous requests can't exceed the daily limit.
     """
@@ -291,7 +291,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
-    """Fill in the current end of access, and the last duration if no duration or end was typed."""
+    """Fill in the current end of access, and its duration if no duration or end was typed."""
     if known.kind != "add" or not (known.flow and known.identities):
         return known
     found, _ = await _grants(bot, bot.flows.named(known.flow), known.identities)
@@ -322,7 +322,7 @@ async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeReque
 
 
 async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
-    """Return the end of access extended by `seconds`, counted from now if access has ended."""
+    """Return the new end after extending access by `seconds`, from now if access has ended."""
     found, now = await _grants(bot, flow, identities)
     ends = [now]
     for grant in found:

@@ -37,7 +37,7 @@ _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNOR
 
 
 class _FlowAnswer(BaseModel):
-    """A flow in a response. Only its list of test users is required, under any known name."""
+    """A flow in a response. The only required field is its test users, by any known name."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -49,7 +49,7 @@ class _FlowAnswer(BaseModel):
 
 
 class FlowClient:
-    """A client that reads and replaces lists of test users with HTTP Basic authentication.
+    """A client that reads and replaces flows' test users, using HTTP Basic authentication.
 
     `form_field` is the name of the form field that holds the list in updates. The name
     differs between deployments.
@@ -74,7 +74,7 @@ class FlowClient:
         return await self._identities(flow_sid, self._call("GET", flow_sid))
 
     def url_of(self, flow_sid: str) -> str:
-        """Return the list's URL, or an empty string if the last response had no safe URL."""
+        """Return the URL of the flow's list, or an empty string if no safe URL is known."""
         return self._urls.get(flow_sid.upper(), "")
 
     async def replace(
@@ -83,7 +83,7 @@ class FlowClient:
         identities: Sequence[str],
         may_send: Callable[[], bool] = lambda: True,
     ) -> list[str]:
-        """Replace the whole list, and return the list from the response for comparison.
+        """Replace the flow's whole list and return the list from the service's response.
 
         The call is never retried. If it raises ServiceUnreachable or ServiceTimeout, the list may
         have been replaced anyway. `may_send` is called after connecting, right before the list is
@@ -170,7 +170,7 @@ class Flows:
         raise error.or_rather(*(Meant(typed, alias) for alias in near))
 
     def now(self, flow: Flow) -> Flow:
-        """Return the flow with the alias that it has in the current settings."""
+        """Return the flow with its alias from the current settings, or no alias if it has none."""
         names = [name for name, sid in self.sids.items() if sid.upper() == flow.key]
         return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
 
@@ -241,7 +241,7 @@ async def _taken_by(
 async def _reply(
     through: Through, field: str, flow_sid: str, identities: list[str]
 ) -> tuple[int, object]:
-    """Return the status, with the service's error or whether the long identity was stored."""
+    """Return the status and the service's error, or 200 and whether the identity was stored."""
     try:
         stored = await through(field).replace(flow_sid, [*identities, TOO_LONG])
     except ServiceRefused as error:

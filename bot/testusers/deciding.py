@@ -107,7 +107,7 @@ async def decide(
 
 
 async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
-    """Return the request if the person can still deny it, so that the form can open."""
+    """Return the request for the denial form, or raise Conflict if it can't be denied anymore."""
     request = await _look(bot, person, Act.DENY, request_id)
     if request.state not in {State.PENDING, State.SCHEDULED}:
         raise Conflict(state_sentence(request, await bot.database.now()))
@@ -115,7 +115,7 @@ async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
 
 
 async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
-    """Return the request, whatever its state, if the person has permission for the action."""
+    """Return the request in any state, or raise Refused if the person has no permission."""
     async with bot.database.read_only() as tx:
         request = await store.load_request(tx, request_id)
     if act is Act.CANCEL:

@@ -89,7 +89,7 @@ class ChangeSet:
         await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
-        """Record the part of a plan that `listed` shows as applied, with the time `at`."""
+        """Record the part of a plan that the flow's list shows. `at` is when it took effect."""
         spellings = plan.spellings_on(listed)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)

@@ -45,7 +45,7 @@ WAITING_INTERACTIONS = 1_000
 class StoredInteraction:
     """A stored click: the person, the action, the request, and where to send the reply.
 
-    `page` is the page of the request list with the button, if any. `channel_id` and
+    `page` is the number of the request list page with the button, if any. `channel_id` and
     `message_ts` identify the message with the button, if the whole channel can see it.
     `delivery_id` is the ID used in logs, and `clicked_at` is the time when the click was stored.
     """
@@ -76,7 +76,7 @@ class StoredInteractions:
         self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
 
     async def store(self, interaction: StoredInteraction) -> None:
-        """Store the click for a job. After a crash, another process can run the job.
+        """Store the click so that a job carries it out, in another process if this one crashes.
 
         Raises:
             DatabaseUnavailable: The click wasn't stored, so it won't be carried out.
@@ -97,7 +97,7 @@ class StoredInteractions:
             await jobs.put(tx, job)
 
     async def run(self, job: Job, lease: Lease) -> Outcome:  # noqa: ARG002
-        """Carry out a stored click and reply, once the bot has connected to Slack."""
+        """Carry out a stored click and reply, or wait if the bot hasn't connected to Slack yet."""
         if not self._bot.people.is_ready:
             return await self._soon(READY_SECONDS)
         interaction = _STORED.validate_python(job.payload)
@@ -164,7 +164,7 @@ class StoredInteractions:
     async def _renewed(
         self, interaction: StoredInteraction, message: Message, outcome: str
     ) -> Message | None:
-        """Return the refreshed request list if the click came from it and it can be shown."""
+        """Return the reply above the refreshed request list, or None if there's no list to show."""
         if not interaction.page or outcome not in {"ok", "conflict"}:
             return None
         try:

@@ -1,4 +1,4 @@
-"""The `policy explain <flow> <user id>` command, which shows whether a person can approve.
+"""The `policy explain <flow> <user id>` command, which shows whether a person can approve requests.
 
 It calls `Policy.judge`, which also checks every click.
 """

@@ -21,7 +21,7 @@ NAMED = 10
 
 
 async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -> dict[str, Preset]:
-    """Return the presets with these names, or all presets, in alphabetical order."""
+    """Return the presets with these names, or all presets, keyed by name in alphabetical order."""
     query = select(presets).order_by(presets.c.name)
     if names is not None:
         query = query.where(presets.c.name.in_(names))
@@ -32,7 +32,7 @@ async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -
 
 
 async def every_preset(bot: Parts, person: Person) -> list[Preset]:
-    """Return all presets in alphabetical order, if the person is allowed to see them."""
+    """Return all presets in alphabetical order, or raise Refused if the person can't see them."""
     await bot.people.require(person, Permission.READ)
     async with bot.database.read_only() as tx:
         return list((await saved_presets(tx)).values())
@@ -47,7 +47,7 @@ async def names(bot: Parts) -> list[str]:
 async def save_preset(
     bot: Parts, person: Person, name: str, identities: Sequence[str]
 ) -> Preset | None:
-    """Save a preset. Return the preset that it replaced, or None."""
+    """Save a preset and return the preset that it replaced, or None if the name is new."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         before = (await saved_presets(tx, [name])).get(name)
@@ -65,7 +65,7 @@ async def save_preset(
 
 
 async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
-    """Delete a preset and return it. Requests that used it keep their identities."""
+    """Delete a preset and return it. Requests that used the preset keep their identities."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         preset = (await saved_presets(tx, [name])).get(name)

@@ -29,19 +29,19 @@ SUGGESTIONS = 100
 
 
 async def reader(bot: Parts, person: Person) -> Reader:
-    """Return the person's permissions on a page, or raise Refused if they can't read pages."""
+    """Return the person's permissions, or raise Refused if they aren't allowed to read pages."""
     await bot.people.require(person, Permission.READ)
     return reader_of(bot.people, person)
 
 
 def reader_of(people: People, person: Person) -> Reader:
-    """Return the person's permissions on a page, even if they have none."""
+    """Return the person's permissions, even if they aren't allowed to read pages."""
     may = people.may
     return Reader(may(person, Permission.SEE_IDENTITIES), may(person, Permission.REQUEST))
 
 
 async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a page of a flow's test users, with each person's approvers and end of access.
+    """Return a page of a flow's test users that shows who approved them and when access ends.
 
     The search text only matches the part of each identity that the person is allowed to see.
     """
@@ -68,7 +68,7 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
 
 
 async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a page of a flow's requests, newest first, and the access that recently ended."""
+    """Return a page of a flow's requests, newest first. The first page also shows ended access."""
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     async with bot.database.read_only() as tx:
         found, total = await store.requests_of_flow(
@@ -97,7 +97,7 @@ async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message
 
 
 async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return the person's requests and a page of the access they requested, soonest end first."""
+    """Return the person's requests, and a page of the people they requested access for."""
     reads, user = await reader(bot, person), person.slack_user_id
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
@@ -118,7 +118,7 @@ def open_row(people: People, person: Person, request: Request) -> OpenRow:
 
 
 def suggestions(bot: Parts, typed: str) -> list[SlackBlock]:
-    """Return options for the flows that match the text, or for the text itself if it's a SID."""
+    """Return options for the flows that match the text, or for a typed SID if no flow matches."""
     wanted = typed.strip().casefold()
     found = [
         (f"{alias} ({sid})", alias)

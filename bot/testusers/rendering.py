@@ -45,7 +45,7 @@ async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | No
 
 
 async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
-    """Return the reply to the requester, with a link to the card. See `notes.asked`."""
+    """Return the reply to the requester, with a link to the card if the request needs approval."""
     channel, request = bot.settings.approvals_channel, asked.request
     message = notes.asked(asked.flow, asked.effect, request, channel, time_zone)
     if request is None or not request.waits:
@@ -61,7 +61,7 @@ class RequestMessages:
 
     @property
     def renderers(self) -> dict[str, Renderer]:
-        """The function that renders each kind of outbox message."""
+        """The functions that render outbox messages, keyed by the kind of message."""
         return {
             transitions.CARD: self.card,
             transitions.REMINDER: self.waiting,
@@ -80,7 +80,7 @@ class RequestMessages:
                 await write_card(tx, request.id)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the request's card in its current state."""
+        """Return the request's current card, or None if the request no longer exists."""
         channel = self._bot.settings.approvals_channel
         request = await self._request(outbox_message)
         if request is None:
@@ -151,7 +151,7 @@ class RequestMessages:
         return CardNow(self._bot.settings.approvals_channel, message, under=above)
 
     async def outcome(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the direct message that tells the requester the outcome."""
+        """Return the direct message about the outcome, or None if there's nothing left to tell."""
         request = await self._request(outbox_message)
         if request is None:
             return None

@@ -51,7 +51,7 @@ async def save_request(tx: Transaction, request: Request) -> bool:
 
 
 async def load_request(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
-    """Return the request, or None. `lock` prevents other changes until the transaction ends."""
+    """Return the request, or None if it doesn't exist. `lock` locks it for the transaction."""
     query = select(requests).where(requests.c.id == request_id)
     row = (await tx.connection.execute(query.with_for_update() if lock else query)).first()
     return None if row is None else _request(row)
@@ -78,7 +78,7 @@ async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
 async def requests_of(
     tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
 ) -> list[Request]:
-    """Return a person's requests that are open or were decided recently, newest first."""
+    """Return a person's requests that are open or were decided since this time, newest first."""
     is_recent = requests.c.state.not_in(DECIDED) | (requests.c.decided_at >= decided_since)
     where = (requests.c.requester_id == slack_user_id, is_recent)
     return await _requests(tx, *where, order=_NEWEST, limit=limit)
@@ -114,13 +114,13 @@ async def requests_of_flow(
 
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow:
-    """Return the flow with this key, with the SID and alias from its latest request."""
+    """Return the flow with this key. Its SID and alias come from its latest request, if any."""
     found = await _requests(tx, requests.c.flow_key == flow_key, order=_NEWEST, limit=1)
     return found[0].flow if found else Flow(flow_key)
 
 
 async def forget_requests(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of requests closed before this time, and return the number deleted.
+    """Delete a batch of requests that were closed before this time. Return the number deleted.
 
     A request is kept while it has a grant that will end, because its card announces the end. It's
     also kept if a message about it hasn't been sent yet, or was sent at or after this time.
@@ -210,7 +210,7 @@ async def due_grants(tx: Transaction, flow_key: str) -> list[Grant]:
 
 
 async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
-    """Return the next time that a grant for the flow ends, or None."""
+    """Return the next time that a grant for the flow ends, or None if no grant will end."""
     later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
     found: datetime | None = await tx.connection.scalar(
         select(func.min(grants.c.ends_at)).where(later)
@@ -246,7 +246,7 @@ async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
 
 
 async def ends_of_flow(tx: Transaction, flow_key: str) -> dict[str, datetime]:
-    """Return the end of each person's access to a flow, leaving out access without an end."""
+    """Return when access to a flow ends, keyed by identity. Access without an end is left out."""
     granted = await grants_of_flow(tx, flow_key)
     return {identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at}
 
@@ -264,7 +264,7 @@ def _grant(row: Any) -> Grant:  # noqa: ANN401 - a row of the table
 
 
 async def post_of(tx: Transaction, flow_key: str) -> Post | None:
-    """Return the flow's POST with an unknown outcome, or None."""
+    """Return the flow's POST with an unknown outcome, or None if there's none."""
     of_flow = select(flow_posts.c.content).where(flow_posts.c.flow_key == flow_key)
     # Earlier versions could store several POSTs. Only the last one counts.
     content = await tx.connection.scalar(of_flow.order_by(flow_posts.c.sent_at.desc()).limit(1))
@@ -301,7 +301,7 @@ async def record_change(
 
 
 async def forget_changes(tx: Transaction, before: datetime) -> int:
-    """Delete changes made before this time, except the latest, and return the number deleted."""
+    """Delete a batch of changes before this time, except the latest. Return the number deleted."""
     last = select(func.max(flow_changes.c.id)).scalar_subquery()
     return await remove_some(
         tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)
@@ -309,7 +309,7 @@ async def forget_changes(tx: Transaction, before: datetime) -> int:
 
 
 async def latest_change_id(tx: Transaction, flow_key: str) -> int:
-    """Return the ID of the bot's latest change to a flow's list, or 0."""
+    """Return the ID of the bot's latest change to a flow's list, or 0 if there's none."""
     query = select(func.max(flow_changes.c.id)).where(flow_changes.c.flow_key == flow_key)
     return int(await tx.connection.scalar(query) or 0)
 

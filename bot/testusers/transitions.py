@@ -37,7 +37,7 @@ def card_key(request_id: str) -> str:
 def expired_entry(expired: Request) -> AuditEntry:
     """Return the audit log entry for an expired request.
 
-    A request also expires if the requested access would already have ended.
+    The entry's `is_over` is True if the requested access would already have ended.
     """
     at = expired.decided_at or expired.expires_at
     is_over = not expired.left.removals and not expired.change_at(at).additions
@@ -51,20 +51,20 @@ async def is_in_doubt(tx: Transaction, request: Request) -> bool:
 
 
 async def write_card(tx: Transaction, request_id: str) -> None:
-    """Queue the request's card, or an update to the card and all its copies."""
+    """Queue the request's card to be posted, or to be updated together with all its copies."""
     key = card_key(request_id)
     for shown in (key, *await outbox.copies(tx, key)):
         await outbox.put(tx, OutboxMessage(shown, CARD, request_id))
 
 
 async def write_related_cards(tx: Transaction, request: Request) -> None:
-    """Redraw the cards that mention this request because they affect some of the same people."""
+    """Redraw the cards of other open requests that affect any of the same people."""
     for other in await store.naming_the_same(tx, request):
         await write_card(tx, other.id)
 
 
 async def write_in_thread(tx: Transaction, kind: str, request_id: str) -> None:
-    """Post or edit a `REMINDER` or an `ESCALATION` in the card's thread."""
+    """Queue a `REMINDER` or an `ESCALATION` to be posted or edited in the card's thread."""
     await outbox.put(tx, OutboxMessage(f"{kind}:{request_id}", kind, request_id))
 
 
@@ -97,10 +97,10 @@ async def review_of(
     *,
     reads_settings: bool = True,
 ) -> Review:
-    """Return the effect that the request would have, now or at an earlier time.
+    """Return the effect of applying the request at the time `at`, or now if `at` is None.
 
-    `listed` is the flow's list if it was just read. Otherwise, the review is based on the list that
-    the request was last compared with, plus the bot's own changes since then.
+    `listed` is the flow's list if it was just read. If it's None, the review uses the list that the
+    request was last compared with, plus the bot's own changes since then.
     """
     key, requested = request.flow.key, request.requested
     ends = await store.ends_of_flow(tx, key)
@@ -115,7 +115,7 @@ async def review_of(
 
 
 async def put_apply_job(tx: Transaction, flow_key: str) -> None:
-    """Schedule a flow's apply job to run now, and keep the job's payload."""
+    """Schedule a flow's apply job to run now, without changing the job's payload."""
     key = f"apply:{flow_key}"
     known = await jobs.payload_of(tx, key)
     await jobs.put(tx, Job(key, APPLY, flow_key, await tx.now(), known))
@@ -187,7 +187,7 @@ async def ask_again(
     request_hours: float,
     actor: str = BOT,
 ) -> Request:
-    """Ask for a new decision on the current effect, or expire a request with nothing left to do."""
+    """Ask for a new decision on the request, or expire the request if nothing is left to do."""
     moved = reconsidered(request, review, await tx.now(), request_hours, THE_BOT)
     detail = {"flow": request.flow.sid, "news": moved.progress.news}
     entry = AuditEntry(actor, "request.asked_again", request.id, detail)
@@ -231,7 +231,7 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
 
 
 async def plan_timers(tx: Transaction) -> None:
-    """Check the timers of all requests at startup, because settings may have changed."""
+    """Schedule a check of all waiting timers at startup, because settings may have changed."""
     now = await tx.now()
     waiting = [request.id for request in await store.requests_in(tx, *store.OPEN)]
     for request_id in (*waiting, *await store.granting_requests(tx, now)):
@@ -239,7 +239,7 @@ async def plan_timers(tx: Transaction) -> None:
 
 
 async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
-    """Fire the timer that is due, if any. Return the time of the next check, or None."""
+    """Fire the request's due timer, if any. Return when to check again, or None if never."""
     async with bot.database.transaction() as tx:
         request = await store.load_request(tx, job.subject, lock=True)
         if request is None:

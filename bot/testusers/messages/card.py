@@ -245,7 +245,7 @@ class _Card:
         return str(len(identities)) if self.is_short else brief(identities)
 
     def mention(self) -> list[SlackBlock]:
-        """Mention the people who can approve, or the people whom the flow's policy notifies."""
+        """Return a block that mentions the approvers, or the people whom the policy notifies."""
         if self.request.state is not State.PENDING:
             return []
         able = [phrases.mention(user) for user in self.mentioned if user != EVERY_FULL_MEMBER]
@@ -310,7 +310,7 @@ def form_button(
 
 
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
-    """Return the `Extend`, `+2 h` and `+1 day` buttons, or none if there are too many."""
+    """Return the buttons `Extend`, `+2 h` and `+1 day`, or none if there are too many people."""
     filled = Prefilled(flow.sid, "add", tuple(identities))
     buttons = form_button("Extend", filled)
     for number, (label, seconds) in enumerate(EXTENSIONS.items()):

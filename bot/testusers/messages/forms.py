@@ -34,7 +34,7 @@ def change_form(
     Args:
         reply_to: The response_url for the reply, or an empty string.
         filled: The initial values. Identities that don't fit are left out.
-        flow: The preselected flow.
+        flow: The preselected flow, if any.
         presets: The names of all presets.
         longest: The longest access that the flow allows, or an empty string for no limit.
         identities_block: The block ID of the identities input.
@@ -87,7 +87,7 @@ def change_form(
 
 
 def denial_form(request: Request, reply_to: str, page: str = "") -> Json:
-    """Return the form for denying a request. `page` is the list page with the button, if any."""
+    """Return the form for denying a request. `page` is the request list page to refresh, if any."""
     reason = _input(
         ids.TESTUSERS_REASON,
         "Reason",

@@ -34,7 +34,7 @@ NOT_POSTED = "Slack hasn't accepted the card yet. It will appear once Slack acce
 def asked(
     flow: Flow, effect: Effect, request: Request | None, channel_id: str, time_zone: str = ""
 ) -> Message:
-    """Return the answer to the requester: the status, and anyone left out or spelled differently.
+    """Return the reply to the requester: the status, and people left out or spelled differently.
 
     `time_zone` is the requester's time zone, if they typed a time.
     """
@@ -68,7 +68,7 @@ def asked_before(
     channel_id: str,
     card: str | None = None,
 ) -> Message:
-    """Return the answer to a repeated request, with `Ask anyway` and a link to the open card."""
+    """Return the reply to a repeated request, with a card link and an `Ask anyway` button."""
     waits = "to start" if earlier.state is State.SCHEDULED else f"in <#{channel_id}>"
     asker = "You" if earlier.requester.slack_user_id == reader_id else who(earlier.requester)
     when = phrases.ago(now - earlier.created_at)
@@ -78,13 +78,13 @@ def asked_before(
 
 
 def value_of(command: ChangeRequest) -> str:
-    """Return the command as a button value, or an empty string if that's not possible."""
+    """Return the command as a button value, or an empty string if it doesn't fit in a button."""
     typed = as_command(command)
     return typed if len(typed) <= block_kit.VALUE_CHARACTERS else ""
 
 
 def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
-    """Return the answer to the person who clicked a button on a card."""
+    """Return the reply to the person who clicked a button on a card."""
     change = change_of(request)
     if reason is Reason.QUORUM_OPEN:
         given = len(request.progress.approvals)
@@ -156,7 +156,7 @@ def ending(request: Request, identities: list[str], at: datetime) -> Message:
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
-    """Add a `Cancel` button to the message, and a link to the card if the card is posted."""
+    """Add a `Cancel` button, and a link to the card or a note that it isn't posted yet."""
     if card is None:
         message = message.then(Message(NOT_POSTED, [block_kit.context(NOT_POSTED)]))
     return _with_steps(message, card, *act_buttons(request, Act.CANCEL))
@@ -224,14 +224,14 @@ def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Mess
 
 
 def preset_saved(name: str, identities: Sequence[str], before: Preset | None) -> Message:
-    """Return the reply after saving a preset, with `Undo` if an earlier preset was replaced."""
+    """Return the reply after saving a preset, with an `Undo` button if it replaced a preset."""
     replaced = f" It used to contain {brief(before.identities)}." if before else ""
     line = f"Saved the preset {_preset(name)} with {brief(identities)}.{replaced}"
     return Message.of(line) if before is None else _with_undo(line, before)
 
 
 def preset_deleted(preset: Preset) -> Message:
-    """Return the reply after deleting a preset, with the people in it and `Undo`."""
+    """Return the reply after deleting a preset, with its people and an `Undo` button."""
     line = f"Deleted the preset {_preset(preset.name)}. It contained {brief(preset.identities)}."
     return _with_undo(line, preset)
 
@@ -262,12 +262,12 @@ def greeting(may: May) -> Message:
 
 
 def open_form() -> Message:
-    """Return a button that opens the form, because Slack only opens forms after a click."""
+    """Return a message with a button for the form, because Slack opens forms only after a click."""
     return Message(OPEN_FORM).plus(block_kit.actions(change_button()))
 
 
 def filled_form(flow: Flow, filled: Prefilled) -> Message:
-    """Return a button that opens the form, filled in from a command in a direct message."""
+    """Return a message with a button that opens the form, filled in from a command."""
     people = brief(filled.identities) if filled.identities else "everyone in the preset"
     start = f" from {text.time(filled.start)}" if filled.start else ""
     end = f" until {text.time(filled.until)}" if filled.until else ""

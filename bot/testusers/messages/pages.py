@@ -59,7 +59,7 @@ class Page(Generic[T]):
         return cls(shown, len(found), pages, wanted)
 
     def turning(self, form: str) -> list[SlackBlock]:
-        """Return the page number, and buttons that lead to this subcommand's other pages."""
+        """Return blocks with the page number and page buttons, or none if there's only one page."""
         number, action_id = self.wanted.page, ids.testusers_page(form)
         turns = block_kit.turns(
             action_id, number, self.pages, lambda to: replace(self.wanted, page=to).value()
@@ -93,7 +93,7 @@ class OpenRow:
 
 @dataclass(frozen=True, slots=True)
 class GrantGroup:
-    """People who have access to a flow through the same request, until the same time."""
+    """People who have access to a flow through the same request and until the same time."""
 
     flow: Flow
     identities: tuple[str, ...]
@@ -124,7 +124,7 @@ def listing(
     scheduled: Sequence[Request] = (),
     url: str = "",
 ) -> Message:
-    """Return a page of a flow's test users, with each person's approvers and end of access.
+    """Return a page of a flow's test users that shows who approved them and when access ends.
 
     Args:
         flow: The flow.
@@ -167,7 +167,7 @@ def _until(ends_at: datetime | None) -> str:
 def history(
     flow: Flow, page: Page[Request], endings: Sequence[RecordedChange], reader: Reader
 ) -> Message:
-    """Return a flow's requests and their outcomes, newest first, and access that recently ended.
+    """Return a flow's requests with their outcomes, newest first, and then recently ended access.
 
     Requests that can be undone have an `Undo` button, because their cards may have been deleted.
     """
@@ -194,7 +194,7 @@ def _requests(
 def open_requests(
     page: Page[OpenRow], scheduled: Sequence[OpenRow], channel_id: str, reader: Reader
 ) -> Message:
-    """Return the open requests with the reader's buttons. `channel_id` is the cards' channel."""
+    """Return the open requests with buttons. `channel_id` is the channel with the cards."""
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
@@ -206,13 +206,13 @@ def open_requests(
 
 
 def page_of_block(block_id: str) -> str:
-    """Return the request list page with this block, or an empty string for other blocks."""
+    """Return the page number in a request list's block ID, or an empty string for other blocks."""
     is_listed = block_id.startswith(LIST_BLOCK)
     return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
 
 
 def waiting(row: OpenRow, channel_id: str, show: Show, block_id: str) -> Message:
-    """Return an open request with its buttons, in a block with this ID."""
+    """Return an open request, with its buttons in a block that has this ID."""
     request, change = row.request, change_of(row.request, show, phrases.exact)
     is_exact = len(change) <= EXACT_CHARACTERS
     asked = f"wants to {change if is_exact else change_of(request, show)}"
@@ -238,7 +238,7 @@ def own(
 ) -> Message:
     """Return a person's requests, and a page of the people they requested access for.
 
-    `people` is the total number of these people.
+    `people` is the total number of people they requested access for.
     """
     rows: list[Row] = [(NO_REQUESTS, None)] if not (requests or page.wanted.page) else []
     if requests and not page.wanted.page:

@@ -87,7 +87,7 @@ def names(people: Sequence[Who]) -> str:
 
 
 def rule_of(request: Request) -> str:
-    """Describe the rule that approved the request, and how much of its daily limit was used."""
+    """Describe the rule that approved the request, or return an empty string if none did."""
     rule = request.progress.rule
     if rule is None:
         return ""
@@ -99,7 +99,7 @@ def rule_of(request: Request) -> str:
 
 
 def decider(request: Request) -> str:
-    """Return the name of the person who decided last."""
+    """Return the name of the person who made the last decision, or `nobody`."""
     return who(request.decided_by) if request.decided_by else "nobody"
 
 
@@ -114,7 +114,7 @@ def how_many(number: int) -> str:
 
 
 def brief(identities: Sequence[str], show: Show = in_full, most: int = BRIEF_COUNT) -> str:
-    """Return the first few identities, and the number of remaining identities."""
+    """Return the first few identities, followed by the number of identities left out."""
     shown = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:most])
     more = len(identities) - most
     return f"{shown} and {more} more" if more > 0 else shown
@@ -295,7 +295,7 @@ def outcome_of(request: Request) -> str:
 
 
 def outcome_line(request: Request, asked: str) -> str:
-    """Return the outcome, followed by the change's effect if it was applied, or else by `asked`."""
+    """Return the outcome, with the change's effect if it was applied and `asked` if it wasn't."""
     is_applied = request.state is State.APPLIED
     return f"{outcome_of(request)}: {effect_of_change(request) if is_applied else asked}."
 

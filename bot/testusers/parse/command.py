@@ -286,7 +286,7 @@ def is_identity(text: str) -> bool:
 
 
 def phone_in(text: str) -> str:
-    """Return the phone number without separators, or an empty string for any other text.
+    """Return the phone number without separators, or an empty string if the text isn't one.
 
     >>> phone_in("+49 (0) 170 555-0142")
     '+491705550142'
@@ -299,7 +299,7 @@ def phone_in(text: str) -> str:
 
 
 def question(typed: str, meant: str = "") -> str:
-    """Return the error for a word or line that doesn't look like an identity."""
+    """Return the error text for a word or line that doesn't look like an identity."""
     guess = f" Did you mean “{meant}”?" if meant else ""
     return (
         f"“{typed[:80]}” doesn't look like a phone number (+ and digits), an email address or a"

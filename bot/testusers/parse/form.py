@@ -71,7 +71,7 @@ NOTHING = Prefilled()
 
 
 def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]:
-    """Return the request in a form, or a dictionary of problems keyed by input name.
+    """Return the change requested in a form, or a dictionary of problems keyed by input name.
 
     Each line is an identity. Characters that phones add are removed, except in quotation marks.
     """

@@ -117,8 +117,8 @@ class ListChangePlan:
 class Post:
     """A POST with an unknown outcome.
 
-    `is_answered` is True if the service responded with an error or a different list. It has then
-    finished processing the POST, so the next read of the list shows the outcome.
+    `is_answered` is True if the service responded with an error or a different list. The service
+    has then finished processing the POST, so the next read of the list shows the outcome.
     """
 
     plan: ListChangePlan
@@ -208,7 +208,7 @@ def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence
 
 
 def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
-    """Return the approved requests whose next attempt is due.
+    """Return the approved requests that are due for their next attempt.
 
     If several requests affect the same person, the later ones wait for the first to finish.
     """
@@ -292,7 +292,7 @@ def tried(
 
 
 def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Request:
-    """Return the request, marked as failed. `reason` defaults to the last attempt's failure.
+    """Return the request marked as failed. `reason` defaults to the last attempt's failure.
 
     `is_unsure` is True if the outcome of its POST is still unknown.
     """

@@ -49,7 +49,7 @@ class Flow:
 
 
 def find_flow(typed: str, aliases: Mapping[str, str]) -> Flow | None:
-    """Return the flow with this alias or SID, ignoring case, or None."""
+    """Return the flow with this alias or SID, ignoring case, or None if the text is neither."""
     for alias, sid in aliases.items():
         if typed == alias or typed.casefold() in (alias.casefold(), sid.casefold()):
             return Flow(sid, alias)
@@ -62,7 +62,7 @@ def is_flow_sid(text: str) -> bool:
 
 
 def identity_problem(identity: str) -> str | None:
-    """Return a sentence that explains why the service can't accept this identity, or None."""
+    """Return a sentence that says why the service can't accept this identity, or None if it can."""
     if not identity.strip():
         return "An identity is empty."
     if not is_sendable(identity):
@@ -81,7 +81,7 @@ def is_sendable(identity: str) -> bool:
 
 
 def identities_problem(identities: Sequence[str]) -> str | None:
-    """Return a sentence that explains why one request can't contain these identities, or None."""
+    """Return a sentence that says why a request can't have these identities, or None if it can."""
     if not identities:
         return "Who? Add at least one phone number or chat ID."
     for identity in identities:
@@ -99,7 +99,7 @@ def identities_problem(identities: Sequence[str]) -> str | None:
 
 
 def _escaped_size(identity: str) -> int:
-    """Return the number of characters that an identity takes up on a card, with punctuation."""
+    """Return the number of characters, including punctuation, that an identity takes on a card."""
     shown = exactly(identity)
     # Non-ASCII identities are also shown in a readable form.
     reading = 0 if identity.isascii() else len(identity[:_READING_CHARS])
@@ -250,7 +250,7 @@ def outside_edits(seen: Sequence[str], own: Iterable[Change], found: Sequence[st
 def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...]:
     """Return the identities as a list spells them. Identities not on the list stay unchanged.
 
-    Typed identities are cleaned up, but those on the list aren't. For example, the list may contain
+    Typed identities are tidied, but identities on the list aren't. For example, a list may contain
     `+15550100` with invisible characters that a phone added. All such spellings are returned,
     because a removed person must not stay on the list under a spelling that looks the same. The
     service may also have changed an identity's case or Unicode form.
@@ -268,7 +268,7 @@ def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...
 
 
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:
-    """Return the service's spellings of identities that seem to be missing from its list.
+    """Map identities that seem to be missing from the service's list to the service's spellings.
 
     A new identity counts as the spelling of a missing identity if the two differ only in case or
     Unicode form and neither has another match.

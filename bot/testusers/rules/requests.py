@@ -94,7 +94,7 @@ class RequestedChange:
         return max(at, self.starts_at or at)
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
-        """Return the effect on each person if this part of the change is applied at `at`."""
+        """Return the effect of `change` on each person if it's applied at this time."""
         begins_at = self.begins_at(at)
         found = dict.fromkeys(change.removals, Effect.REMOVE)
         for identity in change.additions:
@@ -111,7 +111,7 @@ class RequestedChange:
 
     @property
     def effect(self) -> tuple[object, ...]:
-        """The people, and when their access starts and ends, for comparing requests."""
+        """A key for comparing requests: the people, and when their access starts and ends."""
         people = frozenset(self.change.additions), frozenset(self.change.removals)
         return (*people, self.duration_seconds, self.starts_at, tuple(sorted(self.ends.items())))
 
@@ -183,7 +183,7 @@ class Progress:
 
     Attempts: `is_unsure` is True if a failed change may have reached the service anyway. `retries`
     contains the times when someone pressed Retry, and `retried_by` is the last person who did.
-    `part` records the changes that took effect if others haven't yet. `respelled` maps requested
+    `part` records the changes made so far by a partly applied request. `respelled` maps requested
     identities to the service's spellings.
 
     Afterward: `superseded` lists people who had a grant that a later request replaced or removed.
@@ -261,7 +261,7 @@ class Request:
 
     @property
     def next_end(self) -> datetime | None:
-        """The next end of access that still has to be announced, or None."""
+        """The next end of access that still has to be announced, or None if there's none."""
         done, progress = self.took_effect, self.progress
         if done is None:
             return None
@@ -294,7 +294,7 @@ class Request:
 
     @property
     def is_over(self) -> bool:
-        """True if nobody still has access because of this request."""
+        """True if this request no longer gives anyone access."""
         gone = {ended.identity for ended in self.progress.ended} | set(self.progress.superseded)
         part = self.progress.part
         change = self.requested.change if part is None else part.change
@@ -306,7 +306,7 @@ class Request:
         return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)
 
     def change_at(self, at: datetime) -> Change:
-        """Return the changes left to apply at this time, except access that would already be over.
+        """Return the change left to apply at this time, without access that would already be over.
 
         If an undo would restore access that has already ended, the person is removed instead.
         """
@@ -319,7 +319,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A person's access to a flow, including its requester, its approvers and its end."""
+    """A person's access to a flow, with who requested it, who approved it, and when it ends."""
 
     identity: str
     request_id: str

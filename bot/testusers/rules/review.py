@@ -38,7 +38,7 @@ class Review:
 def reconsidered(
     request: Request, review: Review, at: datetime, request_hours: float, bot: Who
 ) -> Request:
-    """Return the request in the pending state, or as expired if nothing is left to do.
+    """Return the request as pending again, or as expired if nothing is left to do.
 
     Earlier approvals are dropped unless the effect still matches the card.
     """
@@ -71,7 +71,7 @@ def review(
     change_id: int,
     grant_ends: Mapping[str, datetime],
 ) -> Review:
-    """Calculate a request's effect at this time, and how it differs from the card.
+    """Calculate a request's effect at this time and how the effect differs from the card.
 
     `listed` is the flow's list after the bot's change `change_id`. `grant_ends` maps people to the
     end of their access, if it has one.
@@ -120,7 +120,7 @@ def _change(
     present: Collection[str],
     grant_ends: Mapping[str, datetime],
 ) -> tuple[Change, tuple[str, ...]]:
-    """Return the part left to apply, and the people for whom only the end of access changes."""
+    """Return the change left to apply and the added people who only get a new end of access."""
     additions, removals, end_changes = [], list(left.removals), []
     for identity in left.additions:
         end, is_there = requested.end_of(identity, begins_at), identity in present
