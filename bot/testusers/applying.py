@@ -32,6 +32,7 @@ from bot.testusers.finishing import ChangeSet
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import (
     CONFIRMED,
+    FOR_THE_REST,
     TRIES,
     Ending,
     ListChangePlan,
@@ -43,8 +44,8 @@ from bot.testusers.rules.applying import (
     tried,
     whose_turn,
 )
-from bot.testusers.rules.changes import Flow, is_sendable, stored_spellings
-from bot.testusers.rules.requests import Grant, RecordedChange, Request
+from bot.testusers.rules.changes import Change, Flow, is_sendable, stored_spellings
+from bot.testusers.rules.requests import Grant, Request
 from bot.testusers.transitions import REFUSED, review_of
 
 log = structlog.get_logger(__name__)
@@ -71,7 +72,7 @@ class Waiting:
     `requests` contains the approved requests, oldest decision first. `ready` contains the requests
     that are due for their next attempt. `post` is the POST in doubt. `due` contains the expired
     grants, and `over` contains the expired grants of people whom no approved request affects.
-    `latest` is the bot's last change to the list, if it was recent.
+    `recent` contains the bot's recent changes to the list, newest first.
     """
 
     at: datetime
@@ -81,7 +82,7 @@ class Waiting:
     post: Post | None
     due: Sequence[Grant]
     over: Sequence[Grant]
-    latest: RecordedChange | None
+    recent: Sequence[Change]
 
     @property
     def deliveries(self) -> list[str]:
@@ -91,7 +92,7 @@ class Waiting:
     @classmethod
     async def load(cls, tx: Transaction, flow_key: str) -> "Waiting":
         """Load the pending work of the flow with this key."""
-        now, latest = await tx.now(), await store.latest_changes(tx, flow_key, 1)
+        now = await tx.now()
         applying = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
         applying.sort(key=lambda request: request.decided_at or request.created_at)
         due = await store.due_grants(tx, flow_key)
@@ -110,7 +111,7 @@ class Waiting:
             await store.post_of(tx, flow_key),
             due,
             [grant for grant in due if grant.identity not in named],
-            latest[0] if latest and now - latest[0].at < CONFIRMED else None,
+            await store.changes_since(tx, flow_key, now - CONFIRMED),
         )
 
 
@@ -188,7 +189,7 @@ class Run:
             waiting = await Waiting.load(tx, self.flow.key)
             # More requests may have been approved while the list was being read.
             now_following(*waiting.deliveries)
-            if is_before(waiting.latest, waiting.post, listed):
+            if is_before(waiting.recent, waiting.post, listed):
                 raise ResponseUnreadable("flow", STALE)
             plan, payload = None, {}
             if waiting.post is None or waiting.post.is_settled_by(listed, self.at):
@@ -247,15 +248,21 @@ class Run:
     ) -> bool:
         """If the effect differs from the card, ask for a new decision and return True.
 
-        Access that ended while an approved change waited for a retry doesn't count as a difference.
+        A partly applied change fails instead. Access that ended while an approved change waited
+        for a retry doesn't count as a difference.
         """
-        if request.requested.without_approval or request.progress.part is not None:
+        # A change without approval gets a card only after its first attempts.
+        if request.requested.without_approval and not request.progress.retries:
             return False
         for at in (request.decided_at, waiting.at):
             review = await review_of(self.bot, tx, request, listed, at)
             if not review.news or review.is_over:
                 return False
-        await changes.ask_again(request.id, review, self.bot.settings.request_hours)
+        if request.progress.part is None:
+            await changes.ask_again(request.id, review, self.bot.settings.request_hours)
+        else:
+            reason = " ".join((*review.news, FOR_THE_REST))
+            await changes.note_try(request.id, partial(failed, reason=reason))
         return True
 
     async def _note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:

@@ -14,6 +14,7 @@ from bot.store.audit_entry import AuditEntry
 from bot.testusers import store
 from bot.testusers.messages.phrases import state_sentence
 from bot.testusers.parts import Parts
+from bot.testusers.rules.applying import FOR_THE_REST
 from bot.testusers.rules.requests import THE_BOT, Approval, Request, Who
 from bot.testusers.transitions import (
     apply_transition,
@@ -187,7 +188,7 @@ def _nothing_applied(request: Request, news: Iterable[str]) -> str:
     next_step = {
         State.PENDING: "The card now shows what the change would do. Check it and decide again.",
         State.EXPIRED: "The request has expired.",
-        State.FAILED: "Please make a new request for the rest.",
+        State.FAILED: FOR_THE_REST,
     }[request.state]
     return " ".join(("Nothing was applied.", *news, next_step))
 

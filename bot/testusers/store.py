@@ -321,6 +321,13 @@ async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[
     return [_recorded(row).change for row in await tx.connection.execute(query)]
 
 
+async def changes_since(tx: Transaction, flow_key: str, at: datetime) -> list[Change]:
+    """Return the bot's changes to a flow's list since this time, newest first."""
+    later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.at > at)
+    query = select(flow_changes).where(later).order_by(flow_changes.c.id.desc())
+    return [_recorded(row).change for row in await tx.connection.execute(query)]
+
+
 async def latest_changes(tx: Transaction, flow_key: str, limit: int) -> Sequence[RecordedChange]:
     """Return the bot's latest changes to a flow's list, newest first."""
     query = select(flow_changes).where(flow_changes.c.flow_key == flow_key)

@@ -99,10 +99,13 @@ async def test_addition_of_somebody_added_in_the_console_asks_again(world):
     assert world.flow.identities == ["+1", "+2"]
 
 
-async def test_retry_reads_the_list_again(world):
+@pytest.mark.parametrize(("words", "by"), [("", OTTO), (" now because urgent", ADAM)])
+async def test_retry_reads_the_list_again(world, words, by):
     world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
-    message = await world.asked("add welcome +1 for 2h")
-    await world.approve(message, "Failed")
+    message = await world.asked(f"add welcome +1 for 2h{words}", by=by)
+    if not words:
+        await world.click(ADA, message, "Approve")
+    await world.shows(message, "Failed")
     world.flow.identities[:] = ["+1"]
     await world.click(ADA, message, "Retry")
     await world.shows(message, "*Needs approval again*")

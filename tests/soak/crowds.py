@@ -155,14 +155,9 @@ async def waiting(
 ) -> dict[str, object]:
     """Ask for more than there is, on some organizations, with calls that wait for two seconds.
 
-    Args:
-        database_url: Of a new database.
-        seconds: How long calls begin.
-        name: Of the database, for the table.
-        count: The number of organizations.
-        skipped: Once the first minute is used up, its calls are made so many seconds older, in the
-            ledger and at the service. The seconds from then on pass as they do.
-        latest: For how long a slot may be free while calls wait for it, in seconds.
+    Calls begin for `seconds`, on `count` organizations. Once the first minute is used up, its calls
+    are made `skipped` seconds older, in the ledger and at the service. `latest` limits the seconds
+    that a slot can be free while calls wait for it.
     """
     answers: Counter[str] = Counter()
     headers = {"Authorization": f"Bearer {token_of('flood')}", "Prefer": f"wait={WAIT_SECONDS}"}

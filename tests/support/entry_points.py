@@ -22,14 +22,9 @@ Kind = Literal["command", "action", "view", "options", "event", "shortcut"]
 class EntryPoint:
     """One way in.
 
-    Attributes:
-        kind: What Slack calls it.
-        name: The command with its slash, the action id, or the callback id.
-        permission: What it takes.
-        sample: Words after the command, a button's value, or a modal's `private_metadata` (with
-            `RESPONSE_URL` where the answer goes): enough to come as far as the permission.
-        form: A command's form in `bot.commands` that this is; "" for what has none.
-        values: A modal's `state.values`.
+    `name` is the command with its slash, the action ID, or the callback ID. `sample` has the words
+    after the command, a button's value, or a modal's `private_metadata` (with `RESPONSE_URL` for
+    the reply), and is enough to get to the permission check. `form` names a form in `bot.commands`.
     """
 
     kind: Kind

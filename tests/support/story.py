@@ -1,9 +1,7 @@
 """What people wished and did, and what must therefore be true: the model that drills compare with.
 
-story = Story(fleet)
 card = await story.request("person:1")
 await story.press("U0APPROVER", card, "Approve", "applied")
-await story.comes_true()
 """
 
 import re

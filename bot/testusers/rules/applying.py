@@ -30,7 +30,7 @@ from bot.testusers.rules.changes import (
     outside_edits,
     stored_spellings,
 )
-from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
+from bot.testusers.rules.requests import Done, Grant, Request
 
 IN_DOUBT = timedelta(seconds=60)
 """If a POST gets no response, it either takes effect within this time or never does."""
@@ -196,15 +196,19 @@ def make_plan(
     return ListChangePlan(plan_id, tuple(listed), after, tuple(steps), tuple(endings))
 
 
-def is_before(latest: RecordedChange | None, post: Post | None, listed: Sequence[str]) -> bool:
-    """Return True if a list may be outdated because it lacks the latest confirmed change.
+def is_before(recent: Sequence[Change], post: Post | None, listed: Sequence[str]) -> bool:
+    """Return True if a list may be from before one of the bot's recent changes, newest first.
 
-    People in a POST in doubt are ignored, because that POST may have reverted the change.
+    Such a list shows nothing of the net effect of that change and all later ones. People in a POST
+    in doubt are ignored, because that POST may have reverted the changes.
     """
-    if latest is None:
-        return False
-    expected = latest.change.without(post.plan.change.identities if post else ())
-    return not expected.is_empty and expected.shown_in(listed).is_empty
+    net, in_doubt = NO_CHANGE, post.plan.change.identities if post else ()
+    for change in recent:
+        net = change.then(net)
+        expected = net.without(in_doubt)
+        if not expected.is_empty and expected.shown_in(listed).is_empty:
+            return True
+    return False
 
 
 def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
@@ -255,6 +259,7 @@ _FIRST_VENDOR_STATUS = 520
 _MAY_PASS = frozenset(
     {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED, HTTPStatus.TOO_EARLY}
 )
+FOR_THE_REST = "Please make a new request for the rest."
 NOT_THEIR_FAULT = "This isn't your fault. Whoever runs Gatehouse has been notified."
 
 

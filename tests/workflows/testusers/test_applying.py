@@ -302,6 +302,17 @@ async def test_retry_does_the_rest_and_leaves_the_first_ends(world):
     assert world.service.lists[WELCOME] == []
 
 
+async def test_retry_of_the_rest_reads_the_list_again(world):
+    request = await failed_in_part(world)
+    world.service.lists[WELCOME].append("+3")
+    await world.decide(Act.RETRY, request, ADA)
+    await world.work()
+    stored = await world.stored(request)
+    assert stored.state is State.FAILED
+    assert "no end date, so this sets one. Please make a new request" in stored.progress.failure
+    assert "+3" not in await ends(world)
+
+
 async def test_part_can_be_undone_and_then_not_be_retried(world):
     request = await failed_in_part(world)
     undo = (await asking.undo(world, await world.person(OTTO), request.id)).request
