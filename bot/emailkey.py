@@ -1,4 +1,4 @@
-"""`/emailkey`: checks the email service's API key, and lists the templates that it can read."""
+"""The `/emailkey` command, which tests the email service's API key and lists its templates."""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ MOST_RESOURCES = 10
 RESOURCE = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*")
 # "username is always the literal apikey" (specification, area A, authentication, 3).
 BASIC_USER = "apikey"
-# Without this, SendGrid lists only legacy templates. Other services ignore the parameter.
+# SendGrid lists only legacy templates without this parameter. Other services ignore it.
 GENERATIONS = {"generations": "legacy,dynamic"}
 PAGE = 20
 
@@ -36,7 +36,7 @@ MODES = {"bearer": "Bearer", "basic": "Basic, user apikey"}
 
 @dataclass(frozen=True)
 class EmailKeyRequest:
-    """A parsed command. `resources` are the paths under `/v3/` to test with the key."""
+    """A parsed `/emailkey` command. `resources` are the paths under `/v3/` to test with the key."""
 
     form: Literal["check", "templates", "help"]
     resources: tuple[str, ...] = (DEFAULT_RESOURCE,)
@@ -104,7 +104,7 @@ class EmailTemplates:
 
 
 def templates_in(body: object) -> EmailTemplates:
-    """Find the templates in a response body, which has no specified format.
+    """Return the templates in a response's body. The format of the body isn't specified.
 
     The body can be a list, or an object with a list under `templates` or `result`.
     """
@@ -172,7 +172,7 @@ class EmailClient:
         )
 
     async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
-        """Test the key on each resource, and return failures instead of raising them."""
+        """Test the key on each resource, and return the results, including any failures."""
         mode, checks = MODES[self.auth], []
         for resource in resources:
             try:
@@ -193,7 +193,7 @@ class EmailClient:
 
 
 def verdicts(checks: Sequence[KeyCheck]) -> Message:
-    """Show the result for each resource, and each distinct piece of advice."""
+    """Show the result for each resource, and show each piece of advice once."""
     if len(checks) == 1:
         check = checks[0]
         markup = check.verdict.value[0]
@@ -221,7 +221,7 @@ def verdicts(checks: Sequence[KeyCheck]) -> Message:
 
 
 def templates(found: EmailTemplates, page: int = 0) -> Message:
-    """Show a page of the templates, or explain that the listing has an unknown format."""
+    """Show one page of the templates, or explain why there are none to show."""
     if not found.templates:
         markup = "There are no templates."
         if found.count is None:

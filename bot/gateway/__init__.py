@@ -1,1 +1,1 @@
-"""The gateway, through which other programs call the inventory service within its limits."""
+"""The gateway, which lets other programs call the inventory service within its limits."""

@@ -1,4 +1,4 @@
-"""The gateway's own responses: errors, and 429s in the same format as the service's."""
+"""The gateway's own responses: errors, including 429s in the inventory service's format."""
 
 import json
 import math
@@ -58,7 +58,7 @@ def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Respons
 
 
 def message(status: int, sentence: str, **more: int) -> web.Response:
-    """Return a JSON response that contains the sentence."""
+    """Return a JSON response that contains the sentence as `message` and the fields in `more`."""
     body = json.dumps({**more, "message": sentence}, ensure_ascii=False)
     content_type = "application/json"
     return web.Response(text=body, status=status, headers=OWN, content_type=content_type)

@@ -1,8 +1,8 @@
 """Forwards clients' calls to the inventory service, using the data center's credential.
 
-A request's body is read completely before the call is granted, and the service's whole answer is
-read before it's passed on. A client that stops sending its body or never reads the answer therefore
-doesn't occupy a slot. Large bodies are kept in temporary files.
+A request's body is read completely before the call is granted, and the service's response is read
+completely before it's passed on. A client that stops sending its body or never reads the response
+therefore doesn't occupy a slot. Large bodies are kept in temporary files.
 """
 
 import asyncio
@@ -95,7 +95,7 @@ class Seen:
 
 @dataclass(eq=False)
 class Forwarder:
-    """Forwards clients' calls, without retrying them or following redirects."""
+    """Forwards clients' calls without retrying them or following redirects."""
 
     session: aiohttp.ClientSession
     access: Mapping[str, DataCenterAccess]
@@ -108,7 +108,7 @@ class Forwarder:
     async def forward(
         self, request: web.BaseRequest, call: GatewayCall, body: IO[bytes], seen: Seen
     ) -> web.StreamResponse:
-        """Make the call, and pass the service's answer to the client."""
+        """Make the call, and pass the service's response to the client."""
         credential, clock = self.access[call.key.data_center].credential, self.turns.clock
         # Sign before waiting for a turn, because renewing the token may take another call.
         await credential.sign()
@@ -145,7 +145,7 @@ class Forwarder:
     async def _exchange(
         self, call: GatewayCall, body: IO[bytes], permit: Permit, seen: Seen, content: IO[bytes]
     ) -> tuple[web.StreamResponse, ServiceError | None, Signed]:
-        """Send the call, and store the body of the service's answer in `content`."""
+        """Send the call, and store the body of the service's response in `content`."""
         service, clock = call.service, self.turns.clock
         began = clock.monotonic()
         try:
@@ -192,7 +192,7 @@ class Forwarder:
         signed: Signed,
         content: IO[bytes],
     ) -> tuple[web.StreamResponse, ServiceError | None]:
-        """Return the answer, and any error. Record a 429 before reading its body."""
+        """Return the response and any error in it. Record a 429 before reading its body."""
         status, told = response.status, response.headers
         if status < HTTPStatus.OK:
             # Data after a 101 isn't HTTP, and no client requested another protocol.
@@ -229,7 +229,7 @@ class Forwarder:
     async def deliver(
         self, request: web.BaseRequest, answer: web.StreamResponse, content: IO[bytes], seen: Seen
     ) -> None:
-        """Send the answer to the client, after the call has stopped counting as running."""
+        """Send the response to the client after the call has stopped counting as running."""
         content.seek(0)
         try:
             await answer.prepare(request)
@@ -240,7 +240,7 @@ class Forwarder:
                 await answer.write_eof()
         except (ConnectionError, aiohttp.ClientError, TimeoutError):
             seen.outcome = ClientGone.outcome
-            # Break the connection, so that a partial answer can't look complete.
+            # Break the connection, so that a partial response can't look complete.
             if request.transport is not None:
                 request.transport.abort()
 
@@ -265,7 +265,7 @@ def open_body() -> IO[bytes]:
 
 
 def masked(data: bytes, secrets: Iterable[str]) -> bytes:
-    """Replace secrets with asterisks of the same length."""
+    """Replace each byte of the secrets with an asterisk."""
     for secret in sorted({secret.encode() for secret in secrets}, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             data = data.replace(secret, b"*" * len(secret))

@@ -1,7 +1,7 @@
-"""Gateway clients, and the checks that refuse forbidden or ambiguous requests.
+"""Gateway clients and the checks that refuse forbidden or ambiguous requests.
 
-Servers differ in how they interpret `..`, escapes, repeated names, and headers that override the
-method. The gateway refuses ambiguous requests before it sends anything.
+Servers differ in how they interpret `..`, escapes, repeated parameters, and headers that override
+the method. The gateway refuses ambiguous requests before it sends anything.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from bot.organizations.rules import OrganizationKey
 
 
 class GatewayRefusal(GatehouseError):
-    """The error for a refused request, with its HTTP status and a label for metrics."""
+    """The error for a refused request, with the response's HTTP status and a label for metrics."""
 
     def __init__(self, status: HTTPStatus, word: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -125,8 +125,8 @@ _REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "x
 class Target:
     """The path on the service's host, and the query without the client's token.
 
-    Neither is decoded or normalized. `organizations` has the organization IDs in the query and in
-    the path, for example in `/organizations/10234695`.
+    Neither is decoded or normalized. `organizations` contains the organization IDs in the path (for
+    example, in `/organizations/10234695`) and in the query.
     """
 
     data_center: str
@@ -137,7 +137,7 @@ class Target:
 
 
 def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[str]) -> set[str]:
-    """Return all tokens in a request, from `Authorization` headers and `authtoken` parameters."""
+    """Return all tokens in a request's `Authorization` headers and `authtoken` parameters."""
     tokens = {value for name, value in _parts(raw_target.partition("?")[2]) if name == TOKEN}
     tokens = {unquote_plus(value) for value in tokens}
     for authorization in authorizations:
@@ -240,12 +240,12 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
             raise malformed("A header names an organization. Use organization_id in the query.")
         if _NOT_SENT.search(value):
             raise malformed("A header has characters that can't be forwarded.")
-    # Request an uncompressed answer, so that a credential in the answer can be masked.
+    # Request an uncompressed response, so that a credential in the response can be masked.
     return [*passed_headers(headers), ("Accept-Encoding", "identity")]
 
 
 def passed_headers(headers: Headers) -> list[tuple[str, str]]:
-    """Return the headers of a request or an answer that the gateway passes on."""
+    """Return the headers that the gateway passes on from a request or a response."""
     connection = (value for name, value in headers if name.casefold() == "connection")
     named = {word.strip().casefold() for value in connection for word in value.split(",")}
     stopped = _NOT_PASSED | named
@@ -257,7 +257,7 @@ def passed_headers(headers: Headers) -> list[tuple[str, str]]:
 
 
 def seconds_to_wait(preferences: Sequence[str]) -> float:
-    """Return the seconds in `Prefer: wait=N` (RFC 7240), at most 60, or 0 by default."""
+    """Return the seconds in `Prefer: wait=N` (RFC 7240), at most 60, or 0 if none are given."""
     matches = (
         _WAIT.fullmatch(preference) for value in preferences for preference in value.split(",")
     )

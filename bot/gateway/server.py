@@ -1,4 +1,4 @@
-"""The gateway's HTTP server, which authenticates and answers requests."""
+"""The gateway's HTTP server, which authenticates clients and handles their requests."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -61,7 +61,7 @@ It must not raise an exception.
 
 @dataclass(eq=False)
 class Gateway:
-    """Answers requests from the team's other programs.
+    """Handles requests from the team's other programs.
 
     `schemes` are the `Authorization` schemes accepted for tokens. `observe` is called for each
     request, to update the metrics.
@@ -77,7 +77,7 @@ class Gateway:
         access = self.forwarder.access
         self._paths = {center: access[center].root.raw_path for center in access}
         self._running: Counter[str] = Counter()
-        # The time until which declines for each client are delayed.
+        # The time when the delay of declines ends for each client.
         self._paced_until: defaultdict[str, float] = defaultdict(float)
         self._idle = asyncio.Event()
         self._idle.set()
@@ -119,7 +119,7 @@ class Gateway:
         return self.forwarder.turns.waiting.total()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request, without revealing tracebacks or credentials."""
+        """Return the response to a request without revealing tracebacks or credentials."""
         if request.raw_path.partition("?")[0] == HEALTH and request.method == "GET":
             return web.Response(text="ok", headers=answers.OWN)
         seen, began = Seen(), asyncio.get_running_loop().time()
@@ -140,7 +140,7 @@ class Gateway:
             write("gateway request", method=request.method, **asdict(seen))
 
     def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return the response, and close the connection if part of the request is unread."""
+        """Return the response. Close the connection if data is unread or Gatehouse is stopping."""
         is_unread = request.can_read_body and not request.content.is_eof()
         if is_unread or self._is_stopping:
             answer.force_close()
@@ -187,7 +187,7 @@ class Gateway:
                 self._idle.set()
 
     async def _hold_back(self, client: str, began: float) -> None:
-        """Delay the answer to a client that keeps retrying, unless the request already waited."""
+        """Delay the response to a client that keeps retrying, unless the request already waited."""
         now, free = asyncio.get_running_loop().time(), FREE_DECLINES * BETWEEN_DECLINES_SECONDS
         ahead = max(0.0, self._paced_until[client] - now) + BETWEEN_DECLINES_SECONDS
         ahead = min(ahead, free + LONGEST_HOLD_SECONDS)
@@ -228,11 +228,11 @@ def too_large() -> GatewayRefusal:
 
 
 async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
-    """Read the request into `body`, after sending `100 Continue` if the client expects it."""
+    """Read the request's body into `body`. First send `100 Continue` if the client expects it."""
     if request.headers.get("Expect", "").strip().casefold() == "100-continue":
         with suppress(ConnectionError, ClientError):
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            # `100 Continue` isn't part of the answer, which hasn't started yet.
+            # `100 Continue` isn't part of the response, which hasn't started yet.
             request.writer.output_size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):

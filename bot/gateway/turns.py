@@ -105,16 +105,16 @@ class Turns:
         self.clock = guard.clock
         self._shares = dict(shares)
         self._lines: dict[OrganizationKey, _Line] = {}
-        # Keyed by organization, and also by client if only the client's share is used up.
+        # The key includes the client if only the client's share is used up.
         self._declines: dict[tuple[OrganizationKey, str | None], _Decline] = {}
         self._is_stopping = False
-        # Lines query the ledger in parallel, so that organizations don't wait for each other, but
-        # use at most half of the database connections, to leave the rest for people.
+        # Lines query the ledger in parallel, so that organizations don't wait for each other. They
+        # use at most half of the database connections, which leaves the rest for people.
         self._asking = asyncio.Semaphore(max(1, guard.database.pool_size // 2))
 
     @asynccontextmanager
     async def call(self, wait: Wait) -> AsyncIterator[Permit]:
-        """Wait for the call's turn, then open a permit for it."""
+        """Wait for the call's turn, and then open its permit."""
         if wait.is_gone():
             raise ClientGone
         decline, now = self._declined(wait), self.clock.monotonic()
@@ -139,7 +139,7 @@ class Turns:
             async with self.guard.granted(wait.key, wait.cause, reservation) as call:
                 yield call
         finally:
-            # The answer may have freed a slot earlier than expected, so ask the ledger again.
+            # The response may have freed a slot earlier than expected, so ask the ledger again.
             for client in (None, wait.client):
                 self._declines.pop((wait.key, client), None)
             if wait.key in self._lines:
@@ -153,7 +153,7 @@ class Turns:
 
     @property
     def waiting(self) -> Counter[str]:
-        """The number of calls waiting in this process, by client."""
+        """The number of calls from each client that are waiting in this process."""
         lines = self._lines.values()
         return Counter(waiter.client for line in lines for waiter in line.waiters)
 
@@ -198,7 +198,7 @@ class Turns:
                     used[wait.client] += 1
 
     def _next(self, line: _Line, used: Counter[str]) -> Wait | None:
-        """Reject calls that can't wait any longer. Return the next call to reserve, or None."""
+        """Reject calls that can't wait any longer. Return the next call to reserve, if any."""
         now, first = self.clock.monotonic(), dict[str, Wait]()
         for waiter in line.waiters:
             decline = waiter.decline = self._declined(waiter)

@@ -41,7 +41,7 @@ FAILED_SECONDS = 5.0
 
 @dataclass(eq=False)
 class OrganizationDirectory:
-    """Lists all organizations, and stores each data center's last successful listing.
+    """Lists all organizations and stores each data center's last successful listing.
 
     `named` maps data centers to their configured `organization_id`, if they have one.
     """
@@ -120,7 +120,7 @@ class OrganizationDirectory:
     async def report(
         self, center: str, cause: CallCause, *, fresh: bool = False
     ) -> DataCenterReport:
-        """Return a data center's listing, or the old listing and the reason if an update fails."""
+        """Return a data center's listing. If an update fails, return the old one and the reason."""
         now, last = await self._look(), self._last.get(center)
         age = (now - last.fetched_at).total_seconds() if last else -1.0
         if not fresh and 0 <= age < self.cache_seconds:
@@ -164,7 +164,7 @@ class OrganizationDirectory:
         self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:
-        """Return the organization ID for the next listing request, or an empty string."""
+        """Return the ID to name in the next listing request, or an empty string to name none."""
         if center in self.named:
             return self.named[center]
         await self._look()
@@ -173,7 +173,7 @@ class OrganizationDirectory:
         return "" if self._gone.get(center) == representative else representative
 
     async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
-        """Store a successful listing. If the database is unavailable, keep it only in memory."""
+        """Store and return a listing. If the database is unavailable, keep it only in memory."""
         center = key.data_center
         self._failures.pop(center, None)
         listing = Listing(center, tuple(organizations), self.clock.now())
@@ -208,7 +208,7 @@ class OrganizationDirectory:
 
 
 async def load_listing(tx: Transaction, data_center: str) -> Listing | None:
-    """Return the data center's last successful listing, or None."""
+    """Return the data center's last successful listing, or None if it was never listed."""
     text = cast(listings.c.organizations, Text)
     query = select(listings.c.fetched_at, text)
     row = (await tx.connection.execute(query.where(listings.c.data_center == data_center))).first()

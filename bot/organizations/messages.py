@@ -23,7 +23,7 @@ MONTHS = dict(enumerate(month_name[1:]))
 
 @dataclass(frozen=True)
 class OrgsPage:
-    """A page of the list, identified by its search text and its number, which starts at 0."""
+    """A page of the `/orgs` list: the search text and the page number, which starts at 0."""
 
     words: str = ""
     page: int = 0
@@ -43,7 +43,7 @@ class OrgsPage:
 
 
 def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
-    """Show a page of the matching organizations, and the data centers that couldn't be loaded."""
+    """Show a page of matching organizations, and list the data centers that couldn't be loaded."""
     found = directory.matching(wanted.words) if wanted.words else directory.places
     pages = page_count(len(found), PAGE)
     page = min(wanted.page, pages - 1)

@@ -30,7 +30,7 @@ LONGEST_IDENTIFIER = 64
 
 @dataclass(frozen=True, slots=True, order=True)
 class OrganizationKey:
-    """Identifies the organization that a call counts against.
+    """Identifies the organization or data center that a call counts against.
 
     `organization_id` is empty for calls that count against a data center, such as a first listing.
     """
@@ -153,7 +153,7 @@ class Listing:
         return self.by_id.values()
 
     def representative(self) -> str:
-        """Return the ID of the default or first active organization, or an empty string."""
+        """Return the default or first active organization's ID, or empty text if there is none."""
         default = [listed for listed in self.organizations if listed.is_default_org]
         active = [listed for listed in self.organizations if listed.is_org_active]
         return next((listed.organization_id for listed in (*default, *active)), "")
@@ -287,7 +287,7 @@ class Directory:
         return found[0]
 
     def meant(self, text: str) -> list[Meant]:
-        """Suggest the organizations with the most similar names or first words of names."""
+        """Suggest up to three organizations with a similar name or a similar first word."""
         wanted = folded(text)[:COMPARED_CHARACTERS]
         names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
         firsts = {len(names) + at: name.partition(" ")[0] for at, name in names.items()}

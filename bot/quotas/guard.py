@@ -1,4 +1,4 @@
-"""Grants or declines every inventory call before it's sent, using the shared database.
+"""Grants or declines each call to the inventory service, based on the shared database.
 
 A call is reserved before it's sent and settled when it ends, in separate transactions. A
 reservation that is never settled counts until the call's timeout and a grace period have passed. If
@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 PERSON_WAITS_SECONDS = 2.0
 # Poll, because other processes return permits without notifying this process.
 LOOK_AGAIN_SECONDS = 0.1
-# While a time service corrects this process's clock, it may run up to a twelfth too fast, so only
+# This process's clock may run up to a twelfth too fast while a time service corrects it, so only
 # this share of a measured time is counted.
 SURE_SHARE = 0.9
 WRITE_AGAIN_SECONDS = 1.0
@@ -86,8 +86,8 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
 class Guard:
     """Grants calls within the limits that all processes share through the database.
 
-    Times come from the database's clock. `name_of` returns an organization's name, for messages
-    about declined calls.
+    Reservation times come from the database's clock. `name_of` returns an organization's name, or
+    None if the name is unknown.
     """
 
     database: Database
@@ -139,7 +139,7 @@ class Guard:
                     raise
 
     async def reserve(self, request: CallRequest) -> Reservation | NotNow:
-        """Try once to reserve a call, without waiting for a free slot."""
+        """Return a reservation or the reason for declining the call. Don't wait for a free slot."""
         # Record earlier refusals first, because they could change the decision.
         await self._write_refusals(request.key)
         is_probe = request.call_class is CallClass.PROBE
@@ -151,7 +151,7 @@ class Guard:
         return replace(result, asked_at=asked_at) if isinstance(result, Reservation) else result
 
     async def give_back(self, unused: Reservation) -> None:
-        """Cancel an unused reservation. If the database is unavailable, let it expire."""
+        """Cancel an unused reservation, or let it expire if the database is unavailable."""
         with suppress(DatabaseUnavailable):
             async with self.database.autocommit() as tx:
                 await quotas.give_back(tx, unused)
@@ -208,12 +208,12 @@ class Guard:
             while calls := self._unwritten.get(key):
                 call = calls[0]
                 async with self.database.transaction() as tx:
-                    # The previous attempt may have been committed before it was interrupted.
+                    # A previous attempt to record the call may have been committed.
                     if call.refusal and not await quotas.is_settled(
                         tx, call.reservation, self.terms
                     ):
                         await self._note_reported(tx, call)
-                        # Record this before settling, so that the call still counts as in use.
+                        # Record the refusal first, while the call still counts as running.
                         age = call.seconds_since_headers()
                         told = call.request, call.reservation, call.refusal, age
                         await incidents.refused(tx, *told)
@@ -237,37 +237,37 @@ class _Call(Permit):
         """Return True if a request sent now would end before its reservation expires.
 
         A call lasts at most until its timeout, and its reservation lasts for a grace period after
-        that. The clock also counts time during which the machine was asleep.
+        that. The clock keeps running while the machine sleeps.
         """
         return self.clock.since_boot() - self.reservation.asked_at <= GRACE_SECONDS
 
     async def responded(self, limits: ReportedLimits | None = None) -> None:
-        """Record the arrival of the response's headers, and the limits in them."""
+        """Record when the response's headers arrived, and the limits that they contain, if any."""
         self.headers_at, self.limits = self.clock.monotonic(), limits
 
     async def refused(self, error: RateLimited) -> None:
-        """Record that the service answered with a 429."""
+        """Record that the service responded with a 429."""
         self.refusal = error
 
     @property
     def is_probe(self) -> bool:
-        """True if this is the single test call at the end of a pause."""
+        """True if the call is the single test call at the end of a pause."""
         return self.request.call_class is CallClass.PROBE
 
     def is_whole(self, error: BaseException | None) -> bool:
-        """Return True if the complete answer arrived, even if it's an error."""
+        """Return True if the complete response arrived, even if it reports an error."""
         if self.headers_at is None:
             return False
         answered = isinstance(error, ServiceError) and not isinstance(error, _UNFINISHED)
         return error is None or answered
 
     def was_never_sent(self, error: BaseException | None) -> bool:
-        """Return True if connecting or renewing the token failed before anything was sent."""
+        """Return True if the call failed before it was sent, for example while connecting."""
         if isinstance(error, ServiceError) and error.service == "oauth":
             return self.headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent
 
     def seconds_since_headers(self) -> float:
-        """Return the seconds since the headers arrived, measured by this process's clock."""
+        """Return the seconds since the response's headers arrived, or 0 if they haven't arrived."""
         now = self.clock.monotonic()
         return now - (self.headers_at if self.headers_at is not None else now)

@@ -83,7 +83,7 @@ async def _learn(
 ) -> IncidentDetail:
     """Lower a limit if the 429 shows that it's too high, and return the incident's details.
 
-    Record the bot's current usage or its usage when the call was granted, whichever is higher.
+    Record the bot's usage now or its usage when the call was granted, whichever is higher.
     """
     code, granted, in_use = BlockCode.known(error.code), reservation.in_use, account.in_use
     day_limit, changes = account.day.limit, dict[str, object]()
@@ -131,7 +131,7 @@ async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed:
 
 
 async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
-    """Save the organization's blocks, and update its probe job and its alerts."""
+    """Save the organization's blocks, and update its probe job and alerts."""
     await quotas.save_blocks(tx, account, blocks)
     if blocks:
         await probe_job(tx, account.id, account.key, blocks, ensure=False)
@@ -168,7 +168,7 @@ def card_message(incident_id: int) -> OutboxMessage:
 
 @dataclass(frozen=True)
 class Probes:
-    """Runs the `probe` jobs, each of which makes one test call at the end of a pause."""
+    """Runs the `probe` jobs. Each job makes one test call at the end of a pause."""
 
     inventory: InventoryClient
     directory: OrganizationDirectory
@@ -180,7 +180,7 @@ class Probes:
             await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Make the test call if the organization is still blocked. Return the time to try again."""
+        """Make the test call if the block still exists. Return the time to try again, or None."""
         key, database = OrganizationKey.of_path(job.subject), lease.database
         async with database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
@@ -203,8 +203,8 @@ class Probes:
             await self._give_up(database, key, "is no longer in the settings")
         except ServiceError as error:
             if isinstance(error, ServiceRefused):
-                # Stop naming this organization in the data center's listings, because they would
-                # be refused too.
+                # Stop naming this organization in the data center's listing requests, because the
+                # service would refuse them too.
                 self.directory.note_declined(key)
             listing = (await self.directory.known()).report_on(key.data_center).listing
             is_listed = listing is None or key.organization_id in listing.by_id
@@ -231,14 +231,14 @@ class Probes:
 
 @dataclass(frozen=True)
 class Alerts:
-    """Provides the alerts for the channel set in `ALERTS_CHANNEL`, and mutes them."""
+    """Provides, mutes, and unmutes the alerts for the channel set in `ALERTS_CHANNEL`."""
 
     database: Database
     directory: OrganizationDirectory
     channel_id: str
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the incident's current alert, or None if it's muted and hasn't been posted."""
+        """Return the incident's current alert, or None if alerts are muted and it's not posted."""
         incident, is_posted = await self._load(outbox_message)
         if incident is None or (incident.muted_until is not None and not is_posted):
             return None
@@ -247,7 +247,7 @@ class Alerts:
         return CardNow(self.channel_id, message, seconds)
 
     async def note(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the reply that announces the incident's end, or None if no alert was posted."""
+        """Return the thread reply for an ended incident, or None if its alert was never posted."""
         incident, is_posted = await self._load(outbox_message)
         if incident is None or not is_posted:
             return None
@@ -255,7 +255,7 @@ class Alerts:
         return Note(self.channel_id, message, in_thread=True)
 
     async def after_mute(self, job: Job, _lease: Lease) -> None:
-        """Post the alert for an incident that is still open when its mute ends."""
+        """Post an incident's alert if the incident is still open when the mute ends."""
         async with self.database.transaction() as tx:
             incident = await incidents.load(tx, int(job.subject))
             if incident is not None and incident.closed_at is None:
@@ -292,7 +292,7 @@ class Alerts:
             return _existing(await incidents.load(tx, incident_id)).key
 
     async def _load(self, card: OutboxMessage) -> tuple[Incident | None, bool]:
-        """Return the incident (or None), and True if its alert has been posted."""
+        """Return the incident (None if it doesn't exist), and True if its alert has been posted."""
         async with self.database.read_only() as tx:
             incident = await incidents.load(tx, int(card.subject))
             return incident, await outbox.sent_card(tx, card.key) is not None

@@ -1,4 +1,4 @@
-"""Messages about limits: `/ratelimits`, checks, plans, and alerts about blocks."""
+"""Messages about rate limits, test calls, plans, and blocked organizations."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ def _moment(at: float) -> str:
 def overview(
     uses: Sequence[OrganizationUse], failed: Sequence[DataCenterReport], at: float, page: int = 0
 ) -> Message:
-    """Show a page of `uses`, and the data centers that couldn't be loaded."""
+    """Show a page of organizations, and list the data centers that couldn't be loaded."""
     states = Counter(use.standing.state for use in uses)
     counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in State if states[state]]
     total = text.count(sum(bool(use.standing.key.organization_id) for use in uses), "organization")
@@ -100,7 +100,7 @@ def _state(standing: Standing) -> str:
 
 
 def detail(organization: Detail) -> Message:
-    """Show an organization's current usage, calls in the last 24 hours, and forecast."""
+    """Show an organization's current usage, its calls in the last 24 hours, and a forecast."""
     standing, key = organization.standing, organization.standing.key
     state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
     pairs = [(kind.in_words.capitalize(), _meter(organization, kind)) for kind in LimitKind]
@@ -208,7 +208,7 @@ def _hour(at: float) -> str:
 def checked(
     name: str, standing: Standing, *, seconds: float | None = None, refusal: str | None = None
 ) -> Message:
-    """Show the result of a check: the call succeeded, was blocked, or wasn't made."""
+    """Show whether a test call succeeded, was blocked, or wasn't made."""
     name, block = f"*{text.escape(name, 300)}*", standing.blocks.longest
     until = "" if block is None else f" Gatehouse will try again {_moment(block.until)}."
     if seconds is not None:
@@ -300,7 +300,7 @@ def cleared_note(incident: Incident, name: str) -> Message:
 
 
 def muted(name: str, until: datetime | None) -> Message:
-    """Confirm that alerts were muted or unmuted."""
+    """Confirm that alerts were muted, or unmuted if `until` is None."""
     name = text.escape(name, 300)
     if until is None:
         return Message(f"Unmuted: new alerts about {name} will be posted again.")

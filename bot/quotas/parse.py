@@ -13,7 +13,7 @@ _PLANS = ", ".join(plan.value for plan in Plan)
 
 @dataclass(frozen=True)
 class RatelimitsRequest:
-    """A parsed `/ratelimits` command: the organization's ID or name, and the plan to set."""
+    """A parsed `/ratelimits` command, with the organization's ID or name and the plan to set."""
 
     form: Literal["all", "one", "check", "plan", "help"]
     organization: str = ""
@@ -21,7 +21,7 @@ class RatelimitsRequest:
 
 
 def parse_ratelimits(text: str) -> RatelimitsRequest:
-    """Parse the text after `/ratelimits`. A name that is also a keyword must be in quotes."""
+    """Parse the text after `/ratelimits`. An organization named like a keyword needs quotes."""
     refuse_endless(text, RATELIMITS)
     words = read_words(text)
     if not words:
@@ -45,7 +45,7 @@ def parse_ratelimits(text: str) -> RatelimitsRequest:
 
 
 def _name(text: str, start: int, words: tuple[Word, ...]) -> str:
-    """Return the organization's name or ID: a word, quoted text, or the rest of the line."""
+    """Return the organization's name or ID from a word, quoted text, or the rest of the line."""
     name = words[0].text if len(words) == 1 else rest_of_line(text, start)
     if len(name) > LONGEST_NAME:
         raise RATELIMITS.misuse(f"The name has more than {LONGEST_NAME} characters.")

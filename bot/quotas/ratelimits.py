@@ -40,7 +40,7 @@ MOST_SHOWN = 1_000
 
 @dataclass(frozen=True)
 class RateLimits:
-    """Answers `/ratelimits`, without making calls for data that is already known."""
+    """Answers `/ratelimits` without calling the service for data that is already known."""
 
     database: Database
     inventory: InventoryClient
@@ -50,7 +50,7 @@ class RateLimits:
     clock: Clock
 
     async def overview(self, person: Person, page: int = 0) -> Message:
-        """Show a page of all organizations. Only data centers that were never listed are called."""
+        """Show one page of all organizations. Call only data centers that were never listed."""
         cause = CallCause(LIST, person.slack_user_id)
         directory = await self.directory.directory(cause, only_unlisted=True)
         standings, now = await self._standings(directory)
@@ -58,12 +58,12 @@ class RateLimits:
         return ui.overview(uses, directory.failures, now, page)
 
     async def standings(self) -> list[Standing]:
-        """Return the organizations closest to a limit, worst first, without making a call."""
+        """Return the standings of up to 1,000 organizations, worst first, without making a call."""
         standings, _ = await self._standings(await self.directory.known())
         return standings[:MOST_SHOWN]
 
     async def _standings(self, directory: Directory) -> tuple[list[Standing], float]:
-        """Return the standings of all organizations, worst first, and the database's time.
+        """Return the standings of all organizations, worst first, and the current database time.
 
         Organizations without any calls come last.
         """
@@ -78,7 +78,7 @@ class RateLimits:
         return [*called, *(Standing.idle(key, self.terms.plan_of(key)) for key in idle)], now
 
     async def detail(self, key: OrganizationKey) -> Message:
-        """Show an organization's current usage, calls in the last 24 hours, and forecast."""
+        """Show an organization's current usage, its calls in the last 24 hours, and a forecast."""
         name, _ = await self._known(key)
         async with self.database.read_only() as tx:
             now = (await tx.now()).timestamp()
@@ -107,7 +107,7 @@ class RateLimits:
         return ui.detail(Detail(*found))
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
-        """Make a real call, which counts against the limits, unless the organization is blocked."""
+        """Unless the organization is blocked, make a real call, which counts against the limits."""
         name, standing = await self._known(key)
         if standing.blocks:
             # Check for a block first, because renewing the credential may also need a call.
@@ -134,7 +134,7 @@ class RateLimits:
         return directory.name_of(key), account
 
     async def set_plan(self, person: Person, place: Place, plan: Plan) -> Message:
-        """Set an organization's plan, and audit the change."""
+        """Set an organization's plan, and record the change in the audit log."""
         async with self.database.transaction() as tx:
             before = await accounts.load_locked(tx, place.key, self.terms)
             await quotas.set_plan(tx, place.key, plan)
@@ -144,9 +144,9 @@ class RateLimits:
         return ui.plan_set(place.organization.name, before.plan, plan, is_lifted=before.is_lowered)
 
     async def find(self, person: Person, typed: str, *, in_part: bool) -> Place:
-        """Return the organization with this ID or name. With `in_part`, part of a name is enough.
+        """Return the organization with the typed ID or name. With `in_part`, accept part of a name.
 
-        Known organizations are searched first, so that a check makes one call instead of two.
+        Known organizations are searched before a listing is requested, which can save a call.
         """
         try:
             return (await self.directory.known()).find(typed, in_part=in_part)

@@ -1,4 +1,4 @@
-"""Deletes old calls from the ledger, and adjusts stored times if the clock is changed.
+"""Deletes old calls from the ledger and adjusts stored times if the clock is changed.
 
 Reservations expire at a stored time. If the clock is set forward, they expire too soon. If it's set
 back, they expire too late, and calls may be declined for up to a day.
@@ -31,7 +31,7 @@ EVERY = timedelta(hours=1)
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
 # Ignore smaller differences, which come from rounding or from reading two clocks.
 LEAST_STEP_SECONDS = 0.01
-# The stored times of an organization to adjust, unless they are 0 or null.
+# An organization's stored times, which are adjusted unless they are 0 or null.
 MOVED = (
     *("probing_until", "muted_until", "watched_at", "reported_resets_at"),
     *("lowered_until", "lowered_minute_until"),
@@ -55,7 +55,7 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete old calls, except each organization's newest. Return the time of the next run."""
+        """Delete old calls except each organization's newest. Return the time of the next run."""
         now = await self.database.now()
         oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
         older = calls.alias()
@@ -74,7 +74,7 @@ async def follow(tx: Transaction, boot: str, offset: float) -> float:
     """Adjust stored times if the clock was changed since the previous process started.
 
     `offset` is the clock's time minus the time since the machine started, and `boot` identifies
-    that start. If the stored offset differs, the clock was changed. Return the change in seconds.
+    that start. Return the change from the stored offset in seconds, or 0 if there is none.
     """
     last = await jobs.payload_of(tx, TIDY_JOB)
     step = offset - last["offset"] if last.get("boot") == boot else 0.0

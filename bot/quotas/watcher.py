@@ -1,8 +1,8 @@
 """The watcher, which regularly makes a test call for each organization to notice blocks early.
 
-The calls are spread over the day, and use at most 1% of each daily limit. The watcher never takes a
-slot that is reserved for people. If an organization's limit is used up, its check is postponed, and
-other organizations are checked. The `probe` job makes the test call at the end of a pause.
+The calls are spread over the day and use at most 1% of each daily limit. The watcher never takes a
+slot that is reserved for people. If an organization's limit is used up, its check is postponed, but
+other organizations are still checked. At the end of a pause, the `probe` job makes the test call.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Watcher:
     is_on: bool
 
     async def plan(self, tx: Transaction) -> None:
-        """Add the job, or remove it if the watcher is off."""
+        """Add the job, or remove it if the watcher is off or no data center is configured."""
         if self.is_on and self.inventory.data_centers:
             first_at = await tx.now() + FIRST_AFTER
             await jobs.ensure(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, first_at))
@@ -60,7 +60,7 @@ class Watcher:
             await jobs.drop(tx, WATCH_KIND)
 
     async def run(self, _job: Job, lease: Lease) -> datetime | None:
-        """Check the organization that is most overdue. Return the time of the next check."""
+        """Check the most overdue organization. Return the time of the next check, if any."""
         if not self.is_on:
             return None
         now = (await self.database.now()).timestamp()
@@ -76,13 +76,13 @@ class Watcher:
                 due_at[key] = max(free_at, now + LEAST_PAUSE_SECONDS)
                 await self._note(key, due_at[key] - every[key])
                 next_at = min(next_at, due_at[key])
-        # Checks that are due at the same time are spread out, at twice the usual pace.
+        # Checks that are due at the same time are spread out at twice the usual pace.
         pause = max(0.5 / sum(1 / seconds for seconds in every.values()), LEAST_PAUSE_SECONDS)
         next_at = min(next_at, max(now + pause, min(due_at.values())))
         return datetime.fromtimestamp(next_at, UTC)
 
     async def _watched(self) -> tuple[dict[OrganizationKey, float], dict[OrganizationKey, float]]:
-        """Return each organization's check interval in seconds, and the time of its next check.
+        """Return each organization's check interval in seconds and the time of its next check.
 
         Data centers that were never listed are watched too.
         """
@@ -103,7 +103,7 @@ class Watcher:
         return every, due_at
 
     async def _check(self, key: OrganizationKey) -> float | None:
-        """Make the test call. If a limit is used up, return the time when a slot will be free."""
+        """Make the test call, or return the time of the next free slot if a limit is used up."""
         try:
             found = await self.inventory.organizations(key, CallCause(WATCH, background=True))
             await self.directory.accept(key, found)

@@ -42,7 +42,7 @@ class ServiceCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A complete answer with a 2xx status. Its `body` is never shown to anyone."""
+    """A complete response with a 2xx status. Its `body` is never shown to anyone."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -82,7 +82,7 @@ def caller_of(client: str) -> str:
 
 
 def client_named(caller: str | None) -> str | None:
-    """Return the gateway client with this name in the ledger, or None for a person or the bot."""
+    """Return the name of a caller that is a gateway client, or None for a person or the bot."""
     if caller is None or not caller.startswith(_CALLER):
         return None
     return caller.removeprefix(_CALLER)
@@ -92,7 +92,7 @@ def client_named(caller: str | None) -> str | None:
 class CallCause:
     """The reason for a call: its kind, and the person or gateway client that requested it.
 
-    Background calls wait for a free slot, and leave some slots free for people.
+    Background calls leave some slots free for people.
     """
 
     kind: str
@@ -107,7 +107,7 @@ class CallCause:
 
     @property
     def is_for_people(self) -> bool:
-        """True if a person is waiting for the answer. Other calls aren't retried."""
+        """True if a person is waiting for the result. Other calls aren't retried."""
         return not self.background and self.kind != PROBE
 
 
@@ -117,7 +117,7 @@ MOST_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class ReportedLimits:
-    """The daily limit, as stated in a response's headers. The values may be implausible.
+    """The daily limit and usage stated in a response's headers. The values may be implausible.
 
     Some deployments leave out these headers or send zeros.
     """
@@ -128,7 +128,7 @@ class ReportedLimits:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> Self | None:
-        """Return the limits in the headers, or None unless all three are integers.
+        """Return the limits in the headers, or None unless all three headers contain integers.
 
         `headers` must be a case-insensitive mapping.
         """
@@ -139,7 +139,7 @@ class ReportedLimits:
 
 
 # These outcomes don't mean that the service has a problem: a person's input can cause a rejection,
-# and a call is canceled when nobody is waiting for the answer anymore.
+# and a call is canceled when nobody is waiting for the result anymore.
 ANSWERS = frozenset({"service_refused", "cancelled"})
 # `/emailkey check <resource>` is expected to fail for resources that the key can't read.
 HARMLESS = {"email": ANSWERS | {"permission_missing"}}

@@ -101,7 +101,7 @@ class _Renewal(BaseModel):
 class OAuthCredential(Credential):
     """An OAuth access token that is renewed before it expires.
 
-    `template` is the header's value, with `{token}` as a placeholder for the token.
+    `template` is the `Authorization` header's value, with `{token}` in place of the token.
     """
 
     http: ServiceHttp
@@ -111,7 +111,7 @@ class OAuthCredential(Credential):
     template: str = "Bearer {token}"
 
     def __post_init__(self) -> None:
-        # The current token, the time to renew it, and the time by which it will have expired.
+        # The current token, the time to renew it, and the time when it expires.
         self._token: Signed | None = None
         self._renew_at = self._ends_at = 0.0
         self._renewals: SingleFlight[str, Signed] = SingleFlight({})
@@ -120,7 +120,7 @@ class OAuthCredential(Credential):
         self._failure: tuple[ServiceError, float] | None = None
 
     async def sign(self) -> Signed:
-        """Return the header, after renewing the token if it's about to expire.
+        """Return the `Authorization` header. Renew the token first if it's about to expire.
 
         If the renewal fails, the old token is used until it expires. But if the provider rejects
         the renewal, the error is raised, because the old token may be invalid too.
@@ -141,7 +141,7 @@ class OAuthCredential(Credential):
             return token
 
     async def renewed(self, refused: Signed) -> Signed:
-        """Return the header with a newer token than `refused`. Renew the token if necessary."""
+        """Return the header with a token newer than `refused`. Renew the token if necessary."""
         if self._token is None or self._token is refused:
             return await self._renew_once()
         return self._token

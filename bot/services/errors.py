@@ -1,7 +1,7 @@
 """Errors from service calls. Each cause has its own class and a sentence for people.
 
-As with all errors in `bot.errors`, the sentence is plain text. It never includes credentials or a
-response's body.
+As with all errors in `bot.errors`, the sentence is plain text without credentials. It may quote the
+code and the message in a response's body, but nothing else from the body.
 """
 
 import unicodedata
@@ -22,7 +22,7 @@ class ServiceError(GatehouseError):
 
     `service` is `inventory`, `flow`, `email`, or `oauth`. `retryable` is True if the call may
     succeed when it's repeated shortly afterward. `sent` is False if the call was never sent.
-    `message` and `code` come from the service's answer, if it contains them.
+    `message` and `code` come from the service's response, if it contains them.
     """
 
     outcome = "service_error"
@@ -54,38 +54,38 @@ class ServiceUnreachable(ServiceError):
 
 
 class ServiceTimeout(ServiceError):
-    """The complete answer didn't arrive in time. The service may have processed the request."""
+    """The complete response didn't arrive in time. The service may have processed the request."""
 
     outcome = "timeout"
     is_passing = True
 
 
 class Redirected(ServiceError):
-    """The service answered with a redirect, which isn't followed, to protect credentials."""
+    """The service responded with a redirect. Redirects aren't followed, to protect credentials."""
 
     outcome = "redirected"
 
 
 class ResponseTooLarge(ServiceError):
-    """The answer is larger than the client accepts."""
+    """The response is larger than Gatehouse accepts."""
 
     outcome = "too_large"
 
 
 class ResponseUnreadable(ServiceError):
-    """The answer can't be used: it's invalid HTTP, not JSON, or not as specified."""
+    """The response is invalid HTTP, isn't JSON, or doesn't match the specification."""
 
     outcome = "unreadable"
 
 
 class NotJson(ResponseUnreadable):
-    """The answer isn't JSON. It may be an error page, or JSON that was cut off."""
+    """The response isn't JSON. It may be an error page or incomplete JSON."""
 
     outcome = "not_json"
 
 
 class WrongForm(ResponseUnreadable):
-    """The answer is JSON that doesn't match the specification."""
+    """The response is JSON that doesn't match the specification."""
 
     outcome = "wrong_form"
 
@@ -103,13 +103,13 @@ class PermissionMissing(ServiceError):
 
 
 class RotatingRefreshToken(ServiceError):
-    """The OAuth provider issues a new refresh token each time, which a restart would lose."""
+    """The OAuth provider issues a new refresh token at each renewal. A restart would lose it."""
 
     outcome = "rotating_token"
 
 
 class ServiceRefused(ServiceError):
-    """The service refused the request with another 4xx status, or a `code` other than 0."""
+    """Another 4xx status, or a `code` other than 0: the service refused the request."""
 
     outcome = "service_refused"
 
@@ -122,7 +122,7 @@ class ServiceFailed(ServiceError):
 
 
 class RateLimited(ServiceError):
-    """Status 429. `retry_after` is the number of seconds in `Retry-After`, or 0.
+    """Status 429. `retry_after` is the number of seconds in `Retry-After`, or 0 if there is none.
 
     `code` is 44, 45, 1070, another number, or None if the body has no code.
     """
@@ -148,7 +148,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def failure_of_status(
     call: ServiceCall, status: int, headers: Mapping[str, str], body: bytes, redactor: Redactor
 ) -> ServiceError | None:
-    """Return the error for an answer with this status, or None for a 2xx status."""
+    """Return the error for a response with this HTTP status, or None if the status is 2xx."""
     kind = status // 100
     if kind == _SUCCESS:
         return None
@@ -177,7 +177,7 @@ def failure_of_status(
 
 
 def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[int | None, str]:
-    """Return the code and the message in an error's JSON. Nothing else is shown to people."""
+    """Return the code (or None) and the message (or an empty string) in the JSON of an error."""
     try:
         sent = from_json(body)
     except ValueError:
@@ -200,19 +200,19 @@ def plain_words(text: str, redactor: Redactor) -> str:
 
 
 def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
-    """Return the error for an answer that is larger than `most_bytes`."""
+    """Return the error for a response that is larger than `most_bytes`."""
     return ResponseTooLarge(
         call.service, f"{call.subject} sent too much data (over {most_bytes >> 20} MiB)."
     )
 
 
 def wrong_form(call: ServiceCall, why: str) -> WrongForm:
-    """Return the error for an answer that doesn't match the specification. `why` is the problem."""
+    """Return the error for a response that doesn't match the specification for the reason `why`."""
     return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
 
 
 def json_of(call: ServiceCall, answer: Answer) -> object:
-    """Return the parsed JSON of an answer, or raise NotJson if its body isn't JSON."""
+    """Return the parsed JSON of a response, or raise NotJson if its body isn't JSON."""
     try:
         sent: object = from_json(answer.body)
     except ValueError:
@@ -222,7 +222,7 @@ def json_of(call: ServiceCall, answer: Answer) -> object:
 
 
 def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
-    """Validate JSON with a model. WrongForm errors name the invalid field, but not its value."""
+    """Validate JSON with a model. A WrongForm error names the invalid field but not its value."""
     try:
         return model.model_validate(sent)
     except ValidationError as error:

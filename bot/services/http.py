@@ -43,7 +43,7 @@ Read = TypeVar("Read")
 class Permit:
     """Permission for one attempt at a call. This base class is for calls without a quota.
 
-    If a permit's context ends before `responded()` is called, no answer arrived. If the context
+    If a permit's context ends before `responded()` is called, no response arrived. If the context
     ends without an error, the call succeeded, so the organization isn't blocked.
     """
 
@@ -55,14 +55,14 @@ class Permit:
         return self._is_fresh()
 
     async def responded(self, limits: ReportedLimits | None = None) -> None:
-        """Record the arrival of the response's headers, and the limits in them, if any."""
+        """Record when the response's headers arrived, and the limits that they contain, if any."""
 
     async def refused(self, error: RateLimited) -> None:
-        """Record that the service answered with a 429."""
+        """Record that the service responded with a 429."""
 
 
 OpenPermit = Callable[[], AbstractAsyncContextManager[Permit]]
-"""A function that opens a permit. Its context lasts until the response's body has been read."""
+"""A function that opens a permit. The permit lasts until the response's body has been read."""
 
 
 def unlimited() -> AbstractAsyncContextManager[Permit]:
@@ -120,7 +120,7 @@ class CheckedRequest(aiohttp.ClientRequest):
 def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
     """Return a middleware that sends a request at most once, and only if `may_send` allows it.
 
-    Otherwise, aiohttp would resend a GET after some connection errors (client.py,
+    Without this middleware, aiohttp would resend a GET after some connection errors (client.py,
     `retry_persistent_connection`), and the service could count two calls for one permit.
     """
 
@@ -169,7 +169,7 @@ _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]]
     ),
     (aiohttp.ClientConnectorError, "{subject} can't be reached."),
 )
-# After these errors, an immediate retry doesn't help or would take too long.
+# After these errors, an immediate retry wouldn't help or would take too long.
 _FINAL = (
     *(UnsendableError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError),
     *_CERTIFICATE,
@@ -215,10 +215,10 @@ class ServiceHttp:
         *,
         retried: bool = True,
     ) -> Read:
-        """Send the call, pass a 2xx answer to `read`, and return the result.
+        """Send the call, pass a 2xx response to `read`, and return the result.
 
-        `read` raises a ServiceError if it can't use the answer. For a large answer, `read` runs in
-        a thread, so it must not access shared data.
+        `read` raises a ServiceError if it can't use the response. For a large response, `read` runs
+        in a thread, so it must not access shared data.
 
         With `retried`, a GET is repeated up to twice after connection errors and 5xx statuses, but
         not after a timeout, because a person is waiting. Each attempt needs its own permit.
@@ -254,7 +254,7 @@ class ServiceHttp:
             if failure is not None:
                 raise failure
             answer = Answer(status, response.headers, body)
-            # Parsing a large answer here would block the event loop and delay other people.
+            # Parsing a large response here would block the event loop and delay other people.
             is_large = len(body) >= LARGE_BYTES
             result = await asyncio.to_thread(read, answer) if is_large else read(answer)
             outcome = "ok"
@@ -306,7 +306,7 @@ class ServiceHttp:
 
 
 async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
-    """Read the body. Raise ResponseTooLarge if it's too large before or after decompression."""
+    """Return the body. Raise ResponseTooLarge if it's too large before or after decompression."""
     body = bytearray()
     if (response.content_length or 0) > MOST_BYTES:
         raise too_large(call, MOST_BYTES)

@@ -1,6 +1,6 @@
 """The limits of each plan, usage in the current day, and limits that are lowered after a 429.
 
-The numbers come from the specification, area B, "Limits". Times are Unix timestamps from the
+The numbers come from "Limits" in area B of the specification. Times are Unix timestamps from the
 database's clock. The service doesn't say when its day begins, so a day is a sliding window of 25
 hours, unless the service reports when the day's limit resets. Calls are numbered when they are
 reserved, so the number of calls in a period is the difference between two call numbers.
@@ -53,7 +53,7 @@ class LimitKind(StrEnum):
 class Limits:
     """The number of calls allowed per minute, per day, and at the same time.
 
-    `background_minute` is set while background calls get less than four fifths of the minute limit.
+    `background_minute` is the temporary minute limit for background calls, if there is one.
     """
 
     minute: int
@@ -62,11 +62,11 @@ class Limits:
     background_minute: int | None = None
 
     def without(self, minute: int, day: int) -> "Limits":
-        """Return the limits minus the calls reserved for other programs, but at least 1 each."""
+        """Return the limits minus calls reserved for other programs. Each limit is at least 1."""
         return replace(self, minute=max(1, self.minute - minute), day=max(1, self.day - day))
 
     def left_to(self, call_class: CallClass) -> "Limits":
-        """Return a call class's limits. Background calls leave a fifth of each limit for people."""
+        """Return the limits for a class of calls. Background calls leave a fifth for people."""
         if call_class is not CallClass.BACKGROUND:
             return self
         # Round down, so that at least one call is left for people.
@@ -76,7 +76,7 @@ class Limits:
         return Limits(minute, day, concurrent)
 
     def share(self, share: float) -> "Limits":
-        """Return a client's part of the background limits. `share` is more than 0 and at most 1."""
+        """Return a share of the background limits. `share` is greater than 0 and at most 1."""
         left = self.left_to(CallClass.BACKGROUND)
         parts = (left.minute, left.day, left.concurrent)
         return Limits(*(max(1, int(limit * share)) for limit in parts))
@@ -99,18 +99,18 @@ def limits_of(plan: Plan) -> Limits:
 
 _LOWERED_CONCURRENCY_SECONDS = 24 * 3600.0
 _LOWERED_MINUTE_SECONDS = 3600.0
-# Allows for variation in the other client's usage.
+# Allows for variation in the usage by other clients.
 MINUTE_MARGIN = 8
-# Allow at least this many background calls, because the other client may stop at any time.
+# Allow at least this many background calls, because other clients may stop at any time.
 LEAST_A_MINUTE = 4
-# The smallest plan's documented limit. If the service accepts fewer calls, another client is
-# making the others.
+# The smallest plan's documented limit. If fewer calls than this exceed the service's limit, other
+# clients are making calls too.
 LEAST_AT_ONCE = limits_of(Plan.FREE).concurrent
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A temporary limit of `limit` calls, which applies until `until`."""
+    """A temporary limit of `limit` calls, which applies until the time `until`."""
 
     limit: int
     until: float
@@ -123,7 +123,7 @@ def lower_concurrency(
 
     `beside` is the number of calls that were running when the refused call was granted. `used` is
     the highest number of running calls, including the refused call. Other clients' calls may have
-    contributed, so the new limit is temporary, and never below the smallest plan's limit.
+    contributed, so the new limit is temporary and never below the smallest plan's limit.
     """
     if used <= LEAST_AT_ONCE:
         return None
@@ -142,7 +142,7 @@ def lower_minute(known: Lowered | None, *, used: int, at: float) -> Lowered:
 
 DAY_SECONDS = 25 * 3600.0
 REPORTED_DAY_SECONDS = 24 * 3600.0
-# The service reports the reset in whole seconds.
+# The service reports the time until the reset in whole seconds.
 _ROUNDING_SECONDS = 1.0
 # The minute limit of every plan. A daily limit is always higher.
 SMALLEST_DAY = 100
@@ -159,10 +159,10 @@ class DaySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportedDay:
-    """The daily limit and usage that the service reported in its answer to call `number`.
+    """The daily limit and usage that the service reported in its response to call `number`.
 
-    `unsure` is the number of calls that were unanswered when that call was reserved. The report may
-    include some of these calls.
+    `unsure` is the number of earlier calls that had no response yet when that call was reserved.
+    The report may include some of these calls.
     """
 
     limit: int
@@ -173,13 +173,13 @@ class ReportedDay:
 
     @property
     def used(self) -> int:
-        """The number of calls that the service has counted for all clients."""
+        """The number of calls by all clients that the service has counted."""
         return self.limit - self.remaining
 
 
 @dataclass(frozen=True, slots=True)
 class DayUse:
-    """The number of calls in the current day, and the daily limit.
+    """The number of calls in the current day and the daily limit.
 
     `resets_at` is None unless the service reported the reset time.
     """
@@ -193,7 +193,7 @@ class DayUse:
 def reported_day(
     limits: ReportedLimits, headers_at: float, number: int, unsure: int
 ) -> ReportedDay | None:
-    """Return the day's limit and usage from headers, or None if the numbers are implausible."""
+    """Return the daily limit and usage from response headers, or None if they're implausible."""
     is_sane = (
         limits.limit > SMALLEST_DAY
         and 0 <= limits.remaining <= limits.limit
@@ -206,7 +206,7 @@ def reported_day(
 
 
 def day_began_at(reported: ReportedDay | None, now: float) -> float:
-    """Return the start of the current day: the last reported reset, but at most 25 hours ago."""
+    """Return the start of the day: the last known reset or 25 hours ago, whichever is later."""
     any_day = now - DAY_SECONDS
     if reported is None:
         return any_day
@@ -223,9 +223,9 @@ def day_use(
     sent_since_report: int = 0,
     lowered: int | None = None,
 ) -> DayUse:
-    """Return the current day's usage, from a recent report or else from the bot's own calls.
+    """Return the day's usage from a recent report or, if there is none, from the bot's own calls.
 
-    `sent` is the number of calls since the day began, including calls that were still unanswered at
+    `sent` is the number of calls since the day began, including calls that had no response yet at
     that time. `sent_since_report` is the number of calls after the call that returned the report.
     `lowered` is the limit stated in the message of an error with code 45.
     """
@@ -258,11 +258,11 @@ _NAMED = re.compile(r"\blimit\s*(?:of|is|was|:|=)\s*$", re.IGNORECASE)
 
 
 def limit_in_message(message: str, organization_id: str = "") -> int | None:
-    """Return the daily limit stated in the message of an error with code 45, or None.
+    """Return the daily limit in the message of an error with code 45, or None if it has no limit.
 
     For example, a message may contain "exceeded ... of 1,000". A number after "limit of" takes
-    precedence. Otherwise, the result is the largest number that isn't the organization's ID, a
-    time, a duration, or too small to be a daily limit.
+    precedence. If there is none, the result is the largest number that isn't the organization's ID,
+    a time, a duration, or too small to be a daily limit.
     """
     words = _OF_TIME.sub(" ", message)
     named: list[int] = []

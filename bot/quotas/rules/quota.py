@@ -1,11 +1,11 @@
 """Decides whether a call fits within the minute, daily, and concurrency limits.
 
 The service counts a call at an unknown moment between request and response. A minute slot therefore
-becomes free 60 s after the *response headers* arrive, and an unanswered call counts as answered
-after its timeout and a grace period. Proof: suppose that 101 calls arrive within 60 s. When the
-last call was sent, another of these calls had been answered more than 60 s earlier. That call had
-therefore also arrived more than 60 s earlier, which is a contradiction. The proof doesn't depend on
-the network or on when the service's windows begin.
+becomes free 60 s after the *response headers* arrive, and a call without a response counts as ended
+after its timeout and a grace period. Proof: suppose that 101 calls reach the service within 60 s.
+When the last call was sent, another of these calls had ended more than 60 s earlier. That call had
+therefore reached the service more than 60 s earlier, which is a contradiction. The proof doesn't
+depend on the network or on when the service's windows begin.
 
 The service blocks an organization with code 44 for the minute limit, 45 for the daily limit, and
 1070 for too many concurrent calls (specification, area B, "Errors"). The length of a block is not
@@ -26,7 +26,7 @@ MINUTE_SECONDS = 60.0
 # Allows for windows that include both ends, and for clocks that run at different rates.
 SLOT_GUARD_SECONDS = 0.05
 SLOT_SECONDS = MINUTE_SECONDS + SLOT_GUARD_SECONDS
-# After its timeout, a call may still be in transit or being processed by the service.
+# After its timeout, a call may still be in transit, or the service may still be processing it.
 GRACE_SECONDS = 5.0
 
 
@@ -39,12 +39,12 @@ class BlockCode(IntEnum):
 
     @classmethod
     def known(cls, code: int | None) -> "BlockCode":
-        """Return the documented code, or 44 if the code is undocumented or missing."""
+        """Return the code as a BlockCode, or code 44 if the code is undocumented or missing."""
         return cls(code) if code in {known.value for known in cls} else cls.MINUTE
 
     @property
     def kind(self) -> LimitKind:
-        """The limit that was exceeded."""
+        """The kind of limit that was exceeded."""
         return LimitKind[self.name]
 
 
@@ -67,7 +67,7 @@ def pause_seconds(code: BlockCode, failed_tries: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block by the service for one code. `until` is the time of the next attempt."""
+    """A block that the service reported with one code. `until` is the time of the next attempt."""
 
     code: BlockCode
     since: float
@@ -87,11 +87,11 @@ class Blocks:
 
     @property
     def longest(self) -> Block | None:
-        """The block that ends last, or None. Until it ends, no calls are made."""
+        """The block that ends last, if there is a block. Until it ends, no calls are made."""
         return max(self.blocks, key=lambda block: block.until, default=None)
 
     def in_the_way_of(self, call_class: CallClass, now: float) -> Block | None:
-        """Return the block that prevents a call, or None. After the pause, a probe is allowed."""
+        """Return the block that prevents a call, if any. After the pause, a probe is allowed."""
         block = self.longest
         if block is None:
             return None
@@ -101,10 +101,10 @@ class Blocks:
     def refused(
         self, code: BlockCode, now: float, *, probe: bool, told_seconds: float = 0.0
     ) -> "Blocks":
-        """Return the blocks after another 429.
+        """Return the updated blocks after another 429.
 
         A refused probe lengthens the pause, but a refused call that was sent before the block began
-        doesn't. `Retry-After` (`told_seconds`) can lengthen the pause to at most an hour.
+        doesn't. `told_seconds` (`Retry-After`) can lengthen the pause to at most an hour.
         """
         known = next((block for block in self.blocks if block.code is code), None)
         block = known or Block(code, since=now, until=now)
@@ -116,13 +116,13 @@ class Blocks:
     def unclear(self, now: float) -> "Blocks":
         """Return the blocks after an inconclusive probe, which counts as refused.
 
-        Otherwise, the probes during an outage would use up the daily limit.
+        Without this rule, the probes during an outage would use up the daily limit.
         """
         longest = self.longest
         return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
 
     def postpone(self, until: float) -> "Blocks":
-        """Return the blocks with the probe postponed until the given time."""
+        """Return the blocks with the next probe postponed until at least the given time."""
         longest = self.longest
         if longest is None:
             return self
@@ -137,7 +137,7 @@ class Blocks:
 class Terms:
     """The settings used to grant or decline calls.
 
-    `plan_of` returns an organization's configured plan. `timeout_seconds` is the client's timeout.
+    `plan_of` returns an organization's configured plan. `timeout_seconds` is the timeout of a call.
     `reserve_of` returns the calls per minute and per day to leave to programs outside Gatehouse.
     """
 
@@ -147,16 +147,16 @@ class Terms:
 
     @property
     def hold_seconds(self) -> float:
-        """The number of seconds during which the service may process an unanswered call."""
+        """The number of seconds after which a call without a response counts as ended."""
         return self.timeout_seconds + GRACE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """The number of minute slots in use, and the number of unanswered calls.
+    """The number of minute slots in use, and the number of calls that may still be running.
 
-    `is_stalled` is True while the service seems to hang: calls timed out, and no call sent since
-    then has been answered. The service may still process all of these calls when it recovers.
+    `is_stalled` is True while the service seems to hang: a call timed out, and no response to any
+    call has arrived since that call was sent. The service may still process calls that timed out.
     """
 
     minute: int = 0
@@ -166,12 +166,12 @@ class InUse:
 
 @dataclass(frozen=True, slots=True)
 class NotNow:
-    """The reason for declining a call at the time `now`: a block, or a limit that is used up.
+    """The reason for declining a call at the time `now`: a block or a limit that is used up.
 
     `code` is set for a block, and `kind` is set for a limit. `used` is the number of calls that
     count against the limit, and `allowed` is the maximum for this class of calls. `free_at` is the
     time to ask again. `is_share` is True if a gateway client's share is used up. `is_stalled` is
-    True if the service isn't answering, so only one call is allowed at a time.
+    True if the service isn't responding, so only one call is allowed at a time.
     """
 
     now: float
@@ -193,9 +193,9 @@ def decide(
     day: DayUse,
     blocks: Blocks,
 ) -> NotNow | None:
-    """Return the reason to decline a call now, or None to grant it.
+    """Return the reason for declining a call at the time `now`, or None if the call is granted.
 
-    The daily limit comes from `day`. If a limit is used up, the ledger adds `free_at`.
+    The daily limit comes from `day`. If a limit is used up, the ledger sets `free_at` afterward.
     """
     block = blocks.in_the_way_of(call_class, now)
     if block is not None:
@@ -218,10 +218,10 @@ class IncidentDetail:
     """Details recorded when an incident opens, some of which are updated later.
 
     `own` maps each kind of limit to the bot's usage and the limit. `clients` maps gateway clients
-    to their calls in the minute and the day. `words` is the service's message, and `sent_code` is
-    the code in its answer. `is_foreign` is True if the bot's usage was below the limit,
-    `may_be_plan` if that usage was above the smallest plan's limit, and `is_lowered` if the bot
-    lowered a limit. `ended_because` is the reason why calls are no longer possible.
+    to their calls in the minute and the day. `words` and `sent_code` are the message and the code
+    in the service's response. `is_foreign` is True if the bot's usage was below the limit, and
+    `may_be_plan` is True if that usage was also above the smallest plan's limit. `is_lowered` is
+    True if the bot lowered a limit. `ended_because` is the reason why calls are no longer possible.
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -236,7 +236,7 @@ class IncidentDetail:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An organization's 429s with the same code, until a call succeeds.
+    """A series of 429s with the same code for one organization, until a call succeeds.
 
     `organization` is the organization's ID in the database, and `blocks` has its current blocks.
     `muted_until` is None unless alerts are muted now. `muted_by` is the name of the person who

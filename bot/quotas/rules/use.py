@@ -1,4 +1,4 @@
-"""The data for `/ratelimits`: each organization's usage, state, and last 24 hours."""
+"""The data for `/ratelimits`: each organization's usage, state, and calls in the last 24 hours."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ _NEARLY_FULL = 0.8
 
 
 class State(StrEnum):
-    """The states shown to people, worst first."""
+    """The states of an organization, as shown to people, worst first."""
 
     BLOCKED = "blocked"
     DAY_FULL = "day limit reached"
@@ -115,7 +115,7 @@ class Standing:
         return day_began_at(self.reported, self.now)
 
     def meter(self, kind: LimitKind) -> Meter:
-        """Return the usage against this kind of limit."""
+        """Return the usage and the limit of the given kind."""
         if kind is LimitKind.MINUTE:
             return Meter(self.in_use.minute, self.limits.minute)
         if kind is LimitKind.DAY:
@@ -161,7 +161,7 @@ class OrganizationUse:
 class HourOfCalls:
     """The number of calls of one kind by one caller, in the hour that begins at `hour_at`.
 
-    `slack_user_id` is None for the bot itself.
+    `slack_user_id` is the caller's name in the ledger, or None for the bot itself.
     """
 
     hour_at: float
@@ -205,7 +205,7 @@ def forecast(
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """An organization's current usage, calls in the last 24 hours, and forecast.
+    """An organization's current usage, its calls in the last 24 hours, and a forecast.
 
     `free_at` maps each used-up limit to the time when a slot will be free. `people` maps Slack user
     IDs to names. `last_hour` is the number of calls in the last hour. `ends_at` is the forecast
@@ -232,12 +232,12 @@ class Detail:
         return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
 
     def by_kind(self) -> list[tuple[str, int]]:
-        """Return the number of calls of each kind, in descending order."""
+        """Return each kind of call with its number of calls, most calls first."""
         return _most_first((hour.kind, hour.calls) for hour in self.hours)
 
 
 def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str, int]]:
-    """Return the number of calls by each caller (empty for the bot), in descending order."""
+    """Return each caller's name (empty for the bot) and number of calls, most calls first."""
     return _most_first((hour.slack_user_id or "", hour.calls) for hour in hours)
 
 
@@ -249,6 +249,6 @@ def _most_first(calls: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def first_hour(now: float) -> float:
-    """Return the start of the first of the last 24 clock hours, including the current hour."""
+    """Return the start of the earliest of the last 24 clock hours, including the current hour."""
     this_hour = now // HOUR_SECONDS * HOUR_SECONDS
     return this_hour - (HOURS_SHOWN - 1) * HOUR_SECONDS

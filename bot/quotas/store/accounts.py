@@ -68,7 +68,7 @@ async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> St
 
 
 async def lock(tx: Transaction, key: OrganizationKey) -> int:
-    """Lock the organization's row until the transaction ends, and return the organization's ID."""
+    """Lock the organization's row until the transaction ends, and return the row's ID."""
     same = {"summed": organizations.c.summed}
     statement = update(organizations).where(named(key)).values(same).returning(organizations.c.id)
     found = (await tx.connection.execute(statement)).scalar()
@@ -191,7 +191,7 @@ _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 
 
 async def hours_since(tx: Transaction, account: Standing, since: float) -> list[HourOfCalls]:
-    """Count calls by hour, kind, and caller since the time `since`, at most 26 hours ago."""
+    """Count the calls since the time `since` (at most 26 hours ago) by hour, kind, and caller."""
     whole = literal(_HOUR_MICROSECONDS, BigInteger)
     microseconds = type_coerce(calls.c.reserved_at, BigInteger) // whole * whole
     hour = type_coerce(microseconds, EpochSeconds).label("hour_at")
@@ -221,12 +221,12 @@ async def count_since(tx: Transaction, account: Standing, since: float, up_to: i
 
 
 async def own_day(tx: Transaction, account: Standing, up_to: int, at: float) -> int:
-    """Count the bot's calls up to number `up_to`, in the day that includes the time `at`."""
+    """Count the bot's calls up to call number `up_to` in the day that includes the time `at`."""
     return await count_since(tx, account, day_began_at(account.reported, at), up_to)
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
-    """Count each gateway client's calls in the minute and day up to `at`, busiest client first."""
+    """Count each gateway client's calls in the minute and day up to `at`, most calls first."""
     began_at = day_began_at(account.reported, at)
     then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
     minute = await _count_by_client(tx, then & (calls.c.slot_free_at > at))
@@ -236,7 +236,7 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
 
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
-    """Count the organization's minute slots that each gateway client is using now."""
+    """Count the minute slots that each gateway client is using now for the organization."""
     organization = select(organizations.c.id).where(named(key)).scalar_subquery()
     held = calls.c.slot_free_at > (await tx.now()).timestamp()
     return await _count_by_client(tx, (calls.c.organization == organization) & held)

@@ -1,4 +1,4 @@
-"""Stores incidents. An incident is a series of 429s with the same code."""
+"""Stores incidents. An incident is a series of 429s with the same code for one organization."""
 
 from collections.abc import Collection
 from dataclasses import asdict, fields
@@ -14,7 +14,7 @@ from bot.store.engine import Transaction, remove_some
 from bot.store.tables import incidents
 from bot.store.tables import quota_organizations as organizations
 
-# A new block within this time reopens the previous incident and its alert.
+# A new block within this time after an incident ended reopens the incident and its alert.
 REOPEN_SECONDS = 600.0
 KNOWN = frozenset(field.name for field in fields(IncidentDetail))
 
@@ -36,10 +36,10 @@ async def count_one(
     at: float,
     sent_at: float,
 ) -> tuple[int, bool]:
-    """Add a 429 to the organization's last incident, or open a new incident.
+    """Add a 429 to the organization's last incident with this code, or open a new incident.
 
     Return the incident's ID, and True if the incident is new. The last incident is reopened if it
-    ended less than ten minutes ago, or after the refused call was sent. The transaction must have
+    ended less than ten minutes ago or after the refused call was sent. The transaction must have
     locked the organization's row.
     """
     its = (incidents.c.organization == organization) & (incidents.c.code == code)
@@ -66,7 +66,7 @@ async def count_one(
 
 
 async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
-    """Update `IncidentDetail` fields of these incidents."""
+    """Set the given fields of `IncidentDetail` in each of the incidents."""
     query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
     for row in (await tx.connection.execute(query)).all():
         noted = update(incidents).where(incidents.c.id == row.id)
@@ -95,7 +95,7 @@ def _open_of(organization: int) -> Any:  # noqa: ANN401 - a condition
 
 
 async def load(tx: Transaction, incident_id: int) -> Incident | None:
-    """Return the incident with this ID, or None."""
+    """Return the incident with this ID, or None if it doesn't exist."""
     row = (await tx.connection.execute(_INCIDENTS.where(incidents.c.id == incident_id))).first()
     return None if row is None else _incident(row, (await tx.now()).timestamp())
 
@@ -131,5 +131,5 @@ def _incident(row: Row[Any], now: float) -> Incident:
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of incidents that ended before this time, and return the number deleted."""
+    """Delete a batch of incidents that ended before the given time. Return the number deleted."""
     return await remove_some(tx, incidents, incidents.c.closed_at < before)

@@ -1,4 +1,4 @@
-"""The ledger of inventory calls, which stores the calls, their slots, and blocks.
+"""The ledger of inventory calls, which stores calls, the slots that they use, and blocks.
 
 There is one row per organization and one row per call. Calls are numbered, so the number of calls
 in a day is the difference between two call numbers. If another process takes the next number first,
@@ -56,8 +56,8 @@ class CallRequest:
 class Reservation:
     """A granted call: its organization, its number, and the usage when it was granted.
 
-    `at` is the time of the reservation according to the database's clock. `asked_at` is the time of
-    the request in seconds since the machine started.
+    `at` is the time of the reservation according to the database's clock. `asked_at` is the time
+    when the reservation was requested, in seconds since the machine started.
     """
 
     organization: int
@@ -68,13 +68,13 @@ class Reservation:
 
 
 async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow:
-    """Reserve a call if all limits allow it. Otherwise, return the reason for declining it.
+    """Reserve a call, or return the reason for declining it if a block or a limit prevents it.
 
-    Counting and writing each take one statement, so only a probe needs a transaction.
+    Counting calls and adding a call take one statement each, so only a probe needs a transaction.
     """
     key, terms = request.key, request.terms
     if request.call_class is CallClass.PROBE:
-        # The lock allows only one probe. A second probe waits, and then finds the first probe.
+        # The lock allows only one probe. A second probe waits and then finds the first probe.
         await lock(tx, key)
     for _ in range(MOST_TRIES):
         account = await load(tx, key, terms)
@@ -82,7 +82,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
             account = await load_locked(tx, key, terms)
         if not_now := await _decline(tx, account, request):
             return not_now
-        # Until its answer arrives, a call may reach the service at any time during its hold.
+        # Until its response arrives, a call may reach the service at any time during its hold.
         over_at = account.now + terms.hold_seconds
         values = {
             "organization": account.id,
@@ -102,7 +102,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
 
 
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
-    """Return the reason to decline the call, with the time to ask again, or None to grant it."""
+    """Return the reason for declining the call, with the time to ask again, or None to grant it."""
     terms, limits, in_use = request.terms, account.allowed, account.in_use
     full = decide(
         request.call_class,
@@ -145,7 +145,7 @@ async def free_at(
 ) -> float | None:
     """Return the time when fewer than `allowed` calls will count against a limit.
 
-    Return None if fewer calls already count against it.
+    Return None if fewer than `allowed` calls already count against the limit.
     """
     if kind is LimitKind.DAY:
         if account.day.resets_at is not None and not which:
@@ -173,7 +173,7 @@ def _the_call(reservation: Reservation) -> ColumnElement[bool]:
 
 
 async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
-    """Record that a call ended. Its minute slot becomes free 60 s after its headers arrived."""
+    """Record that a call ended. Its minute slot becomes free 60 s after the headers arrived."""
     slot_free_at = tx.clock + literal(SLOT_SECONDS - seconds_since_headers, EpochSeconds)
     ended = update(calls).where(_the_call(reservation))
     ended = ended.values(slot_free_at=slot_free_at, permit_until=tx.clock)
@@ -181,9 +181,9 @@ async def settle(tx: Transaction, reservation: Reservation, seconds_since_header
 
 
 async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
-    """Return True if the call's end is recorded.
+    """Return True if the database has recorded that the call ended.
 
-    The result is also False if the database lost the call.
+    Return False if the call hasn't ended or if the database lost the call.
     """
     query = select(calls.c.permit_until).where(_the_call(reservation))
     permit_until = await tx.connection.scalar(query)
@@ -223,7 +223,7 @@ async def save_blocks(tx: Transaction, account: Standing, blocks: Blocks) -> Non
 
 
 async def change(tx: Transaction, organization: int, **values: object) -> None:
-    """Set columns of an organization's row."""
+    """Set the given columns of an organization's row."""
     statement = update(organizations).where(organizations.c.id == organization)
     await tx.connection.execute(statement.values(**values))
 
@@ -231,8 +231,8 @@ async def change(tx: Transaction, organization: int, **values: object) -> None:
 async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
     """Set the organization's plan, and restore the limits that a 429 lowered.
 
-    If the service last reported a lower daily limit, the reported limit is raised to the plan's
-    limit. Otherwise, a used-up limit would prevent the call that reports the new limit.
+    If the last reported daily limit is below the plan's limit, raise it to the plan's limit. A
+    lower limit that is used up would prevent the call that reports the new limit.
     """
     organization = await lock(tx, key)
     its = organizations.c.id == organization
