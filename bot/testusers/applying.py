@@ -165,8 +165,6 @@ class Run:
                 answered = await service.replace(self.flow.sid, plan.after, may_send)
                 spellings = plan.spellings_on(answered)
                 sent = [spellings.get(identity, identity) for identity in plan.after]
-                if sorted(sent) != sorted(answered):
-                    raise ResponseUnreadable("flow", OTHER_LIST)
                 async with self.bot.database.transaction() as tx:
                     changes = await ChangeSet.begin(tx, self.flow)
                     await changes.settle(plan, await tx.now(), answered)
@@ -174,6 +172,8 @@ class Run:
                     await store.keep_post(tx, self.flow.key, None)
                     await _tell(tx, self.flow)
                     await self.lease.hold(tx)
+                if sorted(sent) != sorted(answered):
+                    raise ResponseUnreadable("flow", OTHER_LIST)
         except (ServiceError, NotConfigured) as error:
             log.warning("testusers.apply_failed", outcome=error.outcome, reason=error.sentence)
             await self._note(plan, error)

@@ -1,9 +1,4 @@
-"""Several processes of the real bot behind a balancer, on one database, among stand-ins.
-
-async with running_fleet(database_url, 3) as fleet:
-    answer = await fleet.ask("U0OPERATOR", "/orgs")
-    await fleet.processes[0].kill()
-"""
+"""Several processes of the real bot behind a balancer, on one database, among stand-ins."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

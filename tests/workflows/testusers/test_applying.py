@@ -260,6 +260,16 @@ def buttons(request) -> list[dict]:
     return act_buttons(request, *Act)
 
 
+async def test_part_in_the_answer_counts_though_an_old_list_follows(world):
+    world.service.store_without("+3")
+    await world.approved("add welcome +1 +2 +3 for 2h")
+    await world.work()
+    world.service.lists[WELCOME] = []
+    await world.look()
+    assert world.service.posts == [("+1", "+2", "+3")]
+    assert await ends(world) == {"+1": 2.0, "+2": 2.0}
+
+
 async def test_part_that_got_in_ends_though_nobody_retries(world):
     request = await failed_in_part(world)
     assert await ends(world) == {"+1": 2.0, "+2": 2.0}
