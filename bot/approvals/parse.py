@@ -23,7 +23,7 @@ _PART = re.compile(r"([0-9]{1,9})\s*([a-z]{1,7})\s*", re.IGNORECASE)
 
 
 def parse_duration(text: str) -> int | None:
-    """Return a duration such as `30m`, `2 hours` or `1h30m` in seconds, or None if it's invalid."""
+    """Convert a duration such as `30m` or `1h30m` to seconds. Return None if it's invalid."""
     at, seconds = 0, 0
     while at < len(text):
         part = _PART.match(text, at)
@@ -36,7 +36,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def spell_duration(seconds: int) -> str:
-    """Return a duration in the largest unit that fits evenly, up to days: `90s`, `2h`, `14d`."""
+    """Format a duration in the largest unit that divides it evenly, up to days, such as `2h`."""
     spelled = ((size, unit) for unit, (size, _) in UNITS.items() if unit != "w")
     largest_first = sorted(spelled, reverse=True)
     size, unit = next(pair for pair in largest_first if seconds % pair[0] == 0)
@@ -54,17 +54,17 @@ _STAMP = re.compile(rf"({_DATE.pattern})T([0-9:]+)(Z?)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """A day, a time of day, or both, in the time zone of the person who typed it.
+    """A typed day, time of day, or both, in the person's time zone.
 
-    `at` is None for a whole day. If only a time was typed, `day` is empty, and `at` means
-    its next occurrence.
+    `at` is None for a whole day. If only a time was typed, `day` is empty, and the value means the
+    next occurrence of that time.
     """
 
     at: time | None
     day: str = ""
 
     def __str__(self) -> str:
-        """Return the time as people type it."""
+        """Return the day and time as a person would type them."""
         return f"{self.day} {self.at:%H:%M}".strip() if self.at else self.day
 
 
@@ -72,7 +72,7 @@ When = LocalTime | datetime
 
 
 def spell_when(when: When) -> str:
-    """Return the time as text that `parse_when` can read, to the minute.
+    """Format a time to the minute, so that `parse_when` can read it.
 
     >>> spell_when(datetime(2026, 12, 1, 9, 0, tzinfo=UTC))
     '2026-12-01T09:00Z'
@@ -81,7 +81,7 @@ def spell_when(when: When) -> str:
 
 
 def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
-    """Return the time at the start of these words, and the number of words it takes up.
+    """Return the time at the start of `words` and its number of words, or None if there's none.
 
     >>> parse_when(["friday", "6", "pm", "+15550100"])
     (LocalTime(at=datetime.time(18, 0), day='friday'), 3)
@@ -114,8 +114,8 @@ def moment_of(
     by daylight saving time moves forward by as much as the clocks do. If a time occurs twice, the
     next occurrence is used.
 
-    `today` is the date of `now` in `zone`, the person's time zone. The result is later than
-    `after`. With `ends`, a day without a time means its last minute instead of its first.
+    The word `today` means the date of `now` in `zone`. The result is later than `after` (by
+    default, `now`). If `ends` is True, a day without a time means its last minute, not its first.
     """
     after, latest = after or now, now + (LONGEST if ends else FURTHEST)
     if isinstance(when, datetime):
@@ -164,7 +164,7 @@ def _clock(text: str) -> time | None:
 
 
 def zone_of(name: str) -> ZoneInfo | None:
-    """Return the time zone with this name, such as `Europe/Berlin`, or None if it's unknown."""
+    """Return the time zone with this name, such as `Europe/Berlin`, or None if there is none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):

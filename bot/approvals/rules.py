@@ -11,12 +11,12 @@
        ├──cancel──> cancelled
        └──time────> expired
 
-A request that hasn't been applied yet goes back to pending if the change would no longer do what
-its card shows, or expires if the requested access would already have ended.
+A request that hasn't been applied yet goes back to pending if its effect no longer matches its
+card. The request expires if the end of the requested access has passed.
 
-`decide` checks whether a click is allowed and gives the reason if it isn't. Each transition is one
-conditional write from its starting state. With a quorum, the last approval moves the request, and
-earlier approvals only count while their approvers are still allowed to approve.
+`decide` checks whether a click is allowed and gives the reason if it isn't. A transition is stored
+only if the request is still in the starting state. If several approvals are needed, the last one
+moves the request. Approvals count only while their approvers are still allowed to approve.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -93,9 +93,9 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The parts of a request that matter for a decision. People are Slack user IDs.
+    """The parts of a request that matter for a decision. People are identified by Slack user ID.
 
-    `starts_at` is when to apply the approved change, or None to apply it right away.
+    `starts_at` is the time to apply the approved change, or None to apply it right away.
     `is_being_undone` is True once somebody has undone the request or asked to undo it.
     """
 
@@ -111,8 +111,8 @@ class Facts:
 class Decision:
     """The effect of a click. `next_state` is None if the state doesn't change.
 
-    `approver_ids` are the people whose approvals count after the click. With `Reason.QUORUM_OPEN`,
-    they include the person who clicked, but more approvals are needed.
+    `approver_ids` contains the people whose approvals count after the click. With the reason
+    `Reason.QUORUM_OPEN`, the click counts as an approval, but more approvals are needed.
     """
 
     reason: Reason
@@ -139,7 +139,7 @@ def decide(
     entitled_ids: Collection[str],
     at: datetime,
 ) -> Decision:
-    """Return the effect of a click at this time.
+    """Return the effect of a click by the person `actor_id` at the time `at`.
 
     The caller must have checked the person's permission with `bot.permissions`. `Act.UNDO` isn't
     decided here, because an undo is a separate request. `approvals_needed` is the required number
@@ -200,8 +200,8 @@ class AutomaticRule:
 class FlowPolicy:
     """The rules for a flow's requests, from one or more entries of `FLOW_POLICIES`.
 
-    People are user IDs and group IDs. Rules that aren't set are None, or 0 for `approvals_needed`.
-    Without `approvers`, roles decide who can approve. `sources` maps each rule to its setting.
+    People are listed by user or group ID. Rules that aren't set are None (`approvals_needed` is 0).
+    If `approvers` is None, roles decide who can approve. `sources` maps each rule to its setting.
     """
 
     approvers: tuple[str, ...] | None = None
@@ -215,7 +215,7 @@ class FlowPolicy:
     sources: dict[str, str] = field(default_factory=dict)
 
     def over(self, general: "FlowPolicy", source: str) -> "FlowPolicy":
-        """Return this policy, with unset rules taken from a more general policy."""
+        """Return this policy with its unset rules taken from a more general policy."""
         own = {
             name: value
             for name, rule in FlowPolicy.__dataclass_fields__.items()
@@ -225,9 +225,9 @@ class FlowPolicy:
 
 
 def duration_problem(policy: FlowPolicy, duration_seconds: float | None) -> str | None:
-    """Return a sentence that explains why the duration isn't allowed, or None if it is.
+    """Return a sentence that explains why the duration isn't allowed, or None if it's allowed.
 
-    `duration_seconds` is None for access without an end.
+    `duration_seconds` is None for access without an end date.
     """
     if policy.longest_seconds is None:
         return None
@@ -246,7 +246,7 @@ RULE_NAME = "an automatic rule"
 
 @dataclass(frozen=True, slots=True)
 class ApprovedByRule:
-    """The rule that approved a request, and how much of its daily limit was used.
+    """The rule that approved a request, and how much of its daily limit has been used.
 
     `source` is the setting that contains the rule. `used` includes this request.
     """
@@ -267,9 +267,9 @@ def is_automatic(
 ) -> bool:
     """Return True if the policy's rule approves a request that starts now.
 
-    `used` is the number of the person's requests that the rule approved today. `requester_ids` are
-    the person's user ID and group IDs. `lasts_seconds` contains the duration of each addition, or
-    None if it has no end. `takes_away` is True if somebody is removed or loses access sooner.
+    `used` is how many of the person's requests the rule has approved today. `requester_ids` are the
+    person's user ID and group IDs. `lasts_seconds` has the duration of each addition, or None if
+    access doesn't end. `takes_away` is True if somebody is removed or loses access sooner.
     """
     rule = policy.auto
     if rule is None or used >= rule.a_day or set(rule.requesters).isdisjoint(requester_ids):
@@ -281,6 +281,6 @@ def is_automatic(
 
 
 def rule_id(policy: FlowPolicy, flow_key: str) -> str:
-    """Return the ID under which approvals by a flow's automatic rule are counted."""
+    """Return the ID that is used to count approvals by a flow's automatic rule."""
     is_of_every_flow = policy.sources.get("auto") == OF_EVERY_FLOW
     return f"{RULE_ID}{EVERY_FLOW if is_of_every_flow else flow_key}"

@@ -26,7 +26,7 @@ class Names:
     flows: Mapping[str, str] = field(default_factory=dict)
 
     def person(self, actor: str) -> str:
-        """Return the person's name in bold."""
+        """Return the person's name in bold, or the ID if the name is unknown."""
         name = "Gatehouse" if actor == BOT else self.people.get(actor, actor)
         return f"*{text.escape(name, 80)}*"
 
@@ -45,7 +45,7 @@ def people_in(entries: Sequence[RecordedEntry]) -> set[str]:
 
 
 def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
-    """Show the latest entries, newest first, and the hash for `audit verify --head`."""
+    """Return a message with the latest entries, newest first, and the hash of the newest entry."""
     if not entries:
         markup = "The audit log is empty."
         return Message(markup, (block_kit.section(markup),))
@@ -71,7 +71,7 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Names) -> Message:
 
 
 def head_message(position: int, head: str) -> Message:
-    """Show the audit log's head (the latest hash), to compare with the database later."""
+    """Return a message with the audit log's head (the latest hash), for later verification."""
     entries = text.count(position, "entry", "entries")
     command = text.code(f"gatehouse audit verify --head {head}")
     line = (

@@ -24,7 +24,7 @@ HEAD = "audit.head"
 
 
 async def latest(database: Database, count: int) -> tuple[list[RecordedEntry], str]:
-    """Return the latest entries, newest first, and the latest hash."""
+    """Return the latest entries (newest first) and the hash of the newest entry."""
     async with database.read_only() as tx:
         _, head = await audit.head(tx)
         return await audit.latest(tx, count), head
@@ -32,7 +32,7 @@ async def latest(database: Database, count: int) -> tuple[list[RecordedEntry], s
 
 @dataclass(frozen=True)
 class Witness:
-    """Posts the audit log's head to a channel once a day, so a copy exists outside the database."""
+    """Posts the audit log's head to a channel every day, to keep a copy outside the database."""
 
     channel_id: str
 
@@ -48,7 +48,7 @@ class Witness:
 
 
 async def verify_audit(settings: Settings, noted_head: str | None) -> int:
-    """Verify the audit log and print the result. Return 0 (intact), 1 (broken) or 2 (no log)."""
+    """Verify the audit log and print the result. Return 0 (intact), 1 (broken) or 2 (unusable)."""
 
     async def verify(database: Database) -> int:
         async with database.read_only() as tx:
@@ -62,7 +62,7 @@ async def verify_audit(settings: Settings, noted_head: str | None) -> int:
 
 
 async def export_audit(settings: Settings, since: int) -> int:
-    """Print the entries after a position as JSON lines, and return the exit status."""
+    """Print the entries after the position `since` as JSON lines. Return the exit status."""
 
     async def export(database: Database) -> int:
         position = since
@@ -82,7 +82,7 @@ async def export_audit(settings: Settings, since: int) -> int:
 
 
 async def _with_audit(settings: Settings, work: Callable[[Database], Awaitable[int]]) -> int:
-    """Run `work` on the configured database. Return its exit status, or 2 without an audit log."""
+    """Run `work` on the database. Return its exit status, or 2 if the database is unusable."""
     database = Database(settings.database_url.get_secret_value(), SystemClock())
     try:
         # Connecting would create a missing file.

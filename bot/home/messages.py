@@ -34,12 +34,12 @@ class HomeContent:
 
     Attributes:
         waiting: Requests that the person can decide on and hasn't approved yet, oldest first.
-        waiting_total: The total number of such requests. `waiting` contains only the oldest.
+        waiting_total: The total number of such requests, of which `waiting` contains the oldest.
         own: The person's requests that are open or were decided recently, newest first.
         ending: Access that the person requested and that ends soon, earliest end first.
         blocks: The names of blocked organizations, each with its incident.
         closest: The organizations closest to a limit, closest first.
-        reader: The person's view of identities, and whether the person can request changes.
+        reader: Whether the person can see identities, and whether the person can request changes.
     """
 
     waiting: Sequence[OpenRow]
@@ -52,7 +52,7 @@ class HomeContent:
 
 
 def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
-    """Return the Home tab for a person with a role."""
+    """Return the Home tab for a person who has access to Gatehouse."""
     show, asks = content.reader.show, content.reader.asks
     return _view(
         [
@@ -76,7 +76,7 @@ def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
 
 
 def sentence(reason: str) -> dict[str, Any]:
-    """Return a Home tab that shows only the reason why the person has no access."""
+    """Return a Home tab that shows only a sentence, such as why the person has no access."""
     return _view([block_kit.section(text.sentence(reason, 1000))])
 
 

@@ -1,8 +1,8 @@
 """The jobs that publish the Home tab and keep it up to date.
 
-Every change adds a `homes` job, which adds a `home` job for everyone who opened the tab in the
-last day. Only one `home` job per person runs at a time, across all processes. Each publish call
-includes the hash of the view to replace, so a late call can't replace a newer view.
+Every change to a card adds a `homes` job, which adds a `home` job for everyone who opened the tab
+in the last day. Only one `home` job per person runs at a time, across all processes. Publish calls
+include the hash of the last view, if known, so that a late call can't replace a newer view.
 """
 
 from collections.abc import Mapping, Sequence
@@ -88,7 +88,7 @@ class Home:
             await home_views.opened(tx, slack_user_id, is_empty=is_empty)
 
     async def plan(self, tx: Transaction) -> None:
-        """Refresh all tabs after startup, because changes might have been missed."""
+        """Schedule a refresh of all open tabs at startup, in case changes were missed."""
         await home_views.mark_changed(tx, "start")
 
     async def spread(self, _job: Job, _lease: Lease) -> None:
@@ -141,7 +141,7 @@ class Home:
     async def _publish_over(
         self, user: str, view: Mapping[str, Any], view_hash: str | None, lease: Lease
     ) -> str:
-        """Replace the last published view. If that view's hash is unknown, replace any view.
+        """Replace the last published view. If its hash is unknown or outdated, replace any view.
 
         Without a hash, only the lease prevents a late call from replacing a newer view.
         """
@@ -177,7 +177,7 @@ class Home:
         return now
 
     async def draw(self, slack_user_id: str, now: datetime) -> Drawn:
-        """Return a person's Home tab, and the time to redraw it."""
+        """Return a person's Home tab, and the time to redraw it (None if no redraw is planned)."""
         people = self.people
         try:
             person = await people.find(slack_user_id, (people.team_id,))

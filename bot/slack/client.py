@@ -67,9 +67,9 @@ class SlackClient:
 
     After each call, `observe` receives the method's name and either "ok" or an error name.
 
-    After a 429, calls to the same method for the same channel raise `SlackRateLimited` until the
-    `Retry-After` time has passed. Slack limits messages per channel, so a busy channel doesn't
-    delay alerts in other channels.
+    After a 429 response, calls to the same method for the same channel raise `SlackRateLimited`
+    until the `Retry-After` time has passed. Slack limits messages per channel, so a busy channel
+    doesn't delay alerts in other channels.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class SlackClient:
         return str(answer.get("channel") or channel_id), str(answer.get("ts"))
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
-        """Edit one of the bot's messages. If `message` has no blocks, remove the old ones."""
+        """Edit one of the bot's messages. If `message` has no blocks, remove the old blocks."""
         await in_plain_if_need_be(
             message,
             lambda version: self._call(
@@ -172,7 +172,7 @@ class SlackClient:
         )
 
     async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> str:
-        """Open a modal and return its view ID. A trigger expires after three seconds."""
+        """Open a modal and return its view ID. The trigger expires after three seconds."""
         answer = await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
         return str((answer.get("view") or {}).get("id", ""))
 
@@ -192,7 +192,7 @@ class SlackClient:
     ) -> str:
         """Publish a person's Home tab and return the view's hash.
 
-        If `view_hash` is given, Slack replaces the view only if it has that hash.
+        If `view_hash` is given, Slack replaces the current view only if its hash is the same.
         """
         expected = {"hash": view_hash} if view_hash else {}
         answer = await self._call(
@@ -234,7 +234,7 @@ class SlackClient:
 
 
 def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackError:
-    """Convert a failed response from the Web API or a response_url to an error."""
+    """Return the error for a failed response from the Web API or a response_url."""
     given: Mapping[str, Any] = body if isinstance(body, dict) else {}
     name = given.get("error")
     if status == HTTP_TOO_MANY or name in {"ratelimited", "rate_limited"}:
@@ -252,7 +252,7 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
-    """Send the message. If Slack refuses its blocks, send text and buttons, or just the text."""
+    """Send the message. If Slack refuses the blocks, try text with buttons, then only text."""
     versions = [Message(message.text)]
     if message.slack_blocks:
         paragraph = section(cut(message.text, FILLED_CHARACTERS))

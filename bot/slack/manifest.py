@@ -45,10 +45,10 @@ SHORTCUTS = [
 
 
 def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
-    """Return the manifest for a bot at `url` (not needed with Socket Mode).
+    """Return the manifest for a bot at `url`. With Socket Mode, no URL is needed.
 
     Raises:
-        ValueError: Slack can't call `url`.
+        ValueError: The bot needs a URL, and Slack can't call `url`.
     """
     endpoint = ""
     if not socket:

@@ -24,10 +24,7 @@ _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A typed word, and its position in the text.
-
-    A quoted word can contain separators, and is never a keyword.
-    """
+    """A typed word and its position. A quoted word can have separators and is never a keyword."""
 
     text: str
     is_quoted: bool
@@ -49,7 +46,7 @@ class Word:
 
     @property
     def opens_quote(self) -> bool:
-        """True if the word begins with an unclosed quotation mark."""
+        """True if the word begins with an unclosed double quotation mark."""
         return not self.is_quoted and self.text[:1] in DOUBLE_QUOTES
 
 
@@ -61,7 +58,7 @@ def refuse_endless(text: str, command: Command, kind: str | None = None) -> None
 
 
 def asks_for_help(words: Sequence[Word]) -> bool:
-    """Return True if the only word is `help`, `?`, `-h` or `--help`."""
+    """Return True if the only word is `help`, `h` or `?`, with or without leading dashes."""
     return len(words) == 1 and words[0].keyword in _HELP
 
 
@@ -86,7 +83,7 @@ def escaped(text: str) -> str:
 
 
 def rest_of_line(text: str, start: int) -> str:
-    """Return the typed text from `start` to the end, on one line."""
+    """Return the text from the position `start` as the person typed it, on one line."""
     return " ".join(recover(text[start:]).split())
 
 
@@ -114,9 +111,10 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
-    """Read a quoted word. It ends at a quotation mark before a separator: `"a"b c"` is one word.
+    """Return the quoted word at `start`, or None if there is none or if it isn't closed.
 
-    `never_closed` caches unclosed quotation marks, so that each is searched for only once.
+    A quoted word ends at a quotation mark before a separator, so `"a"b c"` is one word.
+    `never_closed` collects unclosed quotation marks, so that each is searched for only once.
     """
     for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
         if text[start] in marks and marks not in never_closed:

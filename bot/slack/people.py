@@ -106,19 +106,19 @@ class People:
         return self._met.is_set()
 
     def meet(self, team_id: str, bot_user_id: str) -> None:
-        """Set the workspace and the bot's user ID, and release the requests that wait for them."""
+        """Set the workspace and the bot's user ID, and let waiting requests continue."""
         self.team_id, self.bot_user_id = team_id, bot_user_id
         self._met.set()
 
     async def find(
         self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
     ) -> Person:
-        """Look up a person. `team_ids` are the workspaces named in the payload.
+        """Look up a person. `team_ids` are the workspace IDs in the Slack payload.
 
-        With `fresh`, use the cache only if Slack doesn't respond.
+        If `fresh` is True, use cached people and groups only if Slack doesn't respond.
 
         Raises:
-            UnknownPerson: Slack can't identify the person.
+            UnknownPerson: Slack can't identify the person or doesn't respond.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(MEET_SECONDS):
@@ -166,10 +166,10 @@ class People:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> None:
-        """Raise and record a refusal unless the person has the permission.
+        """Check that the person has the permission. If not, record and raise a refusal.
 
         Raises:
-            Refused: The person lacks the permission. The message says why, and who has it.
+            Refused: The person lacks the permission. The message says why and who has it.
         """
         decision = self.policy.judge(person, permission, flow_sid, requester)
         if decision.is_granted:
@@ -186,11 +186,11 @@ class People:
         flow_sid: str | None = None,
         requester: str | None = None,
     ) -> bool:
-        """Return True if the person has the permission. Unlike `require`, records nothing."""
+        """Return True if the person has the permission. Unlike `require`, record nothing."""
         return self.policy.judge(person, permission, flow_sid, requester).is_granted
 
     async def explain(self, person: Person, decision: Decision) -> str:
-        """Explain a refusal: which permission is missing, and who has it."""
+        """Return an explanation of a refusal: the missing permission and who has it."""
         permission, role = decision.permission, decision.role
         besides, is_managed = "", False
         match decision.reason:
@@ -234,7 +234,7 @@ class People:
         return await self._who(decision) if decision else "Whoever runs Gatehouse manages access."
 
     async def _who(self, decision: Decision, besides: str = "") -> str:
-        """Return a sentence that names those who have the permission, other than `besides`."""
+        """Return a sentence naming everyone who has the permission, except the person `besides`."""
         holders = tuple(holder for holder in decision.holders if holder != besides)
         if EVERY_FULL_MEMBER in holders:
             other = "other " if besides else ""
@@ -266,7 +266,7 @@ class People:
         return holder
 
     async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
-        """Return the names of the actors that are people, by Slack user ID."""
+        """Return the actors' names by Slack user ID, leaving out actors that aren't people."""
         people = [actor for actor in actors if actor.startswith(("U", "W"))]
         found = await asyncio.gather(*(self.name(person) for person in people))
         return dict(zip(people, found, strict=True))
@@ -275,7 +275,7 @@ class People:
         return await self._look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
 
     async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | None:
-        """Return a group's members, an empty set for a deleted group, or None after an error."""
+        """Return a group's members, an empty set for a deleted group, or None on failure."""
         try:
             return await self._look_up(self._groups, group_id, self._slack.members, fresh=fresh)
         except SlackRefused as error:

@@ -67,7 +67,7 @@ class ReceivedEvents:
 
 
 async def take_in(tx: Transaction) -> bool:
-    """Do the same as `ReceivedEvents.take`, but in a transaction that stores other changes too."""
+    """Record the current Slack request in the caller's transaction. Return True if it's new."""
     digest = current_digest()
     if not digest:
         return True

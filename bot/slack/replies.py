@@ -60,12 +60,12 @@ class Replies:
         replace: bool = False,
         tries: int = TRIES,
     ) -> bool:
-        """Show the message to the person `to`, and return True if Slack accepted it.
+        """Send the message to the person with the ID `to`. Return True if Slack accepted it.
 
-        With `replace`, replace the message that the URL belongs to. If there is no URL (as in the
-        Home tab and shortcuts) or the URL has expired (as in a form left open), send a direct
-        message instead, unless `tries` is 1: such messages are soon replaced. Don't repeat a post
-        that Slack might have accepted.
+        If `replace` is True, replace the message that the URL belongs to. If there is no URL (as in
+        the Home tab) or the URL has expired (as in a form left open), send a direct message. If
+        `tries` is 1, skip the direct message, because the message would soon be replaced. Don't
+        repeat a post that Slack might have accepted.
         """
 
         async def send(version: Message) -> None:
@@ -128,7 +128,7 @@ class DirectReplies:
         replace: bool = False,
         tries: int = TRIES,
     ) -> bool:
-        """Show the message, and return True if Slack accepted it."""
+        """Post the message, or replace the last one. Return True if Slack accepted it."""
         # With the same client_msg_id, a post repeated after a lost response appears only once.
         name = f"{'working' if tries == 1 else 'answer'}:{self.event_id}"
         client_msg_id = str(uuid.uuid5(ANSWERS, name))

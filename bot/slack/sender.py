@@ -44,9 +44,9 @@ PLACE_GONE = frozenset(
 class CardNow:
     """The current content of a card that is about to be posted or edited.
 
-    `edit_seconds` is the minimum time between two edits. With `follows`, the card is posted again
-    if the settings name a different channel. If `under` is the key of another card, this card is
-    posted in that card's thread. If the channel is gone, the card is posted again unless it is a
+    `edit_seconds` is the minimum time between two edits. If `follows` is True, the card is posted
+    again if the settings name a different channel. If `under` is the key of another card, this card
+    is posted in that card's thread. If the message is gone, the card is posted again unless it is a
     copy or in a thread.
     """
 
@@ -65,7 +65,7 @@ class CardNow:
 
 @dataclass(frozen=True)
 class Note:
-    """A message to a person or channel. With `in_thread`, it is posted in the card's thread."""
+    """A message to a person or channel, or in the card's thread if `in_thread` is True."""
 
     channel_id: str
     message: Message
@@ -90,7 +90,7 @@ class Sender:
     card_kinds: Collection[str]
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Send a key's waiting messages. Return the time to continue, or None if none are left."""
+        """Send a key's waiting messages. Return the time to continue, or None when done."""
         async with self.database.read_only() as tx:
             outbox_messages = await outbox.waiting(tx, job.subject)
         for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
@@ -174,7 +174,7 @@ class _Showing:
         return fingerprint(self.card.message.payload())
 
     async def bring_up_to_date(self, now: datetime) -> datetime | None:
-        """Post or edit the card, or return the time to try again."""
+        """Post or edit the card. Return the time to try again, or None if no retry is needed."""
         sent = self.sent
         if sent is None:
             if self.card.under and await self._above() is None:
@@ -202,7 +202,7 @@ class _Showing:
             return await outbox.sent_card(tx, self.card.under) if self.card.under else None
 
     async def _post_first(self) -> None:
-        """Post the card. If an earlier attempt reached Slack, Slack keeps that attempt's text."""
+        """Post the card. If an earlier attempt might have reached Slack, also edit the card."""
         async with self.database.transaction() as tx:
             first_at, is_repeated = await outbox.begin_post(tx, self.outbox_message)
         name = f"{self.outbox_message.key}:{first_at}"
@@ -244,7 +244,7 @@ class _Showing:
         await self._post(f"{sent.key}:{sent.channel_id}:{sent.message_ts}", is_repeated=True)
 
     async def _post(self, name: str, *, is_repeated: bool) -> None:
-        """Post the card, and store its location so that a failed edit never posts it again."""
+        """Post the card and store its location, so that a failed edit never posts it again."""
         place, thread_ts = self.card.channel_id, None
         if above := await self._above():
             place, thread_ts = above.channel_id, above.message_ts
@@ -285,5 +285,5 @@ class _Showing:
 
 
 def _client_msg_id(name: str) -> str:
-    """Derive the client_msg_id, which Slack uses to detect duplicate posts."""
+    """Derive the client_msg_id from `name`. Slack uses this ID to detect duplicate posts."""
     return str(uuid.uuid5(MESSAGE_NAMESPACE, name))

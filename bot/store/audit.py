@@ -41,7 +41,7 @@ _LOCKED_HEAD = select(audit_head).with_for_update()
 async def append(tx: Transaction, entry: AuditEntry) -> None:
     """Append an entry to the chain, in the caller's transaction.
 
-    If a Slack request caused the entry, the detail includes the request ID that the log uses.
+    If a Slack request caused the entry, the detail includes the request ID used in the logs.
     """
     head = (await tx.connection.execute(_LOCKED_HEAD)).one()
     position, at, followed = head.position + 1, await tx.now(), delivery_id()
@@ -56,7 +56,7 @@ async def append(tx: Transaction, entry: AuditEntry) -> None:
 
 
 async def begin_chain(tx: Transaction) -> None:
-    """Continue the chain without a key, if an earlier version wrote the chain with a key."""
+    """If an earlier version wrote the chain with a key, continue the chain without a key."""
     marker = await _newest_marker(tx)
     if marker is None or marker.action == CHAIN_BEGAN:
         return

@@ -14,8 +14,8 @@ REFUSED = "permission.refused"
 class AuditEntry:
     """An action to record, such as `request.approved`. The actor is a Slack user ID or `BOT`.
 
-    The subject is a permission, or the ID of a request, flow or organization. The detail never
-    includes a secret.
+    The subject is a permission, a preset, or the ID of a request, flow or organization. The detail
+    never includes a secret.
     """
 
     actor: str
@@ -42,7 +42,7 @@ class RecordedEntry:
 class Verdict:
     """The result of `verify`.
 
-    `broken_at` is the position of the first invalid or missing entry, or None.
+    `broken_at` is the position of the first invalid or missing entry, or None if there is none.
     """
 
     entries: int

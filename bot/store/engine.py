@@ -1,6 +1,6 @@
 """The database engine, with transactions, a clock, and a single error type for all failures.
 
-This module also opens SQLite files, and lets only one process use each file.
+This module also opens SQLite files and lets only one process use each file.
 """
 
 import asyncio
@@ -50,9 +50,9 @@ CLOSE_SECONDS = 2.0
 CAUSE_EVERY_SECONDS = 60.0
 # The exceptions that are raised if the database or the connection fails.
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
-# Each transaction sees one snapshot, as in SQLite. By default, each statement gets its own.
+# Each transaction sees one snapshot, as in SQLite. By default, each statement sees its own.
 SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
-# This changes nothing, but needs the same permissions and resources as any write.
+# This statement changes nothing but needs the same permissions and resources as any write.
 TOUCH = text("UPDATE alembic_version SET version_num = version_num")
 ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
@@ -187,7 +187,7 @@ class Database:
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:
-        """Yield a connection in autocommit mode, in which each statement is its own transaction."""
+        """Yield a connection in autocommit mode, so that each statement is its own transaction."""
         alone = {"gatehouse_alone": True} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
         async with self._serialised(), self._connected() as connection:
             yield Transaction(await connection.execution_options(**alone), self._clock)
@@ -206,8 +206,8 @@ class Database:
             try:
                 yield connection
             finally:
-                # Shield the close, as SQLAlchemy does. Otherwise, a cancellation here would leave
-                # the connection checked out.
+                # Shield the close, as SQLAlchemy does. Without this, a cancellation here would
+                # leave the connection checked out.
                 await asyncio.shield(asyncio.create_task(connection.close()))
         except (IntegrityError, DataError):
             raise
@@ -273,7 +273,7 @@ class Database:
 
     @asynccontextmanager
     async def migrating(self) -> AsyncIterator[Transaction]:
-        """Yield a transaction without timeouts, for migrations."""
+        """Yield a transaction for migrations. On PostgreSQL, its statements have no timeout."""
         if self.is_sqlite:
             async with self.transaction() as tx:
                 yield tx
@@ -294,7 +294,7 @@ class Database:
 
 
 async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:
-    """Insert a row, or update these columns if a row with the same primary key exists."""
+    """Insert a row with the given values, or update the row that has the same primary key."""
     insert = insert_into(table).values(values)
     key = list(table.primary_key)
     await tx.connection.execute(insert.on_conflict_do_update(index_elements=key, set_=values))
@@ -395,10 +395,10 @@ def prepare_sqlite(engine: Engine) -> None:
 
 @contextmanager
 def process_lock(url: str) -> Iterator[None]:
-    """Lock a SQLite file for this process, or raise DatabaseInUse. For a server, do nothing.
+    """Lock a SQLite file for this process, or raise DatabaseInUse if it's already locked.
 
-    The OS releases the lock when the process ends. The lock file is next to the actual
-    database file, even if the path is a symbolic link.
+    If the URL is for a server, do nothing. The OS releases the lock when the process ends. The lock
+    file is next to the actual database file, even if the path is a symbolic link.
     """
     database = sqlite_file(url)
     if database is None:

@@ -50,23 +50,23 @@ async def opened(tx: Transaction, slack_user_id: str, *, is_empty: bool) -> None
 
 
 async def load(tx: Transaction, slack_user_id: str) -> HomeView | None:
-    """Return a person's Home tab, or None if the person has never opened it."""
+    """Return the stored state of a person's Home tab, or None if no state is stored."""
     query = select(home_views).where(home_views.c.slack_user_id == slack_user_id)
     row = (await tx.connection.execute(query)).first()
     return HomeView(**row._mapping) if row else None  # noqa: SLF001 - SQLAlchemy's documented name
 
 
 async def published(tx: Transaction, view: HomeView) -> None:
-    """Store the result of publishing a Home tab, without changing its `opened_at`."""
+    """Store the result of publishing a Home tab without changing its `opened_at` time."""
     changed = {name: value for name, value in vars(view).items() if name != "opened_at"}
     own = update(home_views).where(home_views.c.slack_user_id == view.slack_user_id)
     await tx.connection.execute(own.values(changed))
 
 
 async def mark_changed(tx: Transaction, subject: str) -> None:
-    """Add one job that updates every open Home tab, if any are open.
+    """If any Home tabs are open, add one job that updates all of them.
 
-    The caller must have locked the subject. If this function added a job per tab, concurrent
+    The caller must have locked `subject`. If this function added a job per tab, concurrent
     transactions would wait for each other.
     """
     now = await tx.now()

@@ -99,7 +99,7 @@ Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 class JobLoop:
     """Claims due jobs and runs them concurrently until `stop` is called.
 
-    A runner returns None when the job is done, or the time of its next run. `owner` is unique to
+    A runner returns None when the job is done, or the time of the next run. `owner` is unique to
     this process. `crowds` limits how many jobs of each kind run at once. At most half of these
     can be retries. Therefore, jobs that wait for a slow service don't delay other jobs.
     """
@@ -188,7 +188,7 @@ class JobLoop:
         return len(claimed) == room
 
     def _limits(self, claimed: Sequence[Job], room: int) -> tuple[int, set[str], set[str]]:
-        """Return how many jobs to claim, which kinds to skip, and which kinds' retries to skip."""
+        """Return how many jobs to claim, which kinds to skip, and which kinds to skip on retry."""
         running = [*(lease.job for lease in self._running), *claimed]
         crowd = Counter(job.kind for job in running)
         retried = Counter(job.kind for job in running if job.tries > 0)

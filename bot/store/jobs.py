@@ -91,7 +91,7 @@ def _new_row(job: Job) -> dict[str, Any]:
 
 
 async def put(tx: Transaction, job: Job) -> None:
-    """Add the job, or replace the job with the same key, resetting its failure count."""
+    """Add the job or replace the job with the same key, and set the failure count to zero."""
     await tx.connection.execute(_PUT, _new_row(job))
     tx.note_job(job.due_at)
 
@@ -115,12 +115,12 @@ async def ensure(tx: Transaction, job: Job) -> bool:
 
 
 async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
-    """Postpone the job to `due_at`. A run in progress continues."""
+    """Postpone the job with this key to `due_at`. A run in progress continues."""
     await tx.connection.execute(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
 
 
 async def drop(tx: Transaction, key: str) -> None:
-    """Remove the job, even if it is running."""
+    """Remove the job with this key, even if the job is running."""
     await tx.connection.execute(delete(jobs).where(jobs.c.key == key))
 
 
@@ -157,7 +157,7 @@ async def claim(
 async def renew(
     tx: Transaction, owner: str, keys: Sequence[str], *, skip_locked: bool = False
 ) -> set[str]:
-    """Renew the leases that `owner` still holds, and return the keys of these jobs.
+    """Renew the leases that `owner` still holds on the given jobs. Return the keys of renewed jobs.
 
     If `skip_locked` is True, skip rows that other transactions have locked.
     """
@@ -176,7 +176,7 @@ async def finish(
     tries: int = 0,
     error: str | None = None,
 ) -> None:
-    """End a run. Reschedule the job if `again_at` is set, or else remove the job.
+    """End a run. If `again_at` is None, remove the job. If it's a time, reschedule the job.
 
     If the job was replaced during the run, the new job stays unchanged.
     """
@@ -200,7 +200,7 @@ async def release_all(tx: Transaction) -> None:
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:
-    """Count all jobs, due jobs, and late jobs (overdue or failing for at least a minute)."""
+    """Return the numbers of all, due, and late jobs (overdue or failing for at least a minute)."""
     now = await tx.now()
     late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
     query = select(

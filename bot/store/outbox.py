@@ -12,7 +12,7 @@ from bot.store.engine import Transaction, insert_into, remove_some
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
-# Separates the card's key from the copy's timestamp in the key of a card's copy.
+# The key of a copy consists of the card's key, this separator, and the copy's timestamp.
 COPY = "/copy/"
 # Prefixes of card keys. The ID of the request or incident follows the prefix.
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
@@ -150,8 +150,8 @@ async def prune(tx: Transaction, before: datetime) -> int:
     """Delete a batch of messages sent before a time, and return the number deleted.
 
     When no such messages are left, delete the locations of old cards instead. A card's location is
-    kept while its request or incident exists. Otherwise, the next change would post a second card,
-    and the first card would keep its buttons forever.
+    kept while its request or incident exists. Without the location, the next change would post a
+    second card, and the first card would keep its buttons forever.
     """
     removed = await remove_some(tx, outbox_messages, outbox_messages.c.sent_at < before)
     if removed:
@@ -164,7 +164,7 @@ async def prune(tx: Transaction, before: datetime) -> int:
 
 
 def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
-    """Match cards with an existing request or incident, with a condition that can use an index."""
+    """Return a condition for cards with an existing request or incident. It can use an index."""
     subject = func.substr(cards.c.key, len(prefix) + 1)
     return exists().where(cards.c.key.startswith(prefix), ids == subject)
 
@@ -178,7 +178,7 @@ async def sent_card(tx: Transaction, key: str) -> SentCard | None:
 async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
     """Store a message as a copy of a card. A lost response from Slack can lead to a second post.
 
-    Return the copy's key, or None if the message is the card itself or no card was posted yet.
+    Return the copy's key, or None if the message is the card itself or no card has been posted.
     """
     sent = await sent_card(tx, key)
     if sent is None or (sent.channel_id, sent.message_ts) == (channel_id, message_ts):

@@ -35,8 +35,7 @@ CHOICES = {
 ESCAPES = "in a user name or password, write / as %2F, : as %3A, ? as %3F and @ as %40"
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
-# Timeouts enforced by the server, which limit how long a suspended or vanished process can block
-# others.
+# Server-side timeouts that limit how long a suspended or vanished process can block others.
 SERVER_LIMITS = {
     "idle_in_transaction_session_timeout": "10s",
     "lock_timeout": "8s",
@@ -53,7 +52,7 @@ Result = TypeVar("Result")
 
 
 class AddressError(Exception):
-    """An invalid database URL. The message follows the setting's name, and never quotes the URL."""
+    """An invalid database URL. The message follows the setting's name and never quotes the URL."""
 
 
 def connection_parameters(url: str) -> dict[str, str]:
@@ -178,7 +177,7 @@ class PostgresEngine:
         return connection
 
     async def limit(self, connection: AsyncConnection) -> None:
-        """With a pooler, set the timeouts for this transaction. Poolers lose session settings."""
+        """If there is a pooler, which loses session settings, set this transaction's timeouts."""
         if self.is_pooled:
             await connection.exec_driver_sql(self._set_limits(is_local=True).decode())
 

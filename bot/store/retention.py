@@ -24,7 +24,7 @@ Daily = Callable[[Transaction], Awaitable[None]]
 class Retention:
     """Runs the `retain` job.
 
-    Each function in `prunes` deletes a batch of rows, and returns the number deleted.
+    Each function in `prunes` deletes a batch of rows and returns the number deleted.
     """
 
     database: Database

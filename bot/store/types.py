@@ -54,7 +54,7 @@ class ExactText(TypeDecorator[str]):
 
 
 class EpochSeconds(TypeDecorator[float]):
-    """A time in seconds since 1970, for arithmetic. `UtcDateTime` has the same stored form."""
+    """A time in seconds since 1970, for arithmetic, stored in the same form as `UtcDateTime`."""
 
     impl = BigInteger
     cache_ok = True

@@ -52,12 +52,12 @@ class Message:
         return cls("\n".join(lines), (section("\n".join(lines)),))
 
     def plus(self, *blocks: SlackBlock, lines: Sequence[str] = ()) -> "Message":
-        """Return a copy that ends with `lines` as paragraphs, followed by `blocks`."""
+        """Return a copy with `lines` added as paragraphs, followed by `blocks`."""
         shown = self.slack_blocks or (section(self.text),)
         return Message("\n".join((self.text, *lines)), (*shown, *map(section, lines), *blocks))
 
     def then(self, other: "Message") -> "Message":
-        """Return a message that consists of this message and `other`."""
+        """Return a message that contains this message, followed by `other`."""
         return Message(f"{self.text}\n{other.text}", (*self.slack_blocks, *other.slack_blocks))
 
     def payload(self) -> dict[str, Any]:
@@ -113,12 +113,12 @@ def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
 
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:
-    """Return paragraphs that contain all lines of markup. Slack always shows them in full."""
+    """Return paragraphs with all of the given markup, which Slack always shows in full."""
     return [section(paragraph) for paragraph in paragraphs(lines)]
 
 
 def paragraphs(lines: Iterable[str]) -> list[str]:
-    """Group lines of markup into paragraphs of up to `FILLED_CHARACTERS`."""
+    """Group lines of markup into paragraphs of up to `FILLED_CHARACTERS` characters."""
     filled: list[str] = []
     for line in lines:
         if filled and len(filled[-1]) + len(line) < FILLED_CHARACTERS:
@@ -129,7 +129,7 @@ def paragraphs(lines: Iterable[str]) -> list[str]:
 
 
 def fields(pairs: Iterable[tuple[str, str]]) -> list[SlackBlock]:
-    """Return (label, markup) pairs in two columns, with up to ten pairs per section."""
+    """Return sections that show up to ten (label, markup) pairs each, in two columns."""
     cells = [_markup(f"*{label}*\n{value}", FIELD_CHARACTERS) for label, value in pairs]
     starts = range(0, len(cells), FIELDS_A_SECTION)
     return [{"type": "section", "fields": cells[at : at + FIELDS_A_SECTION]} for at in starts]
@@ -161,7 +161,7 @@ def button(
 ) -> SlackBlock:
     """Return a button. Screen readers read `spoken`, if given, instead of the label.
 
-    `sure` is a dialog from `confirm`.
+    `sure` is a confirmation dialog that `confirm` has created.
     """
     block: dict[str, Any] = {
         "type": "button",
@@ -179,13 +179,13 @@ def button(
 
 
 def select(placeholder: str, action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
-    """Return a menu of (text, value) options."""
+    """Return a select menu with (text, value) options."""
     menu = overflow(action_id, options)
     return {**menu, "type": "static_select", "placeholder": plain(placeholder, HEADER_CHARACTERS)}
 
 
 def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
-    """Return a "⋯" menu of (text, value) options."""
+    """Return a "⋯" menu with (text, value) options."""
     return {"type": "overflow", "action_id": action_id, "options": [*starmap(option, options)]}
 
 
@@ -207,7 +207,7 @@ def row(elements: Sequence[SlackBlock]) -> list[SlackBlock]:
 def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> SlackBlock:
     """Return a plain-text table with headings in the first row.
 
-    Columns in `right` are right-aligned. Text wraps only in the first column, which has names.
+    `right` has the indexes of right-aligned columns. Text wraps only in the first (name) column.
     """
     settings = [
         {"align": "right" if at in right else "left", "is_wrapped": at == 0}
@@ -230,7 +230,7 @@ def page_of(value: str) -> int:
 def turns(
     action_id: str, page: int, pages: int, value: Callable[[int], str] = str
 ) -> list[SlackBlock]:
-    """Return `Previous` and `Next` buttons, plus `First` and `Last` if those lead farther.
+    """Return the `First`, `Previous`, `Next` and `Last` buttons that the current page needs.
 
     Each button has its own action ID. `value` builds a button's value from the number of the page
     that the button opens. By default, the value is the number itself.

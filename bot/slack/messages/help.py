@@ -27,9 +27,9 @@ def meant_subcommand(command: str, typed: str) -> str | None:
 
 
 def of_command(command: Command, aliases: Sequence[str], may: May) -> Message:
-    """Return a command's help: the forms that the person can use, and those for higher roles.
+    """Return a command's help: the forms that the person can use, and forms for higher roles.
 
-    The help for `/gatehouse` lists the forms of all commands. `aliases` are the flows' names.
+    The help for `/gatehouse` lists the forms of all commands. `aliases` are the names of flows.
     """
     if command is GATEHOUSE:
         return of_all(may)

@@ -46,5 +46,5 @@ INCIDENT_UNMUTE = "incident.unmute"
 
 
 def testusers_page(form: str) -> str:
-    """Return the action ID prefix of the buttons that turn the pages of `/testusers <form>`."""
+    """Return the prefix of the action IDs of the page buttons for `/testusers <form>`."""
     return f"testusers.{form}_page"

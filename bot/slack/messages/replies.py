@@ -23,7 +23,7 @@ BUTTONS = 5
 
 
 def sorry(error: GatehouseError) -> Message:
-    """Show an expected error, with the correct usage or the possible matches."""
+    """Return a message with an expected error, and the correct usage or the possible matches."""
     markup = text.sentence(error.sentence, 1500)
     if isinstance(error, UsageError) and not error.has_right_form:
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
@@ -34,9 +34,9 @@ def sorry(error: GatehouseError) -> Message:
 
 
 def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
-    """Add buttons with likely corrections or, if the error is temporary, a `Try again` button.
+    """Add buttons with likely corrections. If there are none, add `Try again` for temporary errors.
 
-    `command` is the typed command with its slash.
+    `command` is the command as typed, including the slash.
     """
     steps = []
     name, _, typed = command.partition(" ")
@@ -51,7 +51,7 @@ def with_next_steps(message: Message, error: GatehouseError, command: str) -> Me
 
 
 def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message:
-    """Add a button for each (label, command) pair. Clicking it runs the command."""
+    """Add a button for each (label, command) pair. Clicking a button runs its command."""
     buttons = [
         block_kit.button(label, f"{ids.RUN_COMMAND}.{number}", command)
         for number, (label, command) in enumerate(steps[:BUTTONS])
@@ -66,7 +66,7 @@ def said(sentence: str) -> Message:
 
 
 def with_command(message: Message, command: str) -> Message:
-    """Add a command that repeats a form's request, or ask the person to fill in the form again."""
+    """Add a form's request as a command. If Slack can't show it, ask to fill in the form again."""
     typed = text.exact(command, block_kit.FILLED_CHARACTERS)
     # A separate section is never shortened and is easy to copy.
     return message.plus(lines=(TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,))
@@ -89,5 +89,5 @@ def broken(reference: str) -> Message:
 
 
 def with_retry(message: Message, action_id: str, value: str) -> Message:
-    """Add a button that repeats the click."""
+    """Add a `Try again` button that repeats the click."""
     return message.plus(block_kit.actions(block_kit.button("Try again", action_id, value)))

@@ -43,7 +43,7 @@ ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
 
 def tidy(value: str) -> str:
-    """Put the text on one line, and remove control characters and stacked combining marks."""
+    """Put the text on one line, replace invisible characters, and limit combining marks."""
     return STACKED_MARKS.sub(r"\1", UNSEEN.sub(VISIBLE_STAND_IN, " ".join(value.split())))
 
 
@@ -162,7 +162,7 @@ def soon(at: datetime, now: datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in its two largest units, such as `2 h 5 min`."""
+    """Format a duration in its two largest units, such as `2 h 5 min`."""
     left = max(0, round(seconds))
     parts: list[str] = []
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):

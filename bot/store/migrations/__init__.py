@@ -1,4 +1,4 @@
-"""Creates or upgrades the schema. If several processes start at once, only one does so."""
+"""Creates or upgrades the schema. If several processes start at once, only one does this."""
 
 from pathlib import Path
 
@@ -29,13 +29,13 @@ async def migrate(database: Database) -> bool:
 
 
 async def is_current(database: Database) -> bool:
-    """Return True if the schema is up to date, or raise DatabaseTooNew or DatabaseTooOld."""
+    """Return True if the schema is current. If unknown, raise DatabaseTooNew or DatabaseTooOld."""
     async with database.read_only() as tx:
         return await tx.connection.run_sync(_is_current)
 
 
 async def notice_newer(database: Database) -> bool:
-    """Return True, and refuse writes, if a newer version has migrated the database."""
+    """If a newer version has migrated the database, return True and refuse further writes."""
     try:
         await is_current(database)
     except DatabaseTooNew:
