@@ -168,8 +168,10 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
     standing = organization.standing
     meter = standing.meter(kind)
     # Even a single call fills one cell.
-    full = min(CELLS, max(round(meter.share * CELLS), 1 if meter.used else 0))
+    full = min(CELLS, max(round(meter.used / meter.limit * CELLS), 1 if meter.used else 0))
     lines = [f"{meter} {'▰' * full}{'▱' * (CELLS - full)}"]
+    if meter.reserved:
+        lines.append(f"{text.count(meter.reserved, 'call')} reserved for other programs")
     free_at = organization.free_at.get(kind)
     if free_at is not None:
         lines.append(f"next slot {_soon(organization, free_at)}")

@@ -1,7 +1,7 @@
 """The command `/ratelimits`: the overview, an organization's details, test calls, and plans."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.errors import Ambiguous, NotFound, OrganizationBlocked
 from bot.ops.clock import Clock
@@ -86,8 +86,8 @@ class RateLimits:
             free_at: dict[LimitKind, float] = {}
             for kind in LimitKind:
                 meter = standing.meter(kind)
-                if meter.used >= meter.limit:
-                    at = await quotas.free_at(tx, standing, kind, meter.limit, self.terms)
+                if meter.used >= meter.allowed:
+                    at = await quotas.free_at(tx, standing, kind, meter.allowed, self.terms)
                     free_at[kind] = at or now
             kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
@@ -99,7 +99,8 @@ class RateLimits:
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
         # At a reported reset, all earlier calls stop counting at once.
         day_hours = [hour for hour in kept if hour.hour_at >= standing.day_began_at - HOUR_SECONDS]
-        ends_at = forecast(standing.day, last_hour, now, day_hours, others_used)
+        day = replace(standing.day, limit=standing.allowed.day)
+        ends_at = forecast(day, last_hour, now, day_hours, others_used)
         shown = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
         ids = [caller for caller in shown if caller and client_named(caller) is None]
         people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))

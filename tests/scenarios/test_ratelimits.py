@@ -25,19 +25,11 @@ async def check_at_once(world, organization_id, times, user="U0OPERATOR"):
     """Type the same check so many times at once; return the answers."""
     ephemerals = world.slack.workspace.ephemerals
     before = len(ephemerals(user))
-    await asyncio.gather(
-        *(
-            world.slack.command(user, "C0GENERAL", "/ratelimits", f"check {organization_id}")
-            for _ in range(times)
-        )
-    )
+    typed = (user, "C0GENERAL", "/ratelimits", f"check {organization_id}")
+    await asyncio.gather(*(world.slack.command(*typed) for _ in range(times)))
 
     def answers():
-        found = [
-            ephemeral
-            for ephemeral in ephemerals(user)[before:]
-            if "Working on it" not in ephemeral.all_text
-        ]
+        found = [each for each in ephemerals(user)[before:] if "Working on it" not in each.all_text]
         return found if len(found) == times else None
 
     return await world.slack.until(answers)
@@ -190,6 +182,26 @@ async def test_the_plan_of_the_settings_is_in_force(sqlite_url):
         shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
     assert "0/2,000" in shown.all_text
     assert "0/10" in shown.all_text
+
+
+@pytest.mark.parametrize(
+    ("reserve", "state", "told"),
+    [
+        ('{"*": {"minute": 99}}', "minute limit reached", "99 calls reserved for other programs"),
+        ('{"*": {"day": 999}}', "day limit reached", "the daily limit is used up"),
+    ],
+)
+async def test_calls_left_to_others_are_no_room(sqlite_url, reserve, state, told):
+    async with running_world(sqlite_url, inventory_reserve=reserve, **SETTINGS) as world:
+        one = organization_of(world).organization_id
+        await world.ask("U0OPERATOR", "/ratelimits", f"check {one}")
+        assert "was sent" in (await world.ask("U0OPERATOR", "/ratelimits", f"check {one}")).all_text
+        overview = await world.ask("U0VIEWER", "/ratelimits")
+        shown = (await world.ask("U0VIEWER", "/ratelimits", one)).all_text
+    assert f"1/1,000 day, 0/5 at once, {state}" in overview.text
+    assert f"*{state.capitalize()}*" in shown
+    assert "next slot" in shown
+    assert told in shown
 
 
 async def test_what_the_service_tells_of_its_day_is_in_force(world):

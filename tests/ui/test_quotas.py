@@ -6,16 +6,9 @@ import pytest
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import messages
-from bot.quotas import messages as ratelimits
 from bot.quotas.rules.limits import DaySource, DayUse, Plan
 from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse
-from bot.quotas.rules.use import (
-    Detail,
-    HourOfCalls,
-    OrganizationUse,
-    Standing,
-    first_hour,
-)
+from bot.quotas.rules.use import Detail, HourOfCalls, OrganizationUse, Standing, first_hour
 from tests.support.requests import hold
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -72,14 +65,14 @@ def a_detail(one, *, hours=(), pace=(0, None), name="Acme"):
 def test_a_page_of_many_nasty_names_is_within_slacks_limits():
     uses = [OrganizationUse(NASTY, standing(str(n))) for n in range(2_000)]
     for page in (0, 5, 133):
-        message = ratelimits.overview(uses, (), NOW, page)
+        message = messages.overview(uses, (), NOW, page)
         hold(message)
     assert "Page 134 of 134" in repr(message.slack_blocks)
 
 
 def test_organization_fits_whatever_its_name():
     people = [HourOfCalls(first_hour(NOW), f"kind {n}", f"U{n}", 1) for n in range(200)]
-    message = ratelimits.detail(a_detail(standing(), hours=people, name=NASTY))
+    message = messages.detail(a_detail(standing(), hours=people, name=NASTY))
     hold(message)
     assert "others 190" in message.text
 
@@ -88,12 +81,9 @@ def test_organization_fits_whatever_its_name():
     ("pace", "words"),
     [
         ((0, None), "0 calls in the last hour: well within the daily limit"),
-        (
-            (5, NOW + 3600),
-            "5 calls in the last hour: the daily limit will be reached <!date^",
-        ),
+        ((5, NOW + 3600), "5 calls in the last hour: the daily limit will be reached <!date^"),
         ((5, NOW), "the daily limit is used up"),
     ],
 )
 def test_the_forecast_in_words(pace, words):
-    assert words in ratelimits.detail(a_detail(standing(), pace=pace)).text
+    assert words in messages.detail(a_detail(standing(), pace=pace)).text

@@ -61,10 +61,6 @@ class Limits:
     concurrent: int
     background_minute: int | None = None
 
-    def without(self, minute: int, day: int) -> "Limits":
-        """Return the limits minus calls reserved for other programs. Each limit is at least 1."""
-        return replace(self, minute=max(1, self.minute - minute), day=max(1, self.day - day))
-
     def left_to(self, call_class: CallClass) -> "Limits":
         """Return the limits for a class of calls. Background calls leave a fifth for people."""
         if call_class is not CallClass.BACKGROUND:

@@ -44,18 +44,24 @@ _FULL = {
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """Usage against a limit: `used` of `limit` calls."""
+    """Usage against a limit: `used` of `limit` calls. Other programs get `reserved` calls."""
 
     used: int
     limit: int
+    reserved: int = 0
 
     def __str__(self) -> str:
         return f"{self.used:,}/{self.limit:,}"
 
     @property
+    def allowed(self) -> int:
+        """The number of calls that Gatehouse can use, which is at least 1."""
+        return max(1, self.limit - self.reserved)
+
+    @property
     def share(self) -> float:
-        """The fraction of the limit that is used, which can be greater than 1."""
-        return self.used / self.limit if self.limit else 1.0
+        """The fraction of the allowed calls that is used, which can be greater than 1."""
+        return self.used / self.allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,8 @@ class Standing:
     def allowed(self) -> Limits:
         """The limits that Gatehouse applies, minus the calls reserved for other programs."""
         background = None if self.lowered_minute is None else self.lowered_minute.limit
-        limits = replace(self.limits, day=self.day.limit, background_minute=background)
-        return limits.without(*self.reserve)
+        minute, day, concurrent = (self.meter(kind).allowed for kind in LimitKind)
+        return Limits(minute, day, concurrent, background)
 
     @property
     def is_lowered(self) -> bool:
@@ -117,9 +123,9 @@ class Standing:
     def meter(self, kind: LimitKind) -> Meter:
         """Return the usage and the limit of the given kind."""
         if kind is LimitKind.MINUTE:
-            return Meter(self.in_use.minute, self.limits.minute)
+            return Meter(self.in_use.minute, self.limits.minute, self.reserve[0])
         if kind is LimitKind.DAY:
-            return Meter(self.day.used, self.day.limit)
+            return Meter(self.day.used, self.day.limit, self.reserve[1])
         return Meter(self.in_use.concurrent, self.limits.concurrent)
 
     @property
@@ -133,7 +139,7 @@ class Standing:
 
     @property
     def closeness(self) -> float:
-        """The highest usage of any limit, as a fraction of that limit."""
+        """The highest usage of any limit, as a fraction of the allowed calls."""
         return max(self.meter(kind).share for kind in LimitKind)
 
     @property
