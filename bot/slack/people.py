@@ -199,7 +199,7 @@ class People:
             case Reason.UNKNOWN:
                 why = f"{person.doubt} Until then, you can't {permission}."
             case Reason.OWN_REQUEST:
-                why = "You can't approve, deny or retry your own request."
+                why = "You can't approve your own request."
                 besides = person.slack_user_id
             case Reason.NOT_AN_APPROVER_OF_THIS_FLOW:
                 why = f"You can't {permission} for this flow."

@@ -83,7 +83,8 @@ async def test_only_the_requester_cancels(world):
 
 async def test_nobody_approves_their_own_request(world):
     message = await world.asked("add welcome +1", by=ADA)
-    assert "own request" in (await world.click(ADA, message, "Approve")).all_text
+    refusal = await world.click(ADA, message, "Approve")
+    assert "You can't approve your own request. People" in refusal.all_text
 
 
 async def test_a_stale_button_says_who_decided(world):
