@@ -247,9 +247,9 @@ class Alerts:
         return CardNow(self.channel_id, message, seconds)
 
     async def note(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the thread reply for an ended incident, or None if its alert was never posted."""
+        """Return the reply about the incident's end, or None if it's open or was never posted."""
         incident, is_posted = await self._load(outbox_message)
-        if incident is None or not is_posted:
+        if incident is None or incident.closed_at is None or not is_posted:
             return None
         message = ui.cleared_note(incident, await self._name(incident.key))
         return Note(self.channel_id, message, in_thread=True)

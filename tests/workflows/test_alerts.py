@@ -155,11 +155,9 @@ async def test_data_center_that_is_gone_is_not_blocked_for_ever(
     assert await count_open(database) == 0
     async with database.read_only() as tx:
         incident = await incidents.load(tx, 1)
-    assert "no longer in the settings" in ui.incident_card(incident, "Acme").text
-    assert (
-        "Cleared"
-        not in ui.incident_card(incident, "Acme").text + ui.cleared_note(incident, "Acme").text
-    )
+    card, note = ui.incident_card(incident, "Acme"), ui.cleared_note(incident, "Acme")
+    assert "no longer in the settings" in card.text
+    assert "Cleared" not in card.text + note.text
 
 
 async def test_organization_that_is_gone_is_not_blocked_for_ever(
@@ -232,6 +230,8 @@ async def test_open_alert_is_edited_every_ten_seconds_at_most(
     assert await alerts.note(message) is None
     await posted(database, clock)
     assert (await alerts.note(message)).in_thread
+    await be_refused(inventory)
+    assert await alerts.note(message) is None
 
 
 async def test_during_a_mute_a_new_alert_is_held_back_until_its_end(
