@@ -28,9 +28,11 @@ from bot.store.engine import Database, Transaction, process_lock, sqlite_file
 FORM = 1
 PORTION = 500
 BROKEN, UNUSABLE = 1, 2
+# PostgreSQL's own processes don't count. It hides the type of other users' connections.
 OTHERS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-    " AND usename = current_user AND pid <> pg_backend_pid()"
+    " AND pid <> pg_backend_pid() AND usesysid IS NOT NULL"
+    " AND coalesce(backend_type, 'client backend') = 'client backend'"
 )
 OWNER = text(
     "SELECT coalesce((SELECT tableowner FROM pg_tables WHERE tablename = 'audit_head'"
@@ -149,8 +151,9 @@ async def _restore_server(url: str, path: Path, end: dict[str, Any]) -> Verdict:
             count = int(await tx.connection.scalar(OTHERS) or 0)
             if count:
                 raise BackupError(
-                    f"This user has {count} other open connections to the database. Stop all"
-                    " Gatehouse processes (and the connection pooler, if any), and try again."
+                    f"Other open connections to this database: {count}. Stop all Gatehouse"
+                    " processes (and the connection pooler, if any), close all other database"
+                    " clients, and try again. Or restore to a new database."
                 )
             role = (await tx.connection.scalar(OWNER)).replace('"', '""')
             await tx.connection.exec_driver_sql(f'SET LOCAL ROLE "{role}"')

@@ -74,11 +74,7 @@ def test_the_holders_are_everybody_with_the_role_or_a_higher_one_once():
 
 @pytest.mark.parametrize(
     ("role", "is_allowed", "reason"),
-    [
-        (M, False, Reason.OWN_REQUEST),
-        (A, True, Reason.GRANTED),
-        (O, True, Reason.ROLE_TOO_LOW),
-    ],
+    [(M, False, Reason.OWN_REQUEST), (A, True, Reason.GRANTED), (O, True, Reason.ROLE_TOO_LOW)],
 )
 def test_nobody_approves_their_own_request_unless_allowed(role, is_allowed, reason):
     policy = Policy(ROLES, allow_self_approval=is_allowed)

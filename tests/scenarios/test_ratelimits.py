@@ -255,11 +255,8 @@ async def test_an_id_of_two_data_centers_is_no_dead_end(world):
     world.services.state.set_organizations("jp", [replace(one, name="Her twin")])
     answer = await world.ask("U0ADMIN", "/ratelimits", one.organization_id)
     assert f"Her twin (jp/{one.organization_id})" in answer.text
-    typed = f"plan jp/{one.organization_id} premium"
-    assert (
-        "*Her twin* is now on the *premium* plan"
-        in (await world.ask("U0ADMIN", "/ratelimits", typed)).text
-    )
+    answer = await world.ask("U0ADMIN", "/ratelimits", f"plan jp/{one.organization_id} premium")
+    assert "*Her twin* is now on the *premium* plan" in answer.text
 
 
 async def test_the_metrics_tell_use_and_limit_of_every_organization(world):
