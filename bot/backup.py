@@ -28,11 +28,10 @@ from bot.store.engine import Database, Transaction, process_lock, sqlite_file
 FORM = 1
 PORTION = 500
 BROKEN, UNUSABLE = 1, 2
-# PostgreSQL's own processes don't count. It hides the type of other users' connections.
+# Hosted databases have connections of their own users. The bot's user owns the tables.
 OTHERS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-    " AND pid <> pg_backend_pid() AND usesysid IS NOT NULL"
-    " AND coalesce(backend_type, 'client backend') = 'client backend'"
+    " AND pid <> pg_backend_pid() AND usename IN (current_user, :owner)"
 )
 OWNER = text(
     "SELECT coalesce((SELECT tableowner FROM pg_tables WHERE tablename = 'audit_head'"
@@ -148,14 +147,14 @@ async def _restore_server(url: str, path: Path, end: dict[str, Any]) -> Verdict:
     database = Database(url, SystemClock())
     try:
         async with database.migrating() as tx:
-            count = int(await tx.connection.scalar(OTHERS) or 0)
+            owner = await tx.connection.scalar(OWNER)
+            count = int(await tx.connection.scalar(OTHERS, {"owner": owner}) or 0)
             if count:
                 raise BackupError(
-                    f"Other open connections to this database: {count}. Stop all Gatehouse"
-                    " processes (and the connection pooler, if any), close all other database"
-                    " clients, and try again. Or restore to a new database."
+                    f"Gatehouse's database user has {count} other open connections. Stop all"
+                    " Gatehouse processes (and the connection pooler, if any), and try again."
                 )
-            role = (await tx.connection.scalar(OWNER)).replace('"', '""')
+            role = owner.replace('"', '""')
             await tx.connection.exec_driver_sql(f'SET LOCAL ROLE "{role}"')
             await tx.connection.run_sync(_drop_tables)
             return await _fill(tx, path, end)
