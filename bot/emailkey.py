@@ -78,7 +78,7 @@ class KeyVerdict(Enum):
 class KeyCheck:
     """A test of the key: how the key was sent, the resource, and the result.
 
-    `advice` is the recommended fix, which is empty if the key works.
+    `advice` is the recommended fix, or an empty string if the key works.
     """
 
     mode: str
@@ -104,7 +104,7 @@ class EmailTemplates:
 
 
 def templates_in(body: object) -> EmailTemplates:
-    """Return the templates in a response's body. The format of the body isn't specified.
+    """Return the templates in a response's body, whose format isn't specified.
 
     The body can be a list, or an object with a list under `templates` or `result`.
     """

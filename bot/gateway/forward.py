@@ -229,7 +229,7 @@ class Forwarder:
     async def deliver(
         self, request: web.BaseRequest, answer: web.StreamResponse, content: IO[bytes], seen: Seen
     ) -> None:
-        """Send the response to the client after the call has stopped counting as running."""
+        """Send the response to the client once the call no longer counts as running."""
         content.seek(0)
         try:
             await answer.prepare(request)

@@ -257,7 +257,7 @@ def passed_headers(headers: Headers) -> list[tuple[str, str]]:
 
 
 def seconds_to_wait(preferences: Sequence[str]) -> float:
-    """Return the seconds in `Prefer: wait=N` (RFC 7240), at most 60, or 0 if none are given."""
+    """Return the seconds in `Prefer: wait=N` (RFC 7240), up to 60, or 0 if there is no `wait`."""
     matches = (
         _WAIT.fullmatch(preference) for value in preferences for preference in value.split(",")
     )

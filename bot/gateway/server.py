@@ -140,7 +140,7 @@ class Gateway:
             write("gateway request", method=request.method, **asdict(seen))
 
     def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return the response. Close the connection if data is unread or Gatehouse is stopping."""
+        """Return the response. Disconnect if unread data remains or Gatehouse is stopping."""
         is_unread = request.can_read_body and not request.content.is_eof()
         if is_unread or self._is_stopping:
             answer.force_close()
@@ -187,7 +187,7 @@ class Gateway:
                 self._idle.set()
 
     async def _hold_back(self, client: str, began: float) -> None:
-        """Delay the response to a client that keeps retrying, unless the request already waited."""
+        """Delay the response if the client keeps retrying and the request hasn't already waited."""
         now, free = asyncio.get_running_loop().time(), FREE_DECLINES * BETWEEN_DECLINES_SECONDS
         ahead = max(0.0, self._paced_until[client] - now) + BETWEEN_DECLINES_SECONDS
         ahead = min(ahead, free + LONGEST_HOLD_SECONDS)

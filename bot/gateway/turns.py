@@ -217,7 +217,7 @@ class Turns:
         return next((decline for decline in known if decline and now < decline.until), None)
 
     async def _until_changed(self, line: _Line) -> None:
-        """Wait until calls arrive or end, a deadline passes, or a decline expires."""
+        """Wait until calls arrive or end, a deadline passes, or a declined call can be retried."""
         if not line.waiters:
             return
         times = [waiter.deadline for waiter in line.waiters]

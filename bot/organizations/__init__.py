@@ -1,1 +1,1 @@
-"""The inventory service's client, the organization directory, and the command `/orgs`."""
+"""The inventory service's client, the organization directory, and the `/orgs` command."""

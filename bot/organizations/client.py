@@ -68,8 +68,8 @@ class InventoryClient:
     ) -> tuple[Organization, ...]:
         """Return all organizations in the data center of `key`, in the service's order.
 
-        If `key` has an organization, the request names the organization and counts against its
-        limits. Only calls for people are retried.
+        If `key` has an organization, the request specifies it and counts against its limits.
+        Only calls for people are retried.
         """
         access = self.access.get(key.data_center)
         if access is None:

@@ -77,7 +77,7 @@ class OrganizationDirectory:
         """Return the organizations of all data centers.
 
         If a data center can't be listed, its last successful listing is used. With `only_unlisted`,
-        only data centers that were never listed are called.
+        the service is called only for data centers that have never been listed.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
@@ -157,14 +157,14 @@ class OrganizationDirectory:
         self._failures[center] = error, self.clock.monotonic()
 
     def note_declined(self, key: OrganizationKey) -> None:
-        """Record that the service refused a call that named this organization.
+        """Record that the service refused a call that specified this organization.
 
-        The organization may have been deleted, so the next listing request doesn't name it.
+        The organization may have been deleted, so the next listing request doesn't specify it.
         """
         self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:
-        """Return the ID to name in the next listing request, or an empty string to name none."""
+        """Return the organization ID for the next listing request, or an empty string for none."""
         if center in self.named:
             return self.named[center]
         await self._look()
@@ -208,7 +208,7 @@ class OrganizationDirectory:
 
 
 async def load_listing(tx: Transaction, data_center: str) -> Listing | None:
-    """Return the data center's last successful listing, or None if it was never listed."""
+    """Return the data center's last successful listing, or None if it has never been listed."""
     text = cast(listings.c.organizations, Text)
     query = select(listings.c.fetched_at, text)
     row = (await tx.connection.execute(query.where(listings.c.data_center == data_center))).first()

@@ -104,7 +104,7 @@ def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_re
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
-    """Show every field of an organization. `may_check` adds the button `Check now`."""
+    """Show every field of an organization. `may_check` adds the `Check now` button."""
     organization = place.organization
     currency = (organization.currency_code, organization.currency_symbol)
     precision, month = organization.price_precision, organization.fiscal_year_start_month

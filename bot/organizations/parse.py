@@ -11,7 +11,7 @@ LONGEST_FILTER = 200
 
 @dataclass(frozen=True)
 class OrgsRequest:
-    """A parsed `/orgs` command. `words` is the search text, or the ID or name to show."""
+    """A parsed `/orgs` command. `words` is the search text or an organization's ID or name."""
 
     form: Literal["list", "show", "refresh", "help"]
     words: str = ""

@@ -153,7 +153,7 @@ class Listing:
         return self.by_id.values()
 
     def representative(self) -> str:
-        """Return the default or first active organization's ID, or empty text if there is none."""
+        """Return the ID of the default or first active organization, or an empty string if none."""
         default = [listed for listed in self.organizations if listed.is_default_org]
         active = [listed for listed in self.organizations if listed.is_org_active]
         return next((listed.organization_id for listed in (*default, *active)), "")
@@ -287,7 +287,7 @@ class Directory:
         return found[0]
 
     def meant(self, text: str) -> list[Meant]:
-        """Suggest up to three organizations with a similar name or a similar first word."""
+        """Suggest up to three organizations whose name or its first word resembles the text."""
         wanted = folded(text)[:COMPARED_CHARACTERS]
         names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
         firsts = {len(names) + at: name.partition(" ")[0] for at, name in names.items()}

@@ -83,7 +83,7 @@ async def _learn(
 ) -> IncidentDetail:
     """Lower a limit if the 429 shows that it's too high, and return the incident's details.
 
-    Record the bot's usage now or its usage when the call was granted, whichever is higher.
+    Record the bot's current usage or its usage when the call was granted, whichever is higher.
     """
     code, granted, in_use = BlockCode.known(error.code), reservation.in_use, account.in_use
     day_limit, changes = account.day.limit, dict[str, object]()
@@ -238,7 +238,7 @@ class Alerts:
     channel_id: str
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
-        """Return the incident's current alert, or None if alerts are muted and it's not posted."""
+        """Return the incident's alert, or None if alerts are muted and it hasn't been posted."""
         incident, is_posted = await self._load(outbox_message)
         if incident is None or (incident.muted_until is not None and not is_posted):
             return None
@@ -292,7 +292,7 @@ class Alerts:
             return _existing(await incidents.load(tx, incident_id)).key
 
     async def _load(self, card: OutboxMessage) -> tuple[Incident | None, bool]:
-        """Return the incident (None if it doesn't exist), and True if its alert has been posted."""
+        """Return the incident, if it exists, and a flag that is True if its alert was posted."""
         async with self.database.read_only() as tx:
             incident = await incidents.load(tx, int(card.subject))
             return incident, await outbox.sent_card(tx, card.key) is not None

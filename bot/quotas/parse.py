@@ -21,7 +21,7 @@ class RatelimitsRequest:
 
 
 def parse_ratelimits(text: str) -> RatelimitsRequest:
-    """Parse the text after `/ratelimits`. An organization named like a keyword needs quotes."""
+    """Parse the text after `/ratelimits`. A name that is also a keyword must be in quotes."""
     refuse_endless(text, RATELIMITS)
     words = read_words(text)
     if not words:

@@ -1,4 +1,4 @@
-"""The command `/ratelimits`: the overview, an organization's details, test calls, and plans."""
+"""The `/ratelimits` command: the overview, an organization's details, test calls, and plans."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ class RateLimits:
     clock: Clock
 
     async def overview(self, person: Person, page: int = 0) -> Message:
-        """Show one page of all organizations. Call only data centers that were never listed."""
+        """Show a page of organizations. Call only data centers that have never been listed."""
         cause = CallCause(LIST, person.slack_user_id)
         directory = await self.directory.directory(cause, only_unlisted=True)
         standings, now = await self._standings(directory)

@@ -55,7 +55,7 @@ class Tidying:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete old calls except each organization's newest. Return the time of the next run."""
+        """Delete each organization's old calls except the newest. Return the time to run again."""
         now = await self.database.now()
         oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
         older = calls.alias()
@@ -74,7 +74,7 @@ async def follow(tx: Transaction, boot: str, offset: float) -> float:
     """Adjust stored times if the clock was changed since the previous process started.
 
     `offset` is the clock's time minus the time since the machine started, and `boot` identifies
-    that start. Return the change from the stored offset in seconds, or 0 if there is none.
+    the current boot. Return the detected clock change in seconds, or 0 if there is none.
     """
     last = await jobs.payload_of(tx, TIDY_JOB)
     step = offset - last["offset"] if last.get("boot") == boot else 0.0

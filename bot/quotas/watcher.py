@@ -84,7 +84,7 @@ class Watcher:
     async def _watched(self) -> tuple[dict[OrganizationKey, float], dict[OrganizationKey, float]]:
         """Return each organization's check interval in seconds and the time of its next check.
 
-        Data centers that were never listed are watched too.
+        Data centers that have never been listed are watched too.
         """
         async with self.database.read_only() as tx:
             known = {each.key: each for each in await accounts.load_all(tx, self.terms)}

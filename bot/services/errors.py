@@ -91,7 +91,7 @@ class WrongForm(ResponseUnreadable):
 
 
 class CredentialsRefused(ServiceError):
-    """Status 401: the credential is wrong or no longer valid."""
+    """Status 401: the credential is incorrect or no longer valid."""
 
     outcome = "credentials_refused"
 
@@ -207,7 +207,7 @@ def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
 
 
 def wrong_form(call: ServiceCall, why: str) -> WrongForm:
-    """Return the error for a response that doesn't match the specification for the reason `why`."""
+    """Return the error for a response that doesn't match the specification. `why` is the reason."""
     return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
 
 

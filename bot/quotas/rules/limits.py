@@ -169,7 +169,7 @@ class ReportedDay:
 
     @property
     def used(self) -> int:
-        """The number of calls by all clients that the service has counted."""
+        """The number of calls that the service has counted, including other clients' calls."""
         return self.limit - self.remaining
 
 
@@ -254,11 +254,11 @@ _NAMED = re.compile(r"\blimit\s*(?:of|is|was|:|=)\s*$", re.IGNORECASE)
 
 
 def limit_in_message(message: str, organization_id: str = "") -> int | None:
-    """Return the daily limit in the message of an error with code 45, or None if it has no limit.
+    """Return the daily limit stated in a code 45 error message, or None if no limit is stated.
 
     For example, a message may contain "exceeded ... of 1,000". A number after "limit of" takes
-    precedence. If there is none, the result is the largest number that isn't the organization's ID,
-    a time, a duration, or too small to be a daily limit.
+    precedence. If there is none, the result is the largest number that is big enough to be a
+    daily limit and isn't the organization's ID, a time, or a duration.
     """
     words = _OF_TIME.sub(" ", message)
     named: list[int] = []

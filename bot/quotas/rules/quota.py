@@ -67,7 +67,7 @@ def pause_seconds(code: BlockCode, failed_tries: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block that the service reported with one code. `until` is the time of the next attempt."""
+    """The block for a code that the service reported. `until` is the time of the next attempt."""
 
     code: BlockCode
     since: float
@@ -138,7 +138,7 @@ class Terms:
     """The settings used to grant or decline calls.
 
     `plan_of` returns an organization's configured plan. `timeout_seconds` is the timeout of a call.
-    `reserve_of` returns the calls per minute and per day to leave to programs outside Gatehouse.
+    `reserve_of` returns how many calls per minute and per day to leave for other programs.
     """
 
     plan_of: Callable[[OrganizationKey], Plan]
@@ -236,7 +236,7 @@ class IncidentDetail:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A series of 429s with the same code for one organization, until a call succeeds.
+    """A series of 429s with the same code for one organization. It ends when a call succeeds.
 
     `organization` is the organization's ID in the database, and `blocks` has its current blocks.
     `muted_until` is None unless alerts are muted now. `muted_by` is the name of the person who

@@ -226,7 +226,7 @@ async def own_day(tx: Transaction, account: Standing, up_to: int, at: float) -> 
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
-    """Count each gateway client's calls in the minute and day up to `at`, most calls first."""
+    """Return each gateway client's call counts for the minute and day up to `at`, highest first."""
     began_at = day_began_at(account.reported, at)
     then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
     minute = await _count_by_client(tx, then & (calls.c.slot_free_at > at))

@@ -38,9 +38,9 @@ async def count_one(
 ) -> tuple[int, bool]:
     """Add a 429 to the organization's last incident with this code, or open a new incident.
 
-    Return the incident's ID, and True if the incident is new. The last incident is reopened if it
-    ended less than ten minutes ago or after the refused call was sent. The transaction must have
-    locked the organization's row.
+    Return the incident's ID, and a flag that is True if the incident is new. The last incident is
+    reopened if it ended less than ten minutes ago or after the refused call was sent. The
+    transaction must have locked the organization's row.
     """
     its = (incidents.c.organization == organization) & (incidents.c.code == code)
     ended_since = datetime.fromtimestamp(min(sent_at, at - REOPEN_SECONDS), UTC)
