@@ -81,7 +81,7 @@ def spell_when(when: When) -> str:
 
 
 def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
-    """Return the time at the start of `words` and its number of words, or None if there's none.
+    """Return the time at the start of `words` and how many words it spans, or None if there's none.
 
     >>> parse_when(["friday", "6", "pm", "+15550100"])
     (LocalTime(at=datetime.time(18, 0), day='friday'), 3)
@@ -111,8 +111,8 @@ def moment_of(
     """Convert a typed time to UTC, or return None if it has passed or is too far away.
 
     A start can be up to a year away, and an end can be up to ten years away. A time that is skipped
-    by daylight saving time moves forward by as much as the clocks do. If a time occurs twice, the
-    next occurrence is used.
+    by daylight saving time moves forward by the same amount as the clocks. If a time occurs twice,
+    the next occurrence is used.
 
     The word `today` means the date of `now` in `zone`. The result is later than `after` (by
     default, `now`). If `ends` is True, a day without a time means its last minute, not its first.

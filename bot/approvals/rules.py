@@ -15,8 +15,8 @@ A request that hasn't been applied yet goes back to pending if its effect no lon
 card. The request expires if the end of the requested access has passed.
 
 `decide` checks whether a click is allowed and gives the reason if it isn't. A transition is stored
-only if the request is still in the starting state. If several approvals are needed, the last one
-moves the request. Approvals count only while their approvers are still allowed to approve.
+only if the request is still in the starting state. If several approvals are needed, only the last
+one changes the state. An approval counts only while the person who gave it can still approve.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -80,7 +80,7 @@ _STARTS_IN: Mapping[Act, frozenset[State]] = {
 
 
 class Reason(StrEnum):
-    """The reason why a click was or wasn't carried out, for messages and the audit log."""
+    """The reason that a click was or wasn't carried out, for messages and the audit log."""
 
     ALLOWED = "allowed"
     QUORUM_OPEN = "quorum_open"
@@ -111,7 +111,7 @@ class Facts:
 class Decision:
     """The effect of a click. `next_state` is None if the state doesn't change.
 
-    `approver_ids` contains the people whose approvals count after the click. With the reason
+    `approver_ids` contains the people whose approvals count after the click. If `reason` is
     `Reason.QUORUM_OPEN`, the click counts as an approval, but more approvals are needed.
     """
 
@@ -268,8 +268,8 @@ def is_automatic(
     """Return True if the policy's rule approves a request that starts now.
 
     `used` is how many of the person's requests the rule has approved today. `requester_ids` are the
-    person's user ID and group IDs. `lasts_seconds` has the duration of each addition, or None if
-    access doesn't end. `takes_away` is True if somebody is removed or loses access sooner.
+    person's user ID and group IDs. `lasts_seconds` contains each addition's duration, or None if
+    its access doesn't end. `takes_away` is True if somebody is removed or loses access sooner.
     """
     rule = policy.auto
     if rule is None or used >= rule.a_day or set(rule.requesters).isdisjoint(requester_ids):

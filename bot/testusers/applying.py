@@ -71,7 +71,7 @@ class Waiting:
 
     `requests` contains the approved requests, oldest decision first. `ready` contains the requests
     that are due for their next attempt. `post` is the POST in doubt. `due` contains the expired
-    grants, and `over` contains the expired grants of people whom no approved request affects.
+    grants, and `over` contains those of people who aren't affected by any approved request.
     `recent` contains the bot's recent changes to the list, newest first.
     """
 

@@ -79,7 +79,7 @@ async def ask(
 ) -> Asked:
     """Make a request from a command or a form. Skip the approval if `requested.now` is set.
 
-    Without `anyway` or `now`, no request is made if an open request asks for the same change.
+    Unless `anyway` or `now` is set, no request is made if an open one asks for the same change.
     """
     await require_asking(bot, person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
     flow, now = bot.flows.named(requested.flow), await bot.database.now()
@@ -164,7 +164,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
 
 
 def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
-    """Return why the flow's policy doesn't allow the form's request, or None if it's allowed."""
+    """Return a sentence that says why the policy doesn't allow the request, or None if it does."""
     policy = bot.people.policy.of_flow(bot.flows.named(requested.flow).sid)
     if requested.kind == "remove":
         return None
@@ -172,7 +172,7 @@ def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | 
 
 
 def longest(bot: Parts, flow: Flow) -> str:
-    """Return the longest access the flow allows, such as `7d`, or an empty string for no limit."""
+    """Return the longest access that the flow allows, such as `7d`, or "" if there's no limit."""
     seconds = bot.people.policy.of_flow(flow.sid).longest_seconds
     return spell_duration(seconds) if seconds else ""
 
@@ -322,7 +322,7 @@ async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeReque
 
 
 async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
-    """Return the new end after extending access by `seconds`, from now if access has ended."""
+    """Return the end of access extended by `seconds`, counted from now if access has ended."""
     found, now = await _grants(bot, flow, identities)
     ends = [now]
     for grant in found:

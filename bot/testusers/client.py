@@ -37,7 +37,7 @@ _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNOR
 
 
 class _FlowAnswer(BaseModel):
-    """A flow in a response. The only required field is its test users, by any known name."""
+    """A flow in a response. Only the list of test users, under any known name, is required."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -170,7 +170,7 @@ class Flows:
         raise error.or_rather(*(Meant(typed, alias) for alias in near))
 
     def now(self, flow: Flow) -> Flow:
-        """Return the flow with its alias from the current settings, or no alias if it has none."""
+        """Return the flow, with its alias if the current settings contain one."""
         names = [name for name, sid in self.sids.items() if sid.upper() == flow.key]
         return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
 
@@ -211,7 +211,7 @@ async def taken_form_field(through: Through, configured: str, flow_sid: str | No
     causes a different error, because the service finds the field but rejects the identity.
 
     A nonexistent flow is tried first. That's enough if the service checks the form before it looks
-    up the flow. If a service accepts such an update anyway, the previous list is restored.
+    up the flow. If the service accepts one of the updates, the previous list is restored.
 
     `through` creates a client for a form field. The `configured` field is tried first. `flow_sid`
     is the SID of an existing flow, if one is known.
@@ -241,7 +241,7 @@ async def _taken_by(
 async def _reply(
     through: Through, field: str, flow_sid: str, identities: list[str]
 ) -> tuple[int, object]:
-    """Return the status and the service's error, or 200 and whether the identity was stored."""
+    """Return the status and error of a refused update, or 200 and True if `TOO_LONG` was stored."""
     try:
         stored = await through(field).replace(flow_sid, [*identities, TOO_LONG])
     except ServiceRefused as error:

@@ -150,7 +150,7 @@ async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool
 def _moved(
     person: Person, act: Act, request: Request, decision: Decision, at: datetime, reason: str
 ) -> tuple[Request, AuditEntry] | None:
-    """Return the request after a click and its audit log entry, or None if nothing changes."""
+    """Return the updated request and the click's audit log entry, or None if nothing changes."""
     progress, by = request.progress, Who.of(person)
     if decision.next_state is State.EXPIRED:
         expired = request.moved(State.EXPIRED, THE_BOT, at, progress)

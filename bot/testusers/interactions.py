@@ -45,8 +45,8 @@ WAITING_INTERACTIONS = 1_000
 class StoredInteraction:
     """A stored click: the person, the action, the request, and where to send the reply.
 
-    `page` is the number of the request list page with the button, if any. `channel_id` and
-    `message_ts` identify the message with the button, if the whole channel can see it.
+    `page` is the number of the request list page that contains the button, if any. `channel_id` and
+    `message_ts` identify the message that contains it, if the whole channel can see that message.
     `delivery_id` is the ID used in logs, and `clicked_at` is the time when the click was stored.
     """
 

@@ -20,7 +20,7 @@ SLACK_SECONDS = 10
 
 
 async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str) -> int:
-    """Print a flow's rules and whether the person can approve its requests.
+    """Print a flow's rules, and say whether the person can approve its requests.
 
     Return the exit code: 0, or 1 if the flow or person is unknown or a Slack call fails.
     """
@@ -50,7 +50,7 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
 
 
 async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
-    """Return lines with the flow's rules and whether the person can approve its requests."""
+    """Return lines that list the flow's rules and say whether the person can approve requests."""
     policy, rules = people.policy, people.policy.of_flow(flow.sid)
     person = await people.find(slack_user_id, (people.team_id,))
     decision = policy.judge(person, Permission.DECIDE, flow.sid)

@@ -43,7 +43,7 @@ def reader_of(people: People, person: Person) -> Reader:
 async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     """Return a page of a flow's test users that shows who approved them and when access ends.
 
-    The search text only matches the part of each identity that the person is allowed to see.
+    The search text matches only the part of each identity that the person is allowed to see.
     """
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     found = [

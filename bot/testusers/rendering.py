@@ -151,7 +151,7 @@ class RequestMessages:
         return CardNow(self._bot.settings.approvals_channel, message, under=above)
 
     async def outcome(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the direct message about the outcome, or None if there's nothing left to tell."""
+        """Return the direct message about the outcome, or None if nothing is left to report."""
         request = await self._request(outbox_message)
         if request is None:
             return None
@@ -168,7 +168,7 @@ class RequestMessages:
         return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
 
     async def refused(self, outbox_message: OutboxMessage) -> Note:
-        """Return the alert that the service refuses changes, or the notice that it works again."""
+        """Return the alert about refused changes, or the notice that the service works again."""
         payload, channel = outbox_message.payload, self._bot.settings.alerts_channel
         if not payload:
             return Note(channel, notes.service_accepts())

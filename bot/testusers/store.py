@@ -51,7 +51,7 @@ async def save_request(tx: Transaction, request: Request) -> bool:
 
 
 async def load_request(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
-    """Return the request, or None if it doesn't exist. `lock` locks it for the transaction."""
+    """Return the request, or None if it doesn't exist. If `lock` is set, lock its row."""
     query = select(requests).where(requests.c.id == request_id)
     row = (await tx.connection.execute(query.with_for_update() if lock else query)).first()
     return None if row is None else _request(row)
@@ -146,7 +146,7 @@ async def _requests(
 
 
 def _row_of(request: Request) -> dict[str, Any]:
-    """Return the request's database row. A closed request omits the list it was compared with."""
+    """Return the request's row. For a closed request, the list it was compared with is left out."""
     by, requested = request.decided_by, request.requested
     if request.state in OVER:
         requested = replace(requested, seen=())
@@ -221,7 +221,7 @@ async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
 async def grants_of(
     tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
 ) -> list[OwnGrant]:
-    """Return the grants that a person requested, by end time. Grants without an end come last."""
+    """Return the grants that a person requested, soonest end first. Endless grants come last."""
     query = (
         select(grants, requests.c.flow_alias)
         .join(requests, requests.c.id == grants.c.request_id)
@@ -246,7 +246,7 @@ async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
 
 
 async def ends_of_flow(tx: Transaction, flow_key: str) -> dict[str, datetime]:
-    """Return when access to a flow ends, keyed by identity. Access without an end is left out."""
+    """Return the end times of a flow's grants, keyed by identity. Endless grants are omitted."""
     granted = await grants_of_flow(tx, flow_key)
     return {identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at}
 

@@ -239,7 +239,7 @@ async def plan_timers(tx: Transaction) -> None:
 
 
 async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
-    """Fire the request's due timer, if any. Return when to check again, or None if never."""
+    """Fire the request's due timer, if any. Return the time of the next check, if any."""
     async with bot.database.transaction() as tx:
         request = await store.load_request(tx, job.subject, lock=True)
         if request is None:

@@ -36,7 +36,7 @@ def change_form(
         filled: The initial values. Identities that don't fit are left out.
         flow: The preselected flow, if any.
         presets: The names of all presets.
-        longest: The longest access that the flow allows, or an empty string for no limit.
+        longest: The longest access that the flow allows, or an empty string if there's no limit.
         identities_block: The block ID of the identities input.
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END

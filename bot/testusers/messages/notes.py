@@ -1,4 +1,4 @@
-"""Answers to commands and clicks, direct messages to requesters, and messages in threads."""
+"""Replies to commands and clicks, direct messages to requesters, and messages in threads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -174,7 +174,7 @@ def failure_in_thread(request: Request) -> Message:
 
 
 def service_refuses(sentence: str, flow: Flow) -> Message:
-    """Return the alert that the flow service refuses Gatehouse's credentials or a change."""
+    """Return the alert for when the flow service refuses Gatehouse's credentials or a change."""
     return Message.of(
         f":key: *Gatehouse can't use the flow service.* {text.sentence(sentence, 500)}",
         f"An approved change to {flow_name(flow)} couldn't be applied.",
@@ -183,7 +183,7 @@ def service_refuses(sentence: str, flow: Flow) -> Message:
 
 
 def service_accepts() -> Message:
-    """Return the message that the flow service accepts the credentials again."""
+    """Return the message for when the flow service accepts the credentials again."""
     return Message.of(":white_check_mark: Gatehouse can use the flow service again.")
 
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FlowPage(ButtonValue):
-    """A page requested by a button or a command, with its flow and search text."""
+    """A page requested through a button or a command, with its flow and search text."""
 
     flow: Annotated[str, Field(alias="f")] = ""
     page: Annotated[int, Field(alias="p", ge=0, lt=1_000_000)] = 0
@@ -194,7 +194,7 @@ def _requests(
 def open_requests(
     page: Page[OpenRow], scheduled: Sequence[OpenRow], channel_id: str, reader: Reader
 ) -> Message:
-    """Return the open requests with buttons. `channel_id` is the channel with the cards."""
+    """Return the open requests, with buttons. `channel_id` is the channel with their cards."""
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
@@ -206,7 +206,7 @@ def open_requests(
 
 
 def page_of_block(block_id: str) -> str:
-    """Return the page number in a request list's block ID, or an empty string for other blocks."""
+    """Return the page number in this block ID, or "" if the block isn't part of a request list."""
     is_listed = block_id.startswith(LIST_BLOCK)
     return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
 

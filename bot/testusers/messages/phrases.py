@@ -48,7 +48,7 @@ def in_full(identity: str, limit: int | None = None, /) -> str:
 
 
 def masked(identity: str, limit: int | None = None, /) -> str:
-    """Format an identity for viewers, who only see the last four characters."""
+    """Format an identity for viewers, who see only the last four characters."""
     return text.code(mask(identity), limit or IDENTITY_CHARACTERS)
 
 
@@ -63,7 +63,7 @@ def mention(slack_id: str) -> str:
 
 
 def approvers(request: Request) -> str:
-    """Return the approvers' names, or the name of the person who decided if nobody approved."""
+    """Return the approvers' names or, if nobody approved, the name of the person who decided."""
     given = request.progress.approvals
     left = len(given) - APPROVERS_SHOWN
     more = f" and {left} more" if left > 0 else ""
@@ -271,7 +271,7 @@ def effect_of_change(request: Request) -> str:
 
 
 def outcome_of(request: Request) -> str:
-    """Describe a request's state and who decided on it: `:no_entry: *Denied* by Ada`."""
+    """Describe a request's state and name the person who decided: `:no_entry: *Denied* by Ada`."""
     by, state, mark = decider(request), request.state, MARKS[request.state]
     if state is State.PENDING:
         return mark
@@ -295,7 +295,7 @@ def outcome_of(request: Request) -> str:
 
 
 def outcome_line(request: Request, asked: str) -> str:
-    """Return the outcome, with the change's effect if it was applied and `asked` if it wasn't."""
+    """Return the outcome, followed by the change's effect if it was applied, or else by `asked`."""
     is_applied = request.state is State.APPLIED
     return f"{outcome_of(request)}: {effect_of_change(request) if is_applied else asked}."
 

@@ -84,7 +84,7 @@ class ChangeRequest:
 
 
 def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> UsageError:
-    """Return an error for a mistake in `/testusers <action>`. The error shows the right usage."""
+    """Return an error for a mistake in `/testusers <action>`. The error shows the correct usage."""
     return TESTUSERS.misuse(sentence, action, has_right_form=has_right_form)
 
 
@@ -254,7 +254,7 @@ class Term:
 
 
 def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
-    """Return the start and end of the requested access. Typed times are in this time zone."""
+    """Return the start and end of the requested access. Typed times are in `time_zone`."""
     if requested.start is None and requested.until is None:
         return Term()
     zone = zone_of(time_zone)
@@ -277,7 +277,7 @@ def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
 
 
 def is_identity(text: str) -> bool:
-    """Return True for `+` and up to 15 digits, a `scheme:value`, or an email address.
+    """Return True for `+` followed by up to 15 digits, a `scheme:value`, or an email address.
 
     >>> [is_identity(typed) for typed in ("+15550142", "+1 555 0142", "ada", "ada@example.com")]
     [True, False, False, True]

@@ -197,9 +197,9 @@ def make_plan(
 
 
 def is_before(recent: Sequence[Change], post: Post | None, listed: Sequence[str]) -> bool:
-    """Return True if a list may be from before one of the bot's recent changes, newest first.
+    """Return True if a list may be older than one of the bot's `recent` changes (newest first).
 
-    Such a list shows nothing of the net effect of that change and all later ones. People in a POST
+    Such a list shows none of the net effect of that change and all later ones. People in a POST
     in doubt are ignored, because that POST may have reverted the changes.
     """
     net, in_doubt = NO_CHANGE, post.plan.change.identities if post else ()
@@ -277,7 +277,7 @@ def tried(
     """Return the request after a failed attempt, either waiting to be retried or failed.
 
     `post` is the request's POST if it's in doubt. `is_shared` is True if the POST also contained
-    other changes. If the service refused a shared POST, the request gets one more attempt alone.
+    other changes. If the service refused a shared POST, the request is tried once more on its own.
     """
     is_refused, tries = is_final(error) and post is None, request.progress.tries + 1
     if is_shared and is_refused and not isinstance(error, (CredentialsRefused, NotConfigured)):

@@ -144,7 +144,7 @@ class Change:
         return self.additions + self.removals
 
     def then(self, later: "Change") -> "Change":
-        """Return the net change of this change followed by a later one."""
+        """Return the net result of this change followed by a later one."""
         back = {*self.additions} & {*later.removals} | {*self.removals} & {*later.additions}
         kept, new = self.without(back), later.without(back)
         return Change(
@@ -201,7 +201,7 @@ def effect_of(
 ) -> Effect:
     """Return the effect of a requested change on a list.
 
-    `grant_ends` maps people to the end of their access, if it has one. `timed` lists the people
+    `grant_ends` maps people to the end of their access, if there is one. `timed` lists the people
     to add with an end date. Adding someone again changes or removes the end of their grant.
     """
     present = [identity for identity in wanted.additions if identity in listed]

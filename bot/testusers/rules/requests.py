@@ -90,7 +90,7 @@ class RequestedChange:
         return (self.starts_at or applied_at) + timedelta(seconds=self.duration_seconds)
 
     def begins_at(self, at: datetime) -> datetime:
-        """Return when the change starts, which is the later of its planned start and `at`."""
+        """Return the time when the change starts: its planned start or `at`, whichever is later."""
         return max(at, self.starts_at or at)
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
@@ -187,9 +187,9 @@ class Progress:
     identities to the service's spellings.
 
     Afterward: `superseded` lists people who had a grant that a later request replaced or removed.
-    `overdue` is the reason why expired access couldn't be removed yet. `undone_by` is the ID of the
-    request to undo this one, and `is_undone` is True once that request is applied. `rung` lists the
-    timers that have fired. Ends of access up to `announced_until` have been announced.
+    `overdue` is the reason that expired access hasn't been removed yet. `undone_by` is the ID of
+    the request to undo this one, and `is_undone` is True once that request is applied. `rung` lists
+    the timers that have fired. Ends of access up to `announced_until` have been announced.
     """
 
     approvals: tuple[Approval, ...] = ()
@@ -319,7 +319,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A person's access to a flow, with who requested it, who approved it, and when it ends."""
+    """A person's access to a flow, including who requested and approved it, and when it ends."""
 
     identity: str
     request_id: str

@@ -71,10 +71,10 @@ def review(
     change_id: int,
     grant_ends: Mapping[str, datetime],
 ) -> Review:
-    """Calculate a request's effect at this time and how the effect differs from the card.
+    """Calculate a request's effect at this time and compare it with the effect that its card shows.
 
     `listed` is the flow's list after the bot's change `change_id`. `grant_ends` maps people to the
-    end of their access, if it has one.
+    end of their access, if there is one.
     """
     requested = request.requested
     begins_at = requested.begins_at(at)
