@@ -31,7 +31,7 @@ BROKEN, UNUSABLE = 1, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command and return the exit status (0: success, 1: problems, 2: cannot run)."""
+    """Run a command and return the exit status (0: success, 1: problems, 2: unable to run)."""
     # SQLite files contain identities, so other users of this machine must not have access.
     os.umask(0o077)
     given = sys.argv[1:] if arguments is None else arguments

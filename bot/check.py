@@ -28,7 +28,7 @@ OPEN_METRICS = (
 async def examine(
     settings: Settings, environment: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Run all checks and return the findings in the order of the report.
+    """Run all checks and return the findings in report order.
 
     Also check `environment` for misspelled settings.
     """

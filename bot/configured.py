@@ -17,7 +17,7 @@ from bot.testusers.client import FlowClient
 
 
 def redactor_of(settings: Settings) -> Redactor:
-    """Return a redactor for all configured secrets, including their HTTP Basic form."""
+    """Return a redactor for all configured secrets, including their HTTP Basic forms."""
     redactor = Redactor(settings.secrets())
     if settings.flow_account_sid and settings.flow_auth_token:
         token = settings.flow_auth_token.get_secret_value()

@@ -113,13 +113,13 @@ class Metrics:
             self.gateway_requests.labels(*series)
 
     def count_gateway(self, client: str, data_center: str, outcome: str, waited: float) -> None:
-        """Count a gateway request and its wait in seconds. `client` is "" for an unknown token."""
+        """Record a gateway request and its wait in seconds. `client` is "" for an unknown token."""
         self.gateway_requests.labels(client, data_center, outcome).inc()
         if client:
             self.gateway_wait_seconds.labels(client).observe(waited)
 
     def count_command(self, name: str, outcome: str) -> None:
-        """Count a command, button or modal."""
+        """Count one use of a command, button or modal."""
         self.commands.labels(name, outcome).inc()
 
     def count_http(self, reason: str) -> None:

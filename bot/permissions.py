@@ -157,9 +157,9 @@ class Policy:
         )
 
     def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
-        """Return the unique user and group IDs (or `"*"`) that have the permission.
+        """Return the unique IDs of users and groups (or `"*"`) that have the permission.
 
-        For `DECIDE`, pass `flow_sid` to get the IDs that can decide on that flow's requests.
+        For `DECIDE`, pass `flow_sid` to get those who can decide on that flow's requests.
         """
         approvers = self.of_flow(flow_sid).approvers if flow_sid else None
         if permission is Permission.DECIDE and approvers is not None:

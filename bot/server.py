@@ -168,7 +168,7 @@ class Site(web.BaseSite):
 
 
 class Connection(web.RequestHandler):
-    """An HTTP connection that gives short responses to client errors, logged only at DEBUG."""
+    """An HTTP connection that briefly responds to client errors and logs them only at DEBUG."""
 
     def __init__(self, server: web.Server, site: Site) -> None:
         super().__init__(

@@ -64,7 +64,7 @@ def folded(text: str) -> str:
     """Return the text in a form for lookups that ignore differences in spelling.
 
     Compare folded text only with other folded text. Folding removes differences in case, accents,
-    white space, invisible characters, and types of quotes and dashes (`--` counts as a dash).
+    whitespace, invisible characters, and types of quotes and dashes (`--` counts as a dash).
 
     >>> folded("O\u2019Brien \u2014\u00a0Sons") == folded("o'brien -- sons")
     True
@@ -93,7 +93,7 @@ def skeleton(text: str) -> str:
 def tidy_identity(text: str) -> str:
     """Return an identity in Unicode NFC, without the characters that phones add.
 
-    Remove white space and invisible characters at both ends, and semicolons at the end. Replace
+    Remove whitespace and invisible characters at both ends, and semicolons at the end. Replace
     typographic dashes between digits with hyphens.
     """
     composed = unicodedata.normalize("NFC", text)

@@ -98,7 +98,7 @@ class Answering:
         return found
 
     def problems(self, check: Check) -> Mapping[str, str]:
-        """Return error messages keyed by block ID. The first input shows a rate limit error."""
+        """Return error messages keyed by block ID. A rate limit error goes to the first input."""
         try:
             self.bot.pace.require(self.interaction.slack_user_id, "clicks")
         except TooManyCommands as error:

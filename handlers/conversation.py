@@ -109,5 +109,5 @@ async def outdated(_: Context) -> Message:
 
 @listens("command", ANYTHING, None, place=Place.NEW)
 async def no_such_command(_: Context) -> Message:
-    """Tell the person that this version doesn't have the command, although the manifest does."""
+    """Answer a command that exists in the Slack app's manifest but not in this version."""
     return Message("Unknown command. Try `/gatehouse help`.")

@@ -1,8 +1,8 @@
 """Parses Slack's payloads into interactions and registers the listeners that answer them.
 
-Each listener declares a surface (such as buttons) and a permission, usually checked before the
-listener runs. For a stored click, the permission is checked when a job processes the click, because
-the result may depend on stored data. A permission of None allows everyone in the workspace.
+Each listener declares a surface (such as buttons) and a permission, which is usually checked before
+the listener runs. For a stored click, the permission is checked when a job processes the click,
+because the result may depend on stored data. A permission of None allows everyone in the workspace.
 """
 
 import json
@@ -213,7 +213,7 @@ class Place(Enum):
 
     Attributes:
         NEW: A new message, which replaces "Working on it".
-        CLICKED: The clicked message, which is replaced by "Working on it", then the answer.
+        CLICKED: The clicked message, which is replaced by "Working on it" and then by the answer.
         BELOW: A new message below the clicked message, which stays unchanged.
         FORM: A form opens. Errors appear in a new message, as with BELOW.
         LATER: The click is stored, and a job answers it later. Errors before that appear in a
@@ -264,7 +264,7 @@ def surface_of(body: Body) -> Surface | None:
 
 
 def find(surface: Surface, name: str) -> Listener | None:
-    """Return the listener for the name, else the `ANYTHING` listener, or None if neither exists."""
+    """Return the name's listener or else the `ANYTHING` listener, or None if neither exists."""
     names = (name, name.rpartition(".")[0], ANYTHING)
     return next(filter(None, (LISTENERS.get((surface, known)) for known in names)), None)
 

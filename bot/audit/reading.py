@@ -43,7 +43,7 @@ class Witness:
         await outbox.put(tx, OutboxMessage(f"{HEAD}:{position}", HEAD, "audit", payload))
 
     async def note(self, message: OutboxMessage) -> Note:
-        """Build the note to post from a queued message."""
+        """Return the note to post for a queued message."""
         return Note(self.channel_id, head_message(**message.payload))
 
 
@@ -82,7 +82,7 @@ async def export_audit(settings: Settings, since: int) -> int:
 
 
 async def _with_audit(settings: Settings, work: Callable[[Database], Awaitable[int]]) -> int:
-    """Run `work` on the database. Return its exit status, or 2 if the database is unusable."""
+    """Run `work` on the database. Return the exit status, which is 2 for an unusable database."""
     database = Database(settings.database_url.get_secret_value(), SystemClock())
     try:
         # Connecting would create a missing file.

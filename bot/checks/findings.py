@@ -55,7 +55,7 @@ class Finding:
 
     @property
     def is_well(self) -> bool:
-        """True if no action is needed, which includes warnings and unconfigured services."""
+        """True if no action is needed (also for warnings and unconfigured services)."""
         return self.code in {WELL, NOT_CONFIGURED} or self.code in WARNINGS
 
     @property
@@ -93,7 +93,7 @@ def as_table(findings: Sequence[Finding]) -> str:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """Return the report as a JSON object with the verdict `ok` and the findings in `checks`."""
+    """Return the report as a JSON object, with the verdict in `ok` and the findings in `checks`."""
     checks = [{**asdict(finding), "ok": finding.is_well} for finding in findings]
     all_well = all(finding.is_well for finding in findings)
     return json.dumps({"ok": all_well, "checks": checks}, ensure_ascii=False, indent=2)

@@ -141,7 +141,7 @@ class Health:
                 log.info("health.mended", part=part.value)
 
     def note_socket(self, *, connected: bool | None) -> None:
-        """Record whether Socket Mode works. It is broken after a minute without a connection.
+        """Record whether Socket Mode works. It counts as broken after a minute with no connection.
 
         `connected` is None if Socket Mode isn't used.
         """
@@ -181,14 +181,14 @@ class Health:
             log.warning("health.untold", reason=error.sentence)
 
     async def end(self, job: Job, lease: Lease) -> None:
-        """Announce that a part works again. The job runs when no process postpones it anymore."""
+        """Announce that a part is working again. This job runs once no process postpones it."""
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
             # Use the same transaction, so a crash can't cause a second announcement.
             await jobs.drop(tx, job.key)
 
     async def card(self, outbox_message: OutboxMessage) -> CardNow:
-        """Return the alert's channel and its current content."""
+        """Return the alert's channel and current content."""
         part, payload = Part(outbox_message.subject), outbox_message.payload
         ended_at = payload.get("ended_at")
         message = messages.alert(

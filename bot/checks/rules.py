@@ -64,8 +64,8 @@ class JobCount:
 class Status:
     """The content of `/gatehouse status`.
 
-    `jobs` is None if the database is unavailable. `counts` maps metric label values to numbers
-    from the database. `broken` lists the parts that this process has found to be broken.
+    `jobs` is None if the database is unavailable. `counts` contains numbers from the database,
+    keyed by metric label value. `broken` lists the parts that this process has found to be broken.
     """
 
     uptime_seconds: float

@@ -82,7 +82,7 @@ class Home:
         """Record that a person opened the tab, and schedule a job that publishes it.
 
         Raises:
-            DatabaseUnavailable: The tab won't be published.
+            DatabaseUnavailable: The database didn't respond, so the tab won't be published.
         """
         async with self.database.transaction() as tx:
             await home_views.opened(tx, slack_user_id, is_empty=is_empty)
@@ -141,7 +141,7 @@ class Home:
     async def _publish_over(
         self, user: str, view: Mapping[str, Any], view_hash: str | None, lease: Lease
     ) -> str:
-        """Replace the last published view. If its hash is unknown or outdated, replace any view.
+        """Replace the last published view, or the current one if the hash is unknown or outdated.
 
         Without a hash, only the lease prevents a late call from replacing a newer view.
         """
@@ -177,7 +177,7 @@ class Home:
         return now
 
     async def draw(self, slack_user_id: str, now: datetime) -> Drawn:
-        """Return a person's Home tab, and the time to redraw it (None if no redraw is planned)."""
+        """Return a person's Home tab, and when to redraw it (None if no redraw is planned)."""
         people = self.people
         try:
             person = await people.find(slack_user_id, (people.team_id,))

@@ -12,7 +12,7 @@ SHORTEST = 4
 class Redactor:
     """Removes secrets from text: configured secrets, and access tokens obtained later.
 
-    Each secret is removed in plain text, in URL encoding and, if a user name is given, in Base64
+    Each secret is removed in plain text, in URL encoding and, if a username is given, in Base64
     for HTTP Basic. The `repr` of this class doesn't show secrets.
     """
 

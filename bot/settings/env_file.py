@@ -7,7 +7,7 @@ value has one of these forms:
 - `"quoted"`, where `\"` and `\\` mean `"` and `\` (other backslashes are rejected)
 - unquoted, up to the end of the line or a `#` after a space
 
-A value can't span lines, `$` has no special meaning, and each name can be set only once.
+A value can't span multiple lines, `$` has no special meaning, and each name can be set only once.
 """
 
 import os
@@ -31,7 +31,7 @@ def load_env_file(environment: MutableMapping[str, str]) -> None:
     """Add the file's settings to the environment. Existing variables take precedence.
 
     Raises:
-        SettingsError: The file or a line can't be read, or every user can write to the file.
+        SettingsError: The file or a line can't be read, or any user can write to the file.
     """
     path = environment.get(ENV_FILE, "").strip()
     if not path:

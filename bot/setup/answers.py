@@ -1,4 +1,4 @@
-"""The answers to the questions of `gatehouse setup`, and their validation."""
+"""The answers to the questions in `gatehouse setup`, and their validation."""
 
 import json
 from pathlib import Path

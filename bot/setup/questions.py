@@ -67,7 +67,7 @@ def ask(rest: Mapping[str, str], out: Path) -> dict[str, str]:
 def _ask(
     number: int, question: str, take: Callable[[str], Taken], secret_advice: str = ""
 ) -> Taken:
-    """Ask until `take` accepts the answer. With `secret_advice`, print it and hide the input."""
+    """Ask until `take` accepts the answer. Given `secret_advice`, print it and hide the input."""
     if secret_advice:
         print(textwrap.fill(secret_advice, 100))
         question += ". Your input is hidden"

@@ -24,7 +24,7 @@ _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A typed word and its position. A quoted word can have separators and is never a keyword."""
+    """A typed word and its position. A quoted word can contain separators but isn't a keyword."""
 
     text: str
     is_quoted: bool
@@ -114,7 +114,7 @@ def _quoted_word(text: str, start: int, separators: str, never_closed: set[str])
     """Return the quoted word at `start`, or None if there is none or if it isn't closed.
 
     A quoted word ends at a quotation mark before a separator, so `"a"b c"` is one word.
-    `never_closed` collects unclosed quotation marks, so that each is searched for only once.
+    `never_closed` collects sets of quotes that are never closed, to avoid repeated searches.
     """
     for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
         if text[start] in marks and marks not in never_closed:

@@ -46,8 +46,8 @@ class CardNow:
 
     `edit_seconds` is the minimum time between two edits. If `follows` is True, the card is posted
     again if the settings name a different channel. If `under` is the key of another card, this card
-    is posted in that card's thread. If the message is gone, the card is posted again unless it is a
-    copy or in a thread.
+    is posted in that card's thread. If this card's message is gone, the card is posted again unless
+    it is a copy or in a thread.
     """
 
     channel_id: str
@@ -90,7 +90,7 @@ class Sender:
     card_kinds: Collection[str]
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
-        """Send a key's waiting messages. Return the time to continue, or None when done."""
+        """Send a key's waiting messages. Return when to continue, or None if all are handled."""
         async with self.database.read_only() as tx:
             outbox_messages = await outbox.waiting(tx, job.subject)
         for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
@@ -174,7 +174,7 @@ class _Showing:
         return fingerprint(self.card.message.payload())
 
     async def bring_up_to_date(self, now: datetime) -> datetime | None:
-        """Post or edit the card. Return the time to try again, or None if no retry is needed."""
+        """Post or edit the card. Return when to try again, or None if no retry is needed."""
         sent = self.sent
         if sent is None:
             if self.card.under and await self._above() is None:
@@ -244,7 +244,7 @@ class _Showing:
         await self._post(f"{sent.key}:{sent.channel_id}:{sent.message_ts}", is_repeated=True)
 
     async def _post(self, name: str, *, is_repeated: bool) -> None:
-        """Post the card and store its location, so that a failed edit never posts it again."""
+        """Post the card and store its location, so that it isn't reposted after a failed edit."""
         place, thread_ts = self.card.channel_id, None
         if above := await self._above():
             place, thread_ts = above.channel_id, above.message_ts

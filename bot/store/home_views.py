@@ -91,5 +91,5 @@ async def _put_job(tx: Transaction, slack_user_id: str, published_at: datetime |
 
 
 async def forget(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of Home tabs last opened before a time, and return the number deleted."""
+    """Delete a batch of Home tabs last opened before `before`, and return the number deleted."""
     return await remove_some(tx, home_views, home_views.c.opened_at < before)

@@ -101,7 +101,7 @@ class JobLoop:
 
     A runner returns None when the job is done, or the time of the next run. `owner` is unique to
     this process. `crowds` limits how many jobs of each kind run at once. At most half of these
-    can be retries. Therefore, jobs that wait for a slow service don't delay other jobs.
+    can be retries. This way, jobs that wait for a slow service don't delay other jobs.
     """
 
     def __init__(

@@ -91,7 +91,7 @@ def _new_row(job: Job) -> dict[str, Any]:
 
 
 async def put(tx: Transaction, job: Job) -> None:
-    """Add the job or replace the job with the same key, and set the failure count to zero."""
+    """Add the job or replace the job with the same key, and reset the failure count."""
     await tx.connection.execute(_PUT, _new_row(job))
     tx.note_job(job.due_at)
 
@@ -176,7 +176,7 @@ async def finish(
     tries: int = 0,
     error: str | None = None,
 ) -> None:
-    """End a run. If `again_at` is None, remove the job. If it's a time, reschedule the job.
+    """End a run. If `again_at` is None, remove the job. Otherwise, reschedule it.
 
     If the job was replaced during the run, the new job stays unchanged.
     """
@@ -200,7 +200,7 @@ async def release_all(tx: Transaction) -> None:
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:
-    """Return the numbers of all, due, and late jobs (overdue or failing for at least a minute)."""
+    """Count all jobs, due jobs, and late jobs (overdue or failing for at least a minute)."""
     now = await tx.now()
     late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
     query = select(

@@ -147,7 +147,7 @@ async def count_undelivered(tx: Transaction) -> int:
 
 
 async def prune(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of messages sent before a time, and return the number deleted.
+    """Delete a batch of messages sent before `before`, and return the number deleted.
 
     When no such messages are left, delete the locations of old cards instead. A card's location is
     kept while its request or incident exists. Without the location, the next change would post a
@@ -164,7 +164,7 @@ async def prune(tx: Transaction, before: datetime) -> int:
 
 
 def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return a condition for cards with an existing request or incident. It can use an index."""
+    """Return a condition (which can use an index) for cards whose request or incident exists."""
     subject = func.substr(cards.c.key, len(prefix) + 1)
     return exists().where(cards.c.key.startswith(prefix), ids == subject)
 
@@ -176,7 +176,7 @@ async def sent_card(tx: Transaction, key: str) -> SentCard | None:
 
 
 async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
-    """Store a message as a copy of a card. A lost response from Slack can lead to a second post.
+    """Store a message as a copy of a card. If Slack's response is lost, the card is posted again.
 
     Return the copy's key, or None if the message is the card itself or no card has been posted.
     """

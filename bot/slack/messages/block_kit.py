@@ -161,7 +161,7 @@ def button(
 ) -> SlackBlock:
     """Return a button. Screen readers read `spoken`, if given, instead of the label.
 
-    `sure` is a confirmation dialog that `confirm` has created.
+    `sure` is a confirmation dialog created by `confirm`.
     """
     block: dict[str, Any] = {
         "type": "button",

@@ -46,5 +46,5 @@ INCIDENT_UNMUTE = "incident.unmute"
 
 
 def testusers_page(form: str) -> str:
-    """Return the prefix of the action IDs of the page buttons for `/testusers <form>`."""
+    """Return the action ID prefix for the page buttons of `/testusers <form>`."""
     return f"testusers.{form}_page"

@@ -66,14 +66,14 @@ def said(sentence: str) -> Message:
 
 
 def with_command(message: Message, command: str) -> Message:
-    """Add a form's request as a command. If Slack can't show it, ask to fill in the form again."""
+    """Add a form's request as a command or, if impossible, advice to fill in the form again."""
     typed = text.exact(command, block_kit.FILLED_CHARACTERS)
     # A separate section is never shortened and is easy to copy.
     return message.plus(lines=(TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,))
 
 
 def choice(several: Ambiguous, action_id: str) -> Message:
-    """Ask which of several matches the person meant, with a menu of the matches."""
+    """Return a message with a menu that asks which of several matches the person meant."""
     options = [(label, value) for value, label in several.choices.items()]
     menu = block_kit.select("Pick an organization…", action_id, options)
     question = block_kit.section(text.sentence(several.sentence, 1500))

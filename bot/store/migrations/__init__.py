@@ -29,7 +29,7 @@ async def migrate(database: Database) -> bool:
 
 
 async def is_current(database: Database) -> bool:
-    """Return True if the schema is current. If unknown, raise DatabaseTooNew or DatabaseTooOld."""
+    """Return True for a current schema. If it's unknown, raise DatabaseTooNew or DatabaseTooOld."""
     async with database.read_only() as tx:
         return await tx.connection.run_sync(_is_current)
 
