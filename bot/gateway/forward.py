@@ -32,8 +32,10 @@ from bot.services.credentials import Credential, Signed
 from bot.services.errors import (
     CredentialsRefused,
     RateLimited,
+    Redirected,
     ResponseUnreadable,
     ServiceError,
+    ServiceRefused,
     ServiceUnreachable,
     failure_of_status,
 )
@@ -170,7 +172,8 @@ class Forwarder:
                     seen.status = response.status
                     await permit.responded(ReportedLimits.from_headers(response.headers))
                     answer, failure = await self._read(call, permit, response, signed, content)
-            seen.outcome = "ok" if failure is None else failure.outcome
+            # The client handles redirects and 304s itself.
+            seen.outcome = "ok" if isinstance(failure, Redirected | None) else failure.outcome
         except (aiohttp.ClientError, OSError, NeverSentError, ServiceError) as accident:
             error = accident
             if not isinstance(error, ServiceError):
@@ -178,10 +181,12 @@ class Forwarder:
             seen.outcome = error.outcome
             raise error from None
         finally:
-            seconds = clock.monotonic() - began
-            self.observer(
-                Observed("inventory", service.data_center, seen.outcome, seen.status, seconds)
-            )
+            center, seconds = service.data_center, clock.monotonic() - began
+            observed = Observed("inventory", center, seen.outcome, seen.status, seconds)
+            if seen.status == HTTPStatus.FORBIDDEN:
+                # A client may lack access to a single resource, so the credential isn't reported.
+                observed = Observed("inventory", center, ServiceRefused.outcome, None, seconds)
+            self.observer(observed)
         return answer, failure, signed
 
     async def _read(

@@ -170,33 +170,46 @@ async def test_head_has_no_body(gateway):
         assert response.headers["Content-Length"] == "5"
 
 
-def streamed(chunks, length=None):
+@pytest.mark.parametrize("length", [True, False])
+@pytest.mark.parametrize(("size", "status"), [(10 << 20, 200), ((10 << 20) + 1, 502)])
+async def test_ten_mebibytes_come_back_whole_and_no_more(gateway, length, size, status):
     async def answer(request, _body):
         response = web.StreamResponse()
-        response.content_length = length
+        if length:
+            response.content_length = size
         await response.prepare(request)
-        for _ in range(chunks):
-            await response.write(b"y" * 65536)
+        for start in range(0, size, 65536):
+            await response.write(b"y" * min(65536, size - start))
         return response
 
-    return answer
-
-
-@pytest.mark.parametrize("length", [10 * 1024 * 1024, None])
-async def test_ten_mebibytes_come_back_whole(gateway, length):
-    gateway.upstream.answer = streamed(160, length)
+    gateway.upstream.answer = answer
     async with gateway.call(ITEMS) as response:
-        assert len(await response.read()) == 10 * 1024 * 1024
+        assert response.status == status
+        assert status != 200 or len(await response.read()) == size
 
 
-async def test_larger_answer_is_not_taken_for_a_whole_one(gateway):
-    async def told(_request, _body):
-        return web.Response(body=b"y" * (10 * 1024 * 1024 + 1))
+@pytest.mark.parametrize(
+    ("status", "outcome", "counted"),
+    [
+        (302, "ok", "302"),
+        (304, "ok", "304"),
+        (401, "credentials_refused", "401"),
+        (403, "permission_missing", "service_refused"),
+    ],
+)
+async def test_only_a_401_for_a_client_is_an_alarm(gateway, status, outcome, counted):
+    async def answer(_request, _body):
+        return web.Response(status=status)
 
-    gateway.upstream.answer = told
-    assert await gateway.status(ITEMS) == 502
-    gateway.upstream.answer = streamed(170)
-    assert await gateway.status(ITEMS) == 502
+    gateway.upstream.answer = answer
+    assert await gateway.status(ITEMS, allow_redirects=False) == status
+    shown = (await gateway.world.ask("U0VIEWER", "/gatehouse", "status")).all_text
+    assert ("Needs attention" in shown) == (status == 401)
+    page = gateway.world.bot.metrics.page().decode()
+    assert f'gatehouse_service_calls_total{{service="inventory",status="{counted}"}} 1.0' in page
+    # The paging rule reads this series.
+    assert 'gatehouse_service_calls_total{service="inventory",status="403"} 0.0' in page
+    assert f'client="script",data_center="eu",outcome="{outcome}"}} 1.0' in page
 
 
 async def test_credential_in_an_answer_is_starred(gateway):
@@ -244,19 +257,10 @@ async def test_gateway_is_not_on_the_port_of_slack(gateway):
         assert answer.status == 404
 
 
-async def test_client_that_asks_first_is_told_to_go_on(gateway):
-    headers = {"Expect": "100-continue"}
-    body = io.BytesIO(b"x" * 1000)
+@pytest.mark.parametrize(("client", "status"), [("script", 200), ("nightly", 403)])
+async def test_client_that_asks_first_is_told_before_its_body(gateway, client, status):
+    asks = {"headers": {"Expect": "100-continue"}, "data": io.BytesIO(b"x" * 1000)}
     async with asyncio.timeout(30):
-        assert await gateway.status(ITEMS, method="POST", data=body, headers=headers) == 200
-    (got,) = gateway.upstream.got
-    assert (got.body, got.header("Expect")) == (b"x" * 1000, [])
-
-
-async def test_client_that_asks_first_and_may_not_is_told_before_its_body(gateway):
-    headers = {"Expect": "100-continue"}
-    body = io.BytesIO(b"x" * 1000)
-    async with asyncio.timeout(30):
-        assert (
-            await gateway.status(ITEMS, "nightly", method="POST", data=body, headers=headers) == 403
-        )
+        assert await gateway.status(ITEMS, client, method="POST", **asks) == status
+    sent = [(got.body, got.header("Expect")) for got in gateway.upstream.got]
+    assert sent == ([(b"x" * 1000, [])] if status == 200 else [])
