@@ -41,6 +41,8 @@ log = structlog.get_logger(__name__)
 
 # Contract, section 4: group membership is cached for at most five minutes.
 CACHE_SECONDS = 240
+# Slack's errors for people and groups that don't exist.
+NOT_FOUND = {"user_not_found", "user_not_visible", "users_not_found", "no_such_subteam"}
 NAMED_HOLDERS = 8
 # How long requests wait after startup for the bot to learn its identity from Slack.
 MEET_SECONDS = 5.0
@@ -311,7 +313,8 @@ class People:
         try:
             return await cache.get(key, load, fresh=fresh)
         except SlackRefused as error:
-            self._refused[key] = error
+            if error.error in NOT_FOUND:
+                self._refused[key] = error
             raise
         except SlackError:
             if known is None:

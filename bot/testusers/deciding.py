@@ -9,6 +9,7 @@ from bot.approvals.rules import decide as decide_by_state
 from bot.errors import Conflict, NotFound, Refused, SlackRefused, UnknownPerson
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
+from bot.slack.people import NOT_FOUND
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.testusers import store
@@ -34,8 +35,6 @@ _ACTION = {
     Act.CANCEL: "request.cancelled",
     Act.RETRY: "request.retried",
 }
-# Slack's errors for users who no longer exist. Their earlier approvals don't count.
-GONE_PEOPLE = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,8 @@ async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool
         person = await people.find(slack_user_id, (people.team_id,), fresh=True)
     except UnknownPerson as error:
         cause = error.__cause__
-        if isinstance(cause, SlackRefused) and cause.error in GONE_PEOPLE:
+        # Earlier approvals by people who no longer exist don't count.
+        if isinstance(cause, SlackRefused) and cause.error in NOT_FOUND:
             return False
         raise UnknownPerson(UNSURE) from error
     requester = request.requester.slack_user_id

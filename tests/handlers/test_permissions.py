@@ -205,9 +205,10 @@ async def test_each_workspace_that_slack_tells_decides(tmp_path, told_by) -> Non
         assert world.services.state.calls == []
 
 
-async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path) -> None:
+@pytest.mark.parametrize("error", ["internal_error", "missing_scope"])
+async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path, error) -> None:
     async with one_world(tmp_path, {"admin": ["S0APPROVERS"]}) as world:
-        world.slack.workspace.faults.error("usergroups.users.list", "internal_error", times=1)
+        world.slack.workspace.faults.error("usergroups.users.list", error, times=1)
         answer = await world.ask("U0APPROVER2", "/orgs")
         assert "couldn't check your groups with Slack" in answer.all_text
         assert "see organizations" in answer.all_text
@@ -217,12 +218,17 @@ async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path) -> None:
         assert "Northwind" in (await world.ask("U0APPROVER2", "/orgs")).all_text
 
 
-async def test_person_slack_cannot_look_up_is_refused_on_record(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("error", "is_kept"),
+    [("internal_error", False), ("missing_scope", False), ("user_not_found", True)],
+)
+async def test_person_slack_cannot_look_up_is_refused_on_record(tmp_path, error, is_kept) -> None:
     async with one_world(tmp_path, {"viewer": ["U0VIEWER"]}) as world:
-        world.slack.workspace.faults.error("users.info", "internal_error", times=1)
+        world.slack.workspace.faults.error("users.info", error, times=1)
         assert "couldn't verify who you are" in (await world.ask("U0VIEWER", "/orgs")).all_text
         assert [actor for actor, _ in await refusals(world)] == ["U0VIEWER"]
         assert world.services.state.calls == []
+        assert ("Northwind" in (await world.ask("U0VIEWER", "/orgs")).all_text) is not is_kept
 
 
 async def test_a_refusal_says_what_is_missing_and_who_has_it(tmp_path) -> None:
