@@ -1,6 +1,7 @@
 """The gateway's HTTP server, which authenticates clients and handles their requests."""
 
 import asyncio
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -120,7 +121,7 @@ class Gateway:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the response to a request without revealing tracebacks or credentials."""
-        if request.raw_path.partition("?")[0] == HEALTH and request.method == "GET":
+        if raw_target(request).partition("?")[0] == HEALTH and request.method == "GET":
             return web.Response(text="ok", headers=answers.OWN)
         seen, began = Seen(), asyncio.get_running_loop().time()
         try:
@@ -152,12 +153,12 @@ class Gateway:
         if self._is_stopping:
             raise Stopping
         authorizations = request.headers.getall("Authorization", [])
-        tokens = tokens_of(authorizations, request.raw_path, self.schemes)
+        tokens = tokens_of(authorizations, raw_target(request), self.schemes)
         client = client_of(self.clients, tokens)
         # As a last safeguard, keep the token out of the log from here on.
         self.forwarder.redactor.add(next(iter(tokens)))
         seen.client = client.name
-        target = target_of(request.raw_path, self._paths)
+        target = target_of(raw_target(request), self._paths)
         seen.data_center, seen.path = target.data_center, target.path
         client.require(request.method, target)
         if (request.content_length or 0) > MOST_BYTES:
@@ -216,6 +217,12 @@ class Gateway:
         if url.origin() != root.origin() or url.raw_path != target.path:
             raise malformed("The path must stay within the data center's API.")
         return key, url
+
+
+def raw_target(request: web.BaseRequest) -> str:
+    """Return the path and query, even if the target is a URL of the `Host` (RFC 9112, 3.2.2)."""
+    host = re.split("[/?#@]", request.headers.get("Host", ""))[0]
+    return request.raw_path.removeprefix(f"http://{host}")
 
 
 def too_large() -> GatewayRefusal:

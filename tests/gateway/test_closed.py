@@ -110,13 +110,25 @@ FORMS = [
         "/eu/a%5c..%5cb",
     ),
     *("http://evil.example/eu/items", "//evil.example/eu/items", "/eu/..;/x", "/eu/%252e%252e/x"),
+    *("http://gateway@evil/eu/x", "http://gateway.evil/eu/x", "http://gateway:80/eu/x"),
+    *(
+        "http://gateway",
+        "http://gateway//eu/x",
+        "http://gateway/eu/../com/x",
+        "https://gateway/eu/x",
+    ),
     *(f"{ITEMS}&organization_id=2", f"{ITEMS}&organization%5Fid=2", f"{ITEMS};organization_id=2"),
     *("*", "/eu", "/eu/", "/", "/eu/x#y", "/eu/\xff", "/eu/%00", "/eu/x?organization_id[]=1"),
 ]
 
 
-async def test_host_of_the_client_goes_nowhere(gateway):
-    assert status_of(await raw(gateway, request_of(ITEMS, host="evil.example"))) == 200
+@pytest.mark.parametrize("before", ["", "http://evil.example:1"])
+async def test_host_of_the_client_goes_nowhere(gateway, before):
+    request = request_of(f"{before}{ITEMS}", host="evil.example:1")
+    assert status_of(await raw(gateway, request)) == 200
+    assert gateway.upstream.got[0].target.startswith(f"/eu/inventory/v1{ITEMS[3:]}&authtoken=")
+    health = request_of(f"{before}/healthz", token=None, host="evil.example:1")
+    assert status_of(await raw(gateway, health)) == 200
     assert gateway.upstream.got[0].header("Host") == [gateway.upstream.url.removeprefix("http://")]
 
 

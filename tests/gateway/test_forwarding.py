@@ -7,7 +7,7 @@ import io
 import pytest
 from aiohttp import web
 
-from tests.gateway.conftest import EU, ITEMS, TOKENS, running_gateway
+from tests.gateway.conftest import EU, ITEMS, TOKENS, data_centers, running_gateway
 
 
 async def test_call_goes_to_the_same_path_under_the_root(gateway):
@@ -235,11 +235,8 @@ async def test_call_without_organization_counts_as_a_listing(gateway):
 
 
 async def test_configured_organization_is_named_by_a_call_that_names_none(sqlite_url):
-    async with running_gateway(sqlite_url) as gateway:
-        centers = gateway.world.environment["INVENTORY_DATA_CENTERS"]
+    centers = data_centers("http://127.0.0.1:9")
     named = centers.replace('"eu": {', f'"eu": {{"organization_id": "{EU}", ')
-    async with running_gateway(sqlite_url) as other:
-        named = named.replace(gateway.upstream.url, other.upstream.url)
     async with running_gateway(sqlite_url, inventory_data_centers=named) as gateway:
         await gateway.status("/eu/organizations?page=2", "nightly")
         used = await gateway.used()
