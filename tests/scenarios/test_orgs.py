@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from datetime import timedelta
 
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.organizations import many_organizations
@@ -148,6 +149,7 @@ async def test_a_data_center_that_fails_is_named_and_the_others_are_listed(world
     assert "in 7 data centers" in answer.text
     assert ":warning: *eu* couldn't be loaded" in answer.text
     world.services.state.faults.lift()
+    world.clock.ahead += timedelta(seconds=5)
     assert "in 8 data centers" in (await world.ask("U0VIEWER", "/orgs")).text
 
 
@@ -161,14 +163,21 @@ async def test_what_was_listed_before_is_shown_with_its_age(world):
     assert "<!here>" not in answer.all_text
 
 
-async def test_one_of_a_data_center_that_fails_asks_it_once(sqlite_url):
+async def test_data_center_that_fails_is_asked_once_in_five_seconds(sqlite_url):
     settings = {"inventory_watch": "off", "inventory_cache_seconds": "0"}
     async with running_world(sqlite_url, **settings) as world:
         await world.ask("U0VIEWER", "/orgs")
         world.services.state.faults.add(Fault(FaultKind.CODE, "inventory", "eu"))
-        answer = await world.ask("U0VIEWER", "/orgs", "show 20077314")
-        assert ":warning: *eu* is out of date" in answer.all_text
-        assert called(world).count("eu") == 2
+        for user, typed, seconds, calls in (
+            ("U0VIEWER", "show 20077314", 0, 2),
+            ("U0VIEWER", "show 20077314", 0, 2),
+            ("U0OPERATOR", "refresh", 0, 3),
+            ("U0VIEWER", "show 20077314", 5, 4),
+        ):
+            world.clock.ahead += timedelta(seconds=seconds)
+            answer = await world.ask(user, "/orgs", typed)
+            assert ":warning: *eu* is out of date" in answer.all_text
+            assert called(world).count("eu") == calls
 
 
 async def test_without_data_centers_it_says_which_setting_is_needed(sqlite_url):
