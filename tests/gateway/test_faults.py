@@ -304,10 +304,7 @@ async def test_client_that_goes_at_any_step_is_counted_once(gateway_on_each, mon
 
 
 async def test_client_that_never_reads_costs_others_nothing(gateway):
-    async def answer(_request, _body):
-        return web.Response(body=b"x" * (8 << 20))
-
-    gateway.upstream.answer = answer
+    gateway.upstream.responds(body=b"x" * (8 << 20))
 
     async def all_over() -> bool:
         return len(gateway.upstream.got) >= 4 and (await in_use(gateway))[1] == 0
@@ -322,11 +319,7 @@ async def test_client_that_never_reads_costs_others_nothing(gateway):
 
 
 async def test_slow_reader_gets_all_of_its_answer(gateway):
-    async def answer(_request, _body):
-        return web.Response(body=b"x" * (4 << 20))
-
-    gateway.upstream.answer = answer
-
+    gateway.upstream.responds(body=b"x" * (4 << 20))
     async with connected(gateway) as (reader, writer):
         writer.write(request_of(ITEMS))
         await reader.readuntil(b"\r\n\r\n")

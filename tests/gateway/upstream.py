@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 
@@ -38,6 +39,12 @@ class Upstream:
     most_running: int = 0
     answer: Answer | None = None
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def responds(self, **fields: Any) -> None:
+        async def answer(_request: web.BaseRequest, _body: bytes) -> web.Response:
+            return web.Response(**fields)
+
+        self.answer = answer
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.running += 1
