@@ -35,7 +35,7 @@ NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the 
 PATIENCE_SECONDS = 12.0
 # The kinds of calls shown in charts. `refresh` makes a call even if a listing is fresh.
 REFRESH, LIST = "refresh", "list"
-# After a failure, only a refresh tries the data center again during this time.
+# After a failure, background calls don't try the data center again for this long.
 FAILED_SECONDS = 5.0
 
 
@@ -126,8 +126,8 @@ class OrganizationDirectory:
         if not fresh and 0 <= age < self.cache_seconds:
             return self._known_report(center)
         failure = self._failures.get(center)
-        if failure and not fresh and self.clock.monotonic() < failure[1] + FAILED_SECONDS:
-            return DataCenterReport(center, last, failure[0].sentence)
+        if failure and cause.background and self.clock.monotonic() < failure[1] + FAILED_SECONDS:
+            return self._known_report(center)
         call = self._calls.start(center, lambda _: self._call(center, cause))
         await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
         if not call.done():
