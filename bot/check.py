@@ -20,8 +20,8 @@ SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
 UNFINISHED = re.compile("…|\\.\\.\\.|changeme|example|<.*>", re.IGNORECASE)
 OPEN_METRICS = (
-    "is not set, so /metrics answers every caller on this machine, including a proxy or tunnel that"
-    " hides the real client. Set it, or forward only /slack/events."
+    "is not set, so /metrics responds to every caller on this machine, including a proxy or tunnel"
+    " that hides the real client. Set it, or forward only /slack/events."
 )
 
 

@@ -149,9 +149,9 @@ class EmailClient:
                 " authentication), set EMAIL_AUTH=bearer."
             )
         refused = (
-            "The key is wrong or was deleted. Create a new key in the settings of the account's"
-            " console, and set EMAIL_API_KEY. To sign in, you need a phone that can receive a code"
-            " by SMS."
+            "The key is incorrect or has been deleted. Create a new key in the settings of the"
+            " account's console, and set EMAIL_API_KEY. To sign in, you need a phone that can"
+            " receive a code by SMS."
         )
         lacking = f"Give the key read access to “{resource}”, or use another key."
         call = ServiceCall(

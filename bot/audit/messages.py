@@ -106,7 +106,7 @@ def _request(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> s
     reason = f": {text.escape(detail['reason'], 160)}" if detail.get("reason") else ""
     verb = entry.action.partition(".")[2]
     if verb == "expired":
-        over = "because its access would already have ended"
+        over = "because the requested access would already have ended"
         why = over if detail.get("is_over") else "without a decision"
         return f"A request expired {why} {reference}"
     if verb == "refused":

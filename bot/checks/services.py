@@ -28,8 +28,8 @@ from bot.testusers.client import NO_SUCH_FLOW, FlowClient, taken_form_field
 
 CAUSE = CallCause("check")
 NO_FLOW_SERVICE = (
-    "That address returns 404 for every request, even with a wrong token, so it is not the flow"
-    " service. Check FLOW_BASE_URL, which must not include /v2."
+    "That address returns 404 for every request, even with an incorrect token, so it is not the"
+    " flow service. Check FLOW_BASE_URL, which must not include /v2."
 )
 BASIC_REFUSED = (
     "The key is valid, but HTTP Basic is rejected: the account uses two-factor authentication, or"
@@ -47,7 +47,7 @@ async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
     if not settings.inventory_data_centers:
         return [_missing(settings, "inventory")]
     if not can_be_granted:
-        sentence = "Not checked: Gatehouse makes no calls without the database, which counts them."
+        sentence = "Not checked: Gatehouse can't count or make calls without the database."
         names = settings.inventory_data_centers
         return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in names]
     # Maps each data center to the organization that the bot's next listing counts against.
@@ -162,7 +162,7 @@ async def _form_field(
         return [Finding(FORM_FIELD, "form_field_wrong", sentence)]
     if flow_sid is None:
         return []
-    sentence = f"can't be checked: the service doesn't show whether it accepts {configured}."
+    sentence = f"can't be checked: the service doesn't indicate whether it accepts {configured}."
     return [Finding(FORM_FIELD, "form_field_unknown", sentence)]
 
 
@@ -236,7 +236,7 @@ def _client(
     ]
     if unknown:
         sentence = (
-            f"These organizations are not in the listing: {', '.join(unknown)}. Correct them in"
+            f"The service doesn't list these organizations: {', '.join(unknown)}. Correct them in"
             " GATEWAY_CLIENTS."
         )
         return Finding(subject, "organization_not_listed", sentence)

@@ -105,8 +105,8 @@ async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]
         if name not in {"channel_not_found", "not_in_channel"}:
             return [failed(setting, error)]
         words = (
-            f"was not found ({name}): the ID is wrong, or the channel is private and the bot is not"
-            " in it. Copy the ID from the channel's details, or use /invite to add the bot."
+            f"was not found ({name}): the ID is incorrect, or the channel is private and the bot is"
+            " not in it. Copy the ID from the channel's details, or use /invite to add the bot."
         )
         return [mistake("channel_unknown", words)]
     found = []
@@ -163,7 +163,7 @@ async def _look_up(
         if error.error == "missing_scope":
             code, problem = "scope_missing", f"{slack_id} cannot be looked up: a scope is missing"
         if error.error == "plan_upgrade_required":
-            code, problem = "groups_not_in_plan", "This workspace's plan has no user groups"
+            code, problem = "groups_not_in_plan", "This workspace's plan excludes user groups"
         advice = "update the app from the manifest" if code == "scope_missing" else ""
         return _mistake(subject, code, problem, advice)
     except SlackError as error:

@@ -237,9 +237,9 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
         if name in _REPLACES_ADDRESS:
             raise malformed("A header would override the URL. Remove that header.")
         if _squashed(ORGANIZATION) in name:
-            raise malformed("A header names an organization. Use organization_id in the query.")
+            raise malformed("Set organization_id in the query, not in a header.")
         if _NOT_SENT.search(value):
-            raise malformed("A header has characters that can't be forwarded.")
+            raise malformed("A header contains characters that can't be forwarded.")
     # Request an uncompressed response, so that a credential in the response can be masked.
     return [*passed_headers(headers), ("Accept-Encoding", "identity")]
 

@@ -251,4 +251,4 @@ async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
         sentence = f"The body didn't arrive within {BODY_SECONDS:g} seconds."
         raise GatewayRefusal(HTTPStatus.REQUEST_TIMEOUT, "too_slow", sentence) from None
     except (web.RequestPayloadError, ClientError, ConnectionError, ValueError):
-        raise malformed("The request's body ended early.") from None
+        raise malformed("The request body is incomplete.") from None

@@ -153,7 +153,7 @@ class Listing:
         return self.by_id.values()
 
     def representative(self) -> str:
-        """Return the ID of the default or first active organization, or an empty string if none."""
+        """Return the default or first active organization's ID, if any, or an empty string."""
         default = [listed for listed in self.organizations if listed.is_default_org]
         active = [listed for listed in self.organizations if listed.is_org_active]
         return next((listed.organization_id for listed in (*default, *active)), "")

@@ -69,7 +69,7 @@ def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> 
         return OrganizationBlocked(sentence, code=code, until=time, seconds=seconds)
     is_concurrent, made = kind is LimitKind.CONCURRENT, f"{not_now.allowed:,} calls {kind.unit}"
     if not_now.is_stalled:
-        used = f"The inventory service isn't answering calls for {whose}, so Gatehouse makes"
+        used = f"The inventory service isn't responding to calls for {whose}, so Gatehouse makes"
         used += " only one call at a time."
     elif not_now.is_share:
         used = f"This client has used its share of the calls for {whose}: {made}."

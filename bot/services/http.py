@@ -148,8 +148,8 @@ class UnsendableError(NeverSentError):
 
 
 _UNSENDABLE = (
-    "The call to {label} can't be sent, because its credential or URL has a character that HTTP"
-    " doesn't allow. Check the setting for a line break."
+    "The call to {label} can't be sent, because its credential or URL contains a character that"
+    " HTTP doesn't allow. Check the setting for a line break."
 )
 _HELD_UP = "The call to {label} took too long to start, so it wasn't sent. Please try again."
 _CERTIFICATE = (aiohttp.ClientConnectorCertificateError, ssl.SSLError)

@@ -148,12 +148,12 @@ def _flows(setting: str, names: Iterable[str], settings: Settings) -> Problems:
     sids = [settings.flow_aliases.get(name, name) for name in names if name != EVERY_FLOW]
     for sid in sids:
         if not re.fullmatch(FLOW_SID, sid):
-            yield setting, f"names “{sid}”, which is neither an alias nor a flow SID"
+            yield setting, f"refers to “{sid}”, which is neither an alias nor a flow SID"
     # SIDs are case-insensitive.
     same = Counter(sid.upper() for sid in sids)
     for sid in sids:
         if same[sid.upper()] > 1:
-            yield setting, f"names the flow {sid} twice, under different names"
+            yield setting, f"lists the flow {sid} twice, under different names"
 
 
 def _policies(settings: Settings) -> Problems:
@@ -183,7 +183,7 @@ def _gateway(settings: Settings) -> Problems:
         paths = () if client.organizations == "*" else client.organizations
         centers = {path.partition("/")[0] for path in paths}
         for center in sorted(centers - configured if configured else ()):
-            problem = f"names the data center {center}, which is not in INVENTORY_DATA_CENTERS"
+            problem = f"refers to the data center {center}, which is not in INVENTORY_DATA_CENTERS"
             yield "GATEWAY_CLIENTS", f"{name}: {problem}"
 
 

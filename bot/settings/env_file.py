@@ -45,9 +45,7 @@ def load_env_file(environment: MutableMapping[str, str]) -> None:
         example = f"(example: {ENV_FILE}=/etc/gatehouse/env)"
         raise SettingsError([f"{ENV_FILE} {path} cannot be read: {reason} {example}"]) from None
     if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
-        raise SettingsError(
-            [f"{ENV_FILE} {path} can be written by every user: run chmod 600 {path}"]
-        )
+        raise SettingsError([f"{ENV_FILE} {path} is writable by every user: run chmod 600 {path}"])
     found: dict[str, str] = {}
     problems = []
     for number, text in enumerate(map(str.strip, lines), 1):

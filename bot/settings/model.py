@@ -79,7 +79,7 @@ def _safe_address(value: str) -> str:
     if url.scheme == "http" and not is_loopback(url.host):
         raise ValueError("must start with https:// (http:// is allowed only for localhost)")
     if url.user or url.password or url.query_string or url.fragment:
-        raise ValueError("must have no user, password, query or fragment")
+        raise ValueError("must not contain a username, password, query or fragment")
     return value
 
 

@@ -20,10 +20,10 @@ PERSON_ID = re.compile(r"\*|[UWS][A-Z0-9]{2,}")
 CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]{2,}")
 PAGE = 500
 KINDS = "public_channel,private_channel"
-NO_PERSON = "There is no person or user group “{}” in Slack."
+NO_PERSON = "No person or user group is named “{}” in Slack."
 NO_CHANNEL = (
-    "There is no channel “{}” that Gatehouse can see. For a private channel, type /invite"
-    " @gatehouse in it first."
+    "Gatehouse can't see a channel named “{}”. If the channel is private, type /invite @gatehouse"
+    " in it first."
 )
 
 

@@ -112,7 +112,7 @@ class _Questions:
         )
         _ask(
             3,
-            "Channels for alerts and for approvals, in this order [#alerts #approvals]",
+            "Channels for alerts and approvals, in that order [#alerts #approvals]",
             self._take_channels,
         )
         for number, (key, question) in enumerate(PEOPLE.items(), start=4):

@@ -59,7 +59,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
         is_odd = address.user or address.query_string or address.fragment or not address.host
         if address.scheme != "https" or is_odd:
             example = f"gatehouse manifest --url {PLACEHOLDER_URL}"
-            raise ValueError(f"Slack only calls https:// addresses. For example: {example}")
+            raise ValueError(f"Slack calls only https:// addresses. For example: {example}")
         endpoint = str(address).rstrip("/").removesuffix(EVENTS_PATH) + EVENTS_PATH
     addressed = {"request_url": endpoint} if endpoint else {}
     options = {"message_menu_options_url": endpoint} if endpoint else {}

@@ -133,7 +133,7 @@ class People:
             seconds = getattr(error, "retry_after_seconds", 0)
             again = f"try again in {math.ceil(seconds)} s" if seconds else "try again"
             raise UnknownPerson(
-                f"I couldn't verify who you are, so I did nothing. Please {again}."
+                f"I couldn't verify who you are, so I didn't do anything. Please {again}."
             ) from error
         # Either the payload or `users.info` can omit the workspace, but not both.
         is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}

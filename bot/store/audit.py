@@ -111,7 +111,7 @@ async def verify(tx: Transaction, noted_head: str | None = None) -> Verdict:
         return Verdict(position, head, position + 1, reason)
     ends = [(row.position, row.hash) for row in await tx.connection.execute(select(audit_head))]
     if not ends:
-        return Verdict(position, head, None, "the row with the end of the chain is missing")
+        return Verdict(position, head, None, "the row that marks the end of the chain is missing")
     if ends != [(position, head)]:
         return Verdict(position, head, position + 1, "the newest entries are missing")
     older = f", or the head is older than entry {began_at}" if began_at else ""

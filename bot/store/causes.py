@@ -34,7 +34,7 @@ class DatabaseCause:
 
 TIMEOUT = DatabaseCause(
     "database_timeout",
-    "The database didn't respond in time. Check for a firewall, a full pooler, or too much load.",
+    "The database didn't respond in time. Check the firewall, the pooler, and the server load.",
     "57014 55P03",
     r"timeout expired|no answer in time|timed out",
 )
@@ -51,7 +51,7 @@ WRONG_ENCODING = DatabaseCause(
 )
 UNREACHABLE = DatabaseCause(
     "database_unreachable",
-    "The database can't be reached. Check DATABASE_URL, and that the database is running.",
+    "The database can't be reached. Check DATABASE_URL, and make sure the database is running.",
 )
 # The first match wins, so specific causes come before general causes such as a lost connection.
 CAUSES = (
@@ -80,14 +80,14 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_login_refused",
-        "The server rejects the user or password. Correct DATABASE_URL, or check pg_hba.conf.",
+        "The server rejects the username or password. Correct DATABASE_URL, or check pg_hba.conf.",
         "28000 28P01",
         r"no such user|SASL auth|password auth|role .* does not exist|no password supplied"
         r"|authentication failed|no pg_hba.conf entry(?!.*no encryption)",
     ),
     DatabaseCause(
         "database_transaction_idle",
-        "The server ended a transaction that was idle for 10 s. Find out what suspended the bot.",
+        "The server ended a transaction that had been idle for 10 s. Find out why the bot stalled.",
         "25P03",
         r"idle-in-transaction",
     ),
@@ -104,7 +104,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_not_writable",
-        "The database is read-only. Check for a standby, a full disk, or missing permissions.",
+        "The database is read-only. Connect to the primary, free disk space, or fix permissions.",
         "25006 42501",
         r"session is (not )?read-only|hot standby|read-?only|permission",
     ),

@@ -32,7 +32,7 @@ CHOICES = {
     ),
     "channel_binding": ("disable", "prefer", "require"),
 }
-ESCAPES = "in a user name or password, write / as %2F, : as %3A, ? as %3F and @ as %40"
+ESCAPES = "in a username or password, write / as %2F, : as %3A, ? as %3F and @ as %40"
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
 # Server-side timeouts that limit how long a suspended or vanished process can block others.
@@ -89,7 +89,7 @@ def _check(parameters: dict[str, str]) -> None:
     if any("@" in host for host in hosts):
         raise AddressError(f"has a host that contains @ ({ESCAPES})")
     if not parameters.get("dbname"):
-        raise AddressError(f"must include the name of a database ({ESCAPES})")
+        raise AddressError(f"must include a database name ({ESCAPES})")
     for name, values in CHOICES.items():
         if parameters.get(name, values[0]) not in values:
             raise AddressError(f"has an invalid {name}: it must be one of {', '.join(values)}")

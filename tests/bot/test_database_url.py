@@ -54,7 +54,7 @@ def test_address_is_taken_as_it_is_sold(name: str) -> None:
     [
         ("postgresql://u@h/d?nonsense=1", "nonsense"),
         ("postgresql://u@h/d?sslmode=nonsense", "sslmode"),
-        ("postgresql://u@h", "name of a database"),
+        ("postgresql://u@h", "include a database name"),
         ("postgresql://u:pa/ss@h/d", "%2F"),
         ("postgresql://u:p@ss@h/d", "%40"),
         ("postgresql://u:p?ss@h/d", "not a valid address"),

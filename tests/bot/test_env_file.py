@@ -96,7 +96,7 @@ def test_file_that_cannot_be_read_is_named(path, content, said):
 def test_file_that_everybody_can_write_is_refused(path):
     path.touch()
     path.chmod(0o666)
-    with pytest.raises(SettingsError, match="can be written by every user"):
+    with pytest.raises(SettingsError, match="is writable by every user"):
         load_env_file({"GATEHOUSE_ENV_FILE": str(path)})
 
 

@@ -71,7 +71,7 @@ def test_socket_mode_has_no_address_at_all() -> None:
 )
 def test_what_slack_could_not_call_is_refused_with_an_example(url: str | None) -> None:
     with pytest.raises(
-        ValueError, match=r"only calls https:// addresses.*--url https://bot\.example"
+        ValueError, match=r"calls only https:// addresses.*--url https://bot\.example"
     ):
         manifest_text(url, socket=False)
 

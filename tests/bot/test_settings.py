@@ -90,7 +90,7 @@ MISTAKES = [
     ),
     ("INVENTORY_DATA_CENTERS", ONE_EU, "is required unless every data center has its own base_url"),
     ("INVENTORY_BASE_URL", "http://inventory.example.com", "must start with https://"),
-    ("INVENTORY_BASE_URL", "https://u:secret-word@x.com", "must have no user, password"),
+    ("INVENTORY_BASE_URL", "https://u:secret-word@x.com", "must not contain a username, password"),
     ("INVENTORY_AUTH", "cookie", "must be 'query' or 'header'"),
     ("INVENTORY_AUTH_HEADER", "Bearer", "must contain {token}"),
     ("INVENTORY_DEFAULT_PLAN", "gold", "must be 'free', 'standard'"),
@@ -103,9 +103,9 @@ MISTAKES = [
     ("FLOW_FORM_FIELD", "test users", "doesn't look like the example"),
     ("FLOW_ALIASES", '{"welcome": "FW12"}', "welcome: doesn't look like the example"),
     ("FLOW_ALIASES", f'{{"two words": "{SID}"}}', "two words: doesn't look like the example"),
-    ("FLOW_APPROVERS", '{"nowhere": ["U0ADA"]}', "names “nowhere”, which is neither"),
+    ("FLOW_APPROVERS", '{"nowhere": ["U0ADA"]}', "refers to “nowhere”, which is neither"),
     ("FLOW_APPROVERS", f'{{"{SID}": ["*"]}}', "* is not allowed here"),
-    ("FLOW_POLICIES", '{"nowhere": {}}', "names “nowhere”, which is neither"),
+    ("FLOW_POLICIES", '{"nowhere": {}}', "refers to “nowhere”, which is neither"),
     ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": []}}}}', "approvers: must not be empty"),
     ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": ["*"]}}}}', "* is not allowed here"),
     ("FLOW_POLICIES", '{"*": {"longest": "soon"}}', '* → longest: must be a duration such as "2h"'),
@@ -220,7 +220,7 @@ def test_a_flow_that_is_named_twice_has_no_clear_approvers():
         FLOW_ALIASES=f'{{"welcome": "{SID}"}}',
         FLOW_APPROVERS=f'{{"welcome": ["U0ADA"], "{SID}": ["U0BOB"]}}',
     )
-    assert f"names the flow {SID} twice" in found[0]
+    assert f"lists the flow {SID} twice" in found[0]
 
 
 @pytest.mark.parametrize(

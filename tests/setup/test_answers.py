@@ -82,10 +82,10 @@ async def test_a_file_that_was_there_is_kept(place):
 WRONG = [
     ("slack_bot_token", "xoxb-gone", 2, "refuses slack_bot_token (invalid_auth)"),
     ("slack_signing_secret", "abc", 1, "SLACK_SIGNING_SECRET"),
-    ("url", "http://bot.example.com", 2, "url: Slack only calls https:// addresses"),
-    ("alerts_channel", "#alarts", 2, "no channel “#alarts” that Gatehouse can see"),
+    ("url", "http://bot.example.com", 2, "url: Slack calls only https:// addresses"),
+    ("alerts_channel", "#alarts", 2, "Gatehouse can't see a channel named “#alarts”"),
     ("approvals_channel", "#alerts", 1, "is public"),
-    ("approvers", ["@abbel", "@ada"], 2, "approvers: There is no person or user group “@abbel”"),
+    ("approvers", ["@abbel", "@ada"], 2, "approvers: No person or user group is named “@abbel”"),
     ("inventory/data_centers/eu/code", "demo-code-used", 2, "eu: code was rejected (invalid_code)"),
     ("inventory/data_centers/eu/code", "demo-code-in", 2, "code is for the data center in, not eu"),
     ("inventory/data_centers/eu/client_secret", "x", 2, "client_secret was rejected"),
@@ -95,7 +95,7 @@ WRONG = [
     ("inventory/data_centers/eu", {"authtoken": "demo-com"}, 1, "inventory eu"),
     ("flow/auth_token", "old-token", 1, "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN"),
     ("flow/aliases", {"welcome": "FW" + "9" * 32}, 1, "There is no flow FW999"),
-    ("email/api_key", "SG.gone-key", 1, "The key is wrong or was deleted"),
+    ("email/api_key", "SG.gone-key", 1, "The key is incorrect or has been deleted"),
     ("flow/account_sid", "AC00000000000000000000000000000009", 1, "Check FLOW_ACCOUNT_SID"),
     ("flow/vendor", "other", 1, "set FLOW_FORM_FIELD=TestUsers"),
 ]

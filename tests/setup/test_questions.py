@@ -100,7 +100,7 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
     shown = terminal.shown
     assert max(map(int, re.findall(r"\((\d+) of 12\)", shown))) == 12
     for mistake in (
-        "Slack only calls https:// addresses",
+        "Slack calls only https:// addresses",
         "refuses slack_bot_token (invalid_auth)",
         "Did you mean #approvals?",
         "Did you mean @otto?",

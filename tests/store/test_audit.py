@@ -55,7 +55,7 @@ def moved(old: int, new: int):
         ),
         ([moved(2, 100), moved(3, 2), moved(100, 3)], 2, ""),
         ([delete(audit_entries).where(audit_entries.c.position > 3)], None, ""),
-        ([delete(audit_head)], None, "the row with the end of the chain is missing"),
+        ([delete(audit_head)], None, "the row that marks the end of the chain is missing"),
     ],
     ids=["edited", "removed", "renumbered", "swapped", "cut", "without its head"],
 )

@@ -91,7 +91,7 @@ async def test_stalled_service_gets_one_call_at_a_time(processes, database, cloc
     clock.advance(16)
     async with processes[0].call():
         for seconds in (0.0, 2.0):
-            with pytest.raises(QuotaExhausted, match="isn't answering calls") as full:
+            with pytest.raises(QuotaExhausted, match="isn't responding to calls") as full:
                 await processes[1].make("b", seconds)
             assert full.value.limit_kind == "concurrent"
         with pytest.raises(QuotaExhausted, match="makes only one call at a time"):

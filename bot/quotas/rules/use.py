@@ -60,7 +60,7 @@ class Meter:
 
     @property
     def share(self) -> float:
-        """The fraction of the allowed calls that is used, which can be greater than 1."""
+        """The used fraction of the allowed calls. Can be greater than 1."""
         return self.used / self.allowed
 
 

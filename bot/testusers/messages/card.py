@@ -50,7 +50,7 @@ def card(
         mentioned: Users and groups to mention while the request is pending.
         needed: The number of approvals that the request needs.
         allows_self: True if requesters can approve their own requests.
-        approvers: The names of the people who can approve, if the policy notifies other people.
+        approvers: The approvers' names if the flow's policy sets `notify`, or an empty string.
         related: Other open requests that affect the same people.
     """
     left_out = set() if allows_self else {request.requester.slack_user_id}

@@ -74,7 +74,7 @@ async def test_the_manifest_needs_no_settings() -> None:
     assert "https://bot.example.org/slack/events" in out
     assert (await run({}, "manifest", "--socket"))[0] == 0
     status, out = await run({}, "manifest", "--url", "http://bot.example.org")
-    assert (status, out.startswith("Slack only calls https:// addresses")) == (2, True)
+    assert (status, out.startswith("Slack calls only https:// addresses")) == (2, True)
 
 
 async def test_help_is_a_command_and_speaks_of_gatehouse() -> None:
