@@ -131,7 +131,7 @@ TESTUSERS = Command(
             " [from <time>] [because <reason>]",
             "ask to add people",
             REQUEST,
-            "add welcome +15550100 for 2h because Friday's demo",
+            "add welcome +15550100 for 2h because we demo it on Friday",
             hint="add <flow> <identity>…",
         ),
         Form(

@@ -131,7 +131,7 @@ class Policy:
         """Decide whether a person has a permission. Used by all commands, buttons, modals and jobs.
 
         A flow's approver list replaces the approver role: only people on the list can approve, deny
-        or retry the flow's changes. Pass `requester` to decide about a request by that person.
+        or retry the flow's changes. Pass `requester` if the action concerns that person's request.
         """
         rules = self.of_flow(flow_sid) if flow_sid else FlowPolicy()
         by_flow = permission is Permission.DECIDE and rules.approvers is not None
