@@ -33,7 +33,10 @@ async def test_a_list_is_asked_for_and_turned_by_keyboard_alone(person: Person) 
     await keyboard.press("ArrowDown")
     await keyboard.press("Enter")
     await expect(person.composer).to_have_value("/orgs ")
+    before = await person.log.get_by_role("article").count()
     await keyboard.press("Enter")
+    # Other tests may have left a list in the channel.
+    await expect(person.log.get_by_role("article")).to_have_count(before + 1)
     await expect(person.newest).to_contain_text("Page 1 of 2")
     while await focused(person) != "Next":
         await keyboard.press("Shift+Tab")
