@@ -61,15 +61,18 @@ def lacks(name: str) -> NoReturn:
 
 @cache
 def _has_package_index() -> bool:
-    # A small package of the lock.
+    # A small package of the lock. pip and uv can have different indexes.
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries=0", "--timeout=5")
-    asked = subprocess.run(
-        [*pip, "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", "iniconfig"],
-        capture_output=True,
-        check=False,
-        timeout=120,
+    uv = (Path(sys.executable).with_name("uv"), "pip", "--no-cache")
+    dry = ("install", "--quiet", "--dry-run", "--no-deps")
+    asks = ([*pip, *dry, "--ignore-installed"], [*uv, *dry, "--reinstall", "-p", sys.executable])
+    return all(
+        subprocess.run(
+            [*ask, "iniconfig"], capture_output=True, check=False, timeout=120
+        ).returncode
+        == 0
+        for ask in asks
     )
-    return asked.returncode == 0
 
 
 def skipped_lines(reasons: list[str]) -> list[str]:
