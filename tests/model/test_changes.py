@@ -173,21 +173,21 @@ def dones(draw: st.DrawFn) -> Done:
 def test_who_came_goes_who_went_comes_and_ends_are_as_before(done: Done, listed: list[str]) -> None:
     change, restored = inverse_of(done, listed, NOW)
     after = apply_change(listed, change)
-    for one in done.change.additions:
-        assert one not in after
-    for one in done.change.removals:
-        end = done.previous_ends.get(one)
-        assert (one in after) is (end is None or end > NOW or one in listed)
-        assert one not in change.additions or restored.get(one) == end
-    for one in done.already.additions:
-        was, became = done.previous_ends.get(one), done.ends_at.get(one)
-        if one not in listed or was == became:
-            assert one not in change.identities
+    for identity in done.change.additions:
+        assert identity not in after
+    for identity in done.change.removals:
+        end = done.previous_ends.get(identity)
+        assert (identity in after) is (end is None or end > NOW or identity in listed)
+        assert identity not in change.additions or restored.get(identity) == end
+    for identity in done.already.additions:
+        was, became = done.previous_ends.get(identity), done.ends_at.get(identity)
+        if identity not in listed or was == became:
+            assert identity not in change.identities
         elif was is not None and was <= NOW:
-            assert one in change.removals
+            assert identity in change.removals
         else:
-            assert one in change.additions
-            assert restored.get(one) == was
+            assert identity in change.additions
+            assert restored.get(identity) == was
     assert set(change.identities) <= {*done.change.identities, *done.already.additions}
 
 
