@@ -64,7 +64,7 @@ def _serve_everything(port: int, settings: dict[str, str]) -> int:
     except OSError as error:
         print(
             f"The sandbox cannot listen on port {port}: {error.strerror}. "
-            "Another one is given with --port.",
+            "Choose another port with --port.",
             file=sys.stderr,
         )
         return 1
