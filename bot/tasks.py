@@ -33,16 +33,38 @@ class Tasks:
         await asyncio.gather(*unfinished, return_exceptions=True)
 
 
+class Flights(Generic[K, V]):
+    """Runs one lookup at a time per key. A lookup continues even if its first caller is canceled.
+
+    If a lookup fails, all waiting callers get the exception.
+    """
+
+    def __init__(self) -> None:
+        self._flying: dict[K, asyncio.Task[V]] = {}
+
+    def start(self, key: K, load: Callable[[K], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
+        """Return the key's lookup in progress, or start a new lookup."""
+        if key not in self._flying:
+
+            def landed(task: asyncio.Task[V]) -> None:
+                del self._flying[key]
+                if not task.cancelled():
+                    task.exception()  # avoids asyncio's warning about an unread error
+
+            self._flying[key] = asyncio.create_task(load(key))
+            self._flying[key].add_done_callback(landed)
+        return self._flying[key]
+
+
 class SingleFlight(Generic[K, V]):
     """A cache for slow lookups that runs one lookup at a time per key.
 
-    A lookup continues even if its first caller is canceled. If a lookup fails, all waiting callers
-    get the exception, and nothing is cached.
+    If a lookup fails, nothing is cached.
     """
 
     def __init__(self, cache: MutableMapping[K, V]) -> None:
         self._cache = cache
-        self._flying: dict[K, asyncio.Task[V]] = {}
+        self._flights: Flights[K, V] = Flights()
 
     async def get(self, key: K, load: Callable[[K], Awaitable[V]], *, fresh: bool = False) -> V:
         """Return the cached value, or load it if it isn't cached or `fresh` is True."""
@@ -51,25 +73,13 @@ class SingleFlight(Generic[K, V]):
             value = self._cache.get(key)
             if value is not None:
                 return value
-        return await asyncio.shield(self.start(key, load))
 
-    def start(self, key: K, load: Callable[[K], Awaitable[V]]) -> asyncio.Task[V]:
-        """Return the key's lookup in progress, or start a new lookup."""
-        if key not in self._flying:
+        async def load_and_cache(key: K) -> V:
+            value = await load(key)
+            self._cache[key] = value
+            return value
 
-            async def fly() -> V:
-                value = await load(key)
-                self._cache[key] = value
-                return value
-
-            def landed(task: asyncio.Task[V]) -> None:
-                del self._flying[key]
-                if not task.cancelled():
-                    task.exception()  # avoids asyncio's warning about an unread error
-
-            self._flying[key] = asyncio.create_task(fly())
-            self._flying[key].add_done_callback(landed)
-        return self._flying[key]
+        return await asyncio.shield(self._flights.start(key, load_and_cache))
 
     def cached(self, key: K) -> V | None:
         """Return the cached value or None, without starting a lookup."""

@@ -48,13 +48,19 @@ async def show(context: Context) -> Message:
 
 async def _shown(context: Context, name: str) -> Message:
     directory = await context.bot.directory.directory(_cause(context))
-    place = directory.find(name)
+    try:
+        place = directory.find(name)
+    except NotFound:
+        directory = await context.bot.directory.directory(_cause(context), look_again=True)
+        place = directory.find(name)
     report = directory.report_on(place.data_center)
     return orgs.one(place, report, may_check=_may_refresh(context))
 
 
 async def _listed(context: Context, wanted: orgs.OrgsPage) -> Message:
     directory = await context.bot.directory.directory(_cause(context))
+    if wanted.words and not directory.matching(wanted.words):
+        directory = await context.bot.directory.directory(_cause(context), look_again=True)
     message = orgs.listing(directory, wanted, may_refresh=_may_refresh(context))
     if not wanted.words or directory.matching(wanted.words):
         return message

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
+from cachetools import TTLCache
 from pydantic import TypeAdapter
 from sqlalchemy import Text, cast, select
 
@@ -24,7 +24,7 @@ from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceError, ServiceRefused
 from bot.store.engine import Database, Transaction, upsert
 from bot.store.tables import listings
-from bot.tasks import SingleFlight
+from bot.tasks import Flights
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,11 @@ NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the 
 PATIENCE_SECONDS = 12.0
 # The kinds of calls shown in charts. `refresh` makes a call even if a listing is fresh.
 REFRESH, LIST = "refresh", "list"
-# After a failure, background calls don't try the data center again for this long.
+# For this long, a stored listing isn't read from the database again.
+LOOKED_SECONDS = 5.0
+# For this long, a listing that any process fetched isn't fetched again, even by `refresh`.
+JUST_FETCHED_SECONDS = 5.0
+# After a failure, background calls and `refresh` don't try the data center again for this long.
 FAILED_SECONDS = 5.0
 
 
@@ -59,8 +63,12 @@ class OrganizationDirectory:
         self._failures: dict[str, tuple[ServiceError, float]] = {}
         # For each data center, the organization named in the last call that the service refused.
         self._gone: dict[str, str] = {}
-        self._calls: SingleFlight[str, Listing] = SingleFlight({})
+        self._calls: Flights[str, Listing] = Flights()
         self._merged = Directory(())
+        # How far the database's clock is ahead, if the stored listings were read a moment ago.
+        self._ahead: TTLCache[str, timedelta] = TTLCache(
+            1, LOOKED_SECONDS, timer=self.clock.monotonic
+        )
 
     @property
     def data_centers(self) -> Sequence[str]:
@@ -73,22 +81,38 @@ class OrganizationDirectory:
         *,
         fresh: bool = False,
         only_unlisted: bool = False,
+        look_again: bool = False,
     ) -> Directory:
         """Return the organizations of all data centers.
 
-        If a data center can't be listed, its last successful listing is used. With `only_unlisted`,
-        the service is called only for data centers that have never been listed.
+        If a data center can't be listed, its last successful listing is used. With `fresh`, a
+        listing is fetched unless any process has just fetched it. With `only_unlisted`, the service
+        is called only for data centers that have never been listed. With `look_again`, the stored
+        listings are read even if they were read a moment ago.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
-        await self._look()
-        called = [name for name in self.data_centers if not (only_unlisted and name in self._last)]
-        reports = await asyncio.gather(*(self.report(name, cause, fresh=fresh) for name in called))
+
+        async def due() -> list[str]:
+            now = await self._look(again=look_again)
+            return [
+                center
+                for center in self.data_centers
+                if self._is_due(center, cause, now, fresh=fresh)
+                and not (only_unlisted and center in self._last)
+            ]
+
+        centers = await due()
+        if centers and not look_again:
+            # Another process may have fetched them in the meantime.
+            look_again = True
+            centers = await due()
+        reports = await asyncio.gather(*(self._fetch(center, cause) for center in centers))
         return self._merge({report.data_center: report for report in reports})
 
-    async def known(self) -> Directory:
+    async def known(self, *, look_again: bool = False) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
-        await self._look()
+        await self._look(again=look_again)
         return self._merge({})
 
     def _merge(self, called: Mapping[str, DataCenterReport]) -> Directory:
@@ -114,20 +138,26 @@ class OrganizationDirectory:
     async def lists(self, key: OrganizationKey) -> bool:
         """Return True if the data center lists the organization. Call the service if necessary."""
         if self.name_of(key) is None:
-            await self.report(key.data_center, CallCause(LIST, background=True))
+            cause = CallCause(LIST, background=True)
+            now = await self._look(again=True)
+            if self.name_of(key) is None and self._is_due(key.data_center, cause, now):
+                await self._fetch(key.data_center, cause)
         return self.name_of(key) is not None
 
-    async def report(
-        self, center: str, cause: CallCause, *, fresh: bool = False
-    ) -> DataCenterReport:
-        """Return a data center's listing. If an update fails, return the old one and the reason."""
-        now, last = await self._look(), self._last.get(center)
-        age = (now - last.fetched_at).total_seconds() if last else -1.0
-        if not fresh and 0 <= age < self.cache_seconds:
-            return self._known_report(center)
+    def _is_due(self, center: str, cause: CallCause, now: datetime, *, fresh: bool = False) -> bool:
+        """Return True if a data center's listing must be fetched. `now` is the database's time."""
         failure = self._failures.get(center)
-        if failure and cause.background and self.clock.monotonic() < failure[1] + FAILED_SECONDS:
-            return self._known_report(center)
+        has_just_failed = failure and self.clock.monotonic() < failure[1] + FAILED_SECONDS
+        if has_just_failed and (cause.background or fresh):
+            return False
+        last = self._last.get(center)
+        if last is None:
+            return True
+        age = (now - last.fetched_at).total_seconds()
+        return not 0 <= age < (JUST_FETCHED_SECONDS if fresh else self.cache_seconds)
+
+    async def _fetch(self, center: str, cause: CallCause) -> DataCenterReport:
+        """Fetch a data center's listing. If this fails, return the old listing and the reason."""
         call = self._calls.start(center, lambda _: self._call(center, cause))
         await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
         if not call.done():
@@ -188,23 +218,36 @@ class OrganizationDirectory:
         self._last[center] = listing
         return listing
 
-    async def _look(self) -> datetime:
-        """Load newer listings that other processes stored, and return the database's time."""
-        with suppress(DatabaseUnavailable):
-            async with self.database.read_only() as tx:
-                dates = select(listings.c.data_center, listings.c.fetched_at)
-                for center, fetched_at in (await tx.connection.execute(dates)).all():
-                    own = self._last.get(center)
-                    if own is not None and own.fetched_at == fetched_at:
-                        continue
-                    stored = await load_listing(tx, center)
-                    # A call in this process may have returned a newer listing in the meantime.
-                    own = self._last.get(center)
-                    if stored and (own is None or stored.fetched_at >= own.fetched_at):
-                        self._last[center] = stored
-                        self._failures.pop(center, None)
-                return await tx.now()
-        return self.clock.now()
+    async def _look(self, *, again: bool = False) -> datetime:
+        """Load newer listings that other processes stored, and return the database's time.
+
+        Unless `again` is True, the database isn't read if it was read a moment ago.
+        """
+        ahead = None if again else self._ahead.get(LIST)
+        if ahead is None:
+            try:
+                ahead = await self._load()
+            except DatabaseUnavailable:
+                ahead = timedelta()
+            else:
+                self._ahead[LIST] = ahead
+        return self.clock.now() + ahead
+
+    async def _load(self) -> timedelta:
+        """Load newer stored listings, and return how far the database's clock is ahead."""
+        async with self.database.read_only() as tx:
+            dates = select(listings.c.data_center, listings.c.fetched_at)
+            for center, fetched_at in (await tx.connection.execute(dates)).all():
+                own = self._last.get(center)
+                if own is not None and own.fetched_at == fetched_at:
+                    continue
+                stored = await load_listing(tx, center)
+                # A call in this process may have returned a newer listing in the meantime.
+                own = self._last.get(center)
+                if stored and (own is None or stored.fetched_at >= own.fetched_at):
+                    self._last[center] = stored
+                    self._failures.pop(center, None)
+            return await tx.now() - self.clock.now()
 
 
 async def load_listing(tx: Transaction, data_center: str) -> Listing | None:

@@ -128,6 +128,8 @@ class RateLimits:
 
     async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
         directory = await self.directory.known()
+        if directory.listed_name(key) is None:
+            directory = await self.directory.known(look_again=True)
         async with self.database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
         if not account.id and directory.listed_name(key) is None:
@@ -154,4 +156,5 @@ class RateLimits:
         except (NotFound, Ambiguous):
             # A new listing may contain the organization, or an exact match for an ambiguous name.
             cause = CallCause(LIST, person.slack_user_id)
-            return (await self.directory.directory(cause)).find(typed, in_part=in_part)
+            directory = await self.directory.directory(cause, look_again=True)
+            return directory.find(typed, in_part=in_part)

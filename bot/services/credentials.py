@@ -1,5 +1,6 @@
 """Credentials for requests to services, including OAuth access tokens that renew automatically."""
 
+import asyncio
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from bot.services.errors import (
 )
 from bot.services.http import ServiceHttp
 from bot.settings.model import OAuthSettings
-from bot.tasks import SingleFlight
+from bot.tasks import Flights
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class OAuthCredential(Credential):
         # The current token, the time to renew it, and the time when it expires.
         self._token: Signed | None = None
         self._renew_at = self._ends_at = 0.0
-        self._renewals: SingleFlight[str, Signed] = SingleFlight({})
+        self._renewals: Flights[str, Signed] = Flights()
         self._hidden: list[str] = []
         # The error from the last renewal, and the earliest time to try again.
         self._failure: tuple[ServiceError, float] | None = None
@@ -149,7 +150,7 @@ class OAuthCredential(Credential):
     async def _renew_once(self) -> Signed:
         if self._failure is not None and self.clock.monotonic() < self._failure[1]:
             raise self._failure[0]
-        return await self._renewals.get("", self._renew, fresh=True)
+        return await asyncio.shield(self._renewals.start("", self._renew))
 
     async def _renew(self, _: str) -> Signed:
         asked_at = self.clock.monotonic()

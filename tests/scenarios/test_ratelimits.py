@@ -3,7 +3,7 @@
 import asyncio
 import re
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import aiohttp
 import pytest
@@ -50,6 +50,7 @@ async def test_all_organizations_at_a_glance_worst_first(world):
 
 async def test_outage_is_shown_beside_organizations_within_limits(world):
     await world.ask("U0VIEWER", "/orgs")
+    await world.later(world.clock.ahead + timedelta(seconds=5))
     world.services.state.faults.add(Fault(FaultKind.STATUS, "inventory", status=503))
     await world.ask("U0OPERATOR", "/orgs", "refresh")
     answer = await world.ask("U0VIEWER", "/ratelimits")

@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import DatabaseUnavailable, QuotaExhausted
+from bot.errors import DatabaseUnavailable, NotFound, QuotaExhausted
 from bot.organizations import directory as directory_module
 from bot.organizations.directory import REFRESH, OrganizationDirectory
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import CallCause
+from bot.services.errors import ServiceFailed
 from tests.conftest import BOTH
 
 CAUSE, ANEW = CallCause("list", "U0ADA"), CallCause(REFRESH, "U0ADA")
@@ -87,9 +88,98 @@ async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clo
     for directory in (one, other):
         await directory.directory(CAUSE)
     inventory.centers["eu"][0] = organization(3, "Renamed")
+    clock.advance(5)
+    await one.directory(ANEW, fresh=True)
+    assert len(inventory.calls) == 4
+    clock.advance(4.9)
+    await one.directory(CAUSE)
+    clock.advance(0.1)
+    assert "Renamed" in names(await other.directory(CAUSE))
+    assert len(inventory.calls) == 4
+
+
+@pytest.fixture
+def reads(database, monkeypatch):
+    """The transactions that were opened."""
+    opened = []
+    for name in ("transaction", "read_only", "autocommit"):
+        real = getattr(type(database), name)
+
+        def counted(self, *, real=real, name=name):
+            opened.append(name)
+            return real(self)
+
+        monkeypatch.setattr(type(database), name, counted)
+    return opened
+
+
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
+async def test_a_listing_that_was_just_read_costs_no_database_access(make, clock, reads):
+    directory = make()
+    await directory.directory(CAUSE)
+    clock.advance(5)
+    reads.clear()
+    for _ in range(10):
+        await directory.directory(CAUSE)
+        await directory.known()
+        clock.advance(0.49)
+    assert reads == ["read_only"]
+
+
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
+async def test_repeated_refreshes_by_all_processes_cost_one_call_in_five_seconds(
+    make, inventory, clock
+):
+    processes = [make(), make()]
+    for click in range(60):
+        found = await processes[click % 2].directory(ANEW, fresh=True)
+        # The listing is shown with the time when it was fetched.
+        fetched = {report.listing.fetched_at for report in found.reports}
+        assert max(clock.now() - at for at in fetched) < timedelta(seconds=5)
+        clock.advance(0.1)
+    assert len(inventory.calls) == 2 * 2
+
+
+async def test_repeated_refreshes_of_a_broken_data_center_cost_one_call_in_five_seconds(
+    make, inventory, clock
+):
+    directory = make()
+    inventory.errors["eu"] = ServiceFailed("inventory", "It is down.")
+    for _ in range(60):
+        found = await directory.directory(ANEW, fresh=True)
+        assert [report.failure for report in found.failures] == ["It is down."]
+        clock.advance(0.1)
+    assert inventory.calls.count(("eu", "")) == 2
+
+
+async def test_a_listing_that_another_process_fetched_saves_the_call(make, inventory, clock):
+    one, other = make(), make()
+    await one.directory(CAUSE)
+    await other.directory(CAUSE)
+    clock.advance(298)
+    await other.known()
     clock.advance(1)
     await one.directory(ANEW, fresh=True)
-    assert "Renamed" in names(await other.directory(CAUSE))
+    clock.advance(2)
+    # To this process, the listing is out of date until it reads the database again.
+    await other.directory(CAUSE)
+    assert len(inventory.calls) == 4
+
+
+async def test_an_organization_that_is_not_found_is_looked_up_in_the_stored_listing(
+    make, inventory, clock
+):
+    one, other = make(), make()
+    await other.directory(CAUSE)
+    clock.advance(5)
+    await other.known()
+    inventory.centers["eu"].append(organization(5, "Delta"))
+    await one.directory(ANEW, fresh=True)
+    with pytest.raises(NotFound):
+        (await other.directory(CAUSE)).find("Delta")
+    found = (await other.directory(CAUSE, look_again=True)).find("Delta")
+    assert found.key == OrganizationKey("eu", "5")
+    assert await other.lists(OrganizationKey("eu", "5"))
     assert len(inventory.calls) == 4
 
 

@@ -23,7 +23,7 @@ from bot.services.credentials import OAuthCredential
 from bot.slack.sender import Sender
 from bot.store import jobs
 from bot.store.job_loop import Lease
-from bot.tasks import SingleFlight
+from bot.tasks import Flights
 from bot.testusers import applying, asking, deciding, store, transitions
 from tests.simulation.days.processes import Server
 
@@ -239,7 +239,7 @@ def renewals_overlap() -> None:
     real = OAuthCredential._renew_once
 
     async def renew_once(self: Any) -> Any:
-        self._renewals = SingleFlight({})
+        self._renewals = Flights()
         return await real(self)
 
     OAuthCredential._renew_once = renew_once  # type: ignore[method-assign]
