@@ -35,9 +35,10 @@ test: setup ## run all tests
 
 check: setup lint types simulate test ## run the linters, the type checker, twenty simulated days, and all tests (as CI does)
 
-lint: setup ## run ruff and check the import rules
+lint: setup ## check the formatting, the code and the import rules
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/oxfmt --check sandbox/page
 	$(BIN)/lint-imports
 
 types: setup ## run mypy --strict
@@ -46,6 +47,7 @@ types: setup ## run mypy --strict
 format: setup ## format the code
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix-only $(SOURCES)
+	$(BIN)/oxfmt sandbox/page
 
 bench: setup ## compare Gatehouse with other programs (ONLY=guard for one benchmark)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-bench.txt
