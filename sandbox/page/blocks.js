@@ -16,7 +16,12 @@ const RENDER = {
   header: (block) => el("h2", { class: "block-header" }, textObject(block.text)),
   context: (block) => el("div", { class: "context" }, block.elements.map(small)),
   divider: () => el("hr"),
-  actions: (block, place) => el("div", { class: "actions" }, block.elements.map((one) => control(one, block, place))),
+  actions: (block, place) =>
+    el(
+      "div",
+      { class: "actions" },
+      block.elements.map((one) => control(one, block, place)),
+    ),
   table,
   data_visualization: chart,
   input: inputBlock,
@@ -34,12 +39,21 @@ export function blocks(list, place) {
 function section(block, place) {
   const text = block.text ? folded(block, place) : null;
   const fields = block.fields
-    ? el("div", { class: "fields" }, block.fields.map((field) => el("div", {}, textObject(field))))
+    ? el(
+        "div",
+        { class: "fields" },
+        block.fields.map((field) => el("div", {}, textObject(field))),
+      )
     : null;
   const beside = block.accessory
     ? el("div", { class: "accessory" }, control(block.accessory, block, place))
     : null;
-  return el("div", { class: beside ? "section with-accessory" : "section" }, el("div", {}, text, fields), beside);
+  return el(
+    "div",
+    { class: beside ? "section with-accessory" : "section" },
+    el("div", {}, text, fields),
+    beside,
+  );
 }
 
 /** The text of a section; a long one without `expand` is folded, as Slack may do. */
@@ -53,7 +67,12 @@ function folded(block, place) {
     node.classList.remove("folded");
     more.remove();
   };
-  const more = el("button", { type: "button", class: "quiet see-more", onclick: open, text: "See more" });
+  const more = el("button", {
+    type: "button",
+    class: "quiet see-more",
+    onclick: open,
+    text: "See more",
+  });
   return el("div", {}, node, more);
 }
 

@@ -16,7 +16,11 @@ export function chart(block) {
   width = phone.matches ? 300 : 640;
   const drawn = svg(
     "svg",
-    { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${block.title}: ${spoken(body)}` },
+    {
+      viewBox: `0 0 ${width} ${HEIGHT}`,
+      role: "img",
+      "aria-label": `${block.title}: ${spoken(body)}`,
+    },
     axes(body),
   );
   return el(
@@ -35,7 +39,11 @@ function spoken({ series: [one] }) {
 function numbers({ series: [one] }) {
   const rows = [["Label", one.name], ...one.data.map((point) => [point.label, point.value])];
   const lines = rows.map((row, index) =>
-    el("tr", {}, row.map((cell, column) => el(index && column ? "td" : "th", { text: String(cell) }))),
+    el(
+      "tr",
+      {},
+      row.map((cell, column) => el(index && column ? "td" : "th", { text: String(cell) })),
+    ),
   );
   return el("table", { class: "numbers" }, el("tbody", {}, lines));
 }
@@ -59,18 +67,46 @@ function axes(body) {
   const x = (index) => LEFT + slot * (index + 0.5);
   const grid = marks.map((value) => [
     svg("line", { class: "grid", x1: LEFT, x2: width - 8, y1: y(value), y2: y(value) }),
-    svg("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end", text: shortNumber(value) }),
+    svg("text", {
+      class: "tick",
+      x: LEFT - 8,
+      y: y(value) + 4,
+      "text-anchor": "end",
+      text: shortNumber(value),
+    }),
   ]);
   const every = Math.ceil((Math.max(...labels.map((label) => label.length)) * 7.2) / slot);
   const names = labels.map((label, index) =>
-    index % every ? null : svg("text", { class: "tick", x: x(index), y: foot + 18, "text-anchor": "middle", text: label }),
+    index % every
+      ? null
+      : svg("text", {
+          class: "tick",
+          x: x(index),
+          y: foot + 18,
+          "text-anchor": "middle",
+          text: label,
+        }),
   );
-  return [...grid.flat(), ...names.filter(Boolean), ...title(body), ...bars(body, { labels, x, y, slot })];
+  return [
+    ...grid.flat(),
+    ...names.filter(Boolean),
+    ...title(body),
+    ...bars(body, { labels, x, y, slot }),
+  ];
 }
 
 function title({ axis_config: { y_label: text } }) {
   const middle = (HEIGHT - BELOW + TOP) / 2;
-  return text ? [svg("text", { class: "axis", transform: `rotate(-90) translate(${-middle} 11)`, "text-anchor": "middle", text })] : [];
+  return text
+    ? [
+        svg("text", {
+          class: "axis",
+          transform: `rotate(-90) translate(${-middle} 11)`,
+          "text-anchor": "middle",
+          text,
+        }),
+      ]
+    : [];
 }
 
 function bars({ series: [{ name, data }] }, { labels, x, y, slot }) {
@@ -78,9 +114,20 @@ function bars({ series: [{ name, data }] }, { labels, x, y, slot }) {
   return data.map(({ label, value }) => {
     const height = Math.max(y(0) - y(value), value > 0 ? 1.5 : 0);
     const left = x(labels.indexOf(label)) - wide / 2 + 0.5;
-    const place = { x: left, y: y(0) - height, width: Math.max(wide - 1, 1), height, rx: Math.min(3, wide / 4) };
-    return svg("rect", { class: "bar", ...place }, svg("title", { text: `${name}, ${label}: ${value}` }));
+    const place = {
+      x: left,
+      y: y(0) - height,
+      width: Math.max(wide - 1, 1),
+      height,
+      rx: Math.min(3, wide / 4),
+    };
+    return svg(
+      "rect",
+      { class: "bar", ...place },
+      svg("title", { text: `${name}, ${label}: ${value}` }),
+    );
   });
 }
 
-const shortNumber = (value) => (value >= 10_000 ? `${value / 1000}k` : String(Math.round(value * 100) / 100));
+const shortNumber = (value) =>
+  value >= 10_000 ? `${value / 1000}k` : String(Math.round(value * 100) / 100);

@@ -29,11 +29,15 @@ export function startComposer() {
 
 /** The app's global shortcuts, where Slack has them too. */
 function shortcuts() {
-  const run = (shortcut) => () => post("/page/shortcut", { as: store.me, callback_id: shortcut.callback_id });
+  const run = (shortcut) => () =>
+    post("/page/shortcut", { as: store.me, callback_id: shortcut.callback_id });
   const items = store.shortcuts
     .filter((one) => one.type === "global")
     .map((one) => ({ text: one.name, about: one.description, act: run(one) }));
-  return menuButton({ class: "icon", "aria-label": "Shortcuts", title: "Shortcuts", text: "⚡" }, items);
+  return menuButton(
+    { class: "icon", "aria-label": "Shortcuts", title: "Shortcuts", text: "⚡" },
+    items,
+  );
 }
 
 /** Say in the empty composer what may be written in this place. */
@@ -55,7 +59,12 @@ function candidates() {
   if (!text.includes(" ")) {
     return store.commands
       .filter((one) => one.name.startsWith(text))
-      .map((one) => ({ text: `${one.name} `, title: one.name, hint: one.usage_hint, about: one.description }));
+      .map((one) => ({
+        text: `${one.name} `,
+        title: one.name,
+        hint: one.usage_hint,
+        about: one.description,
+      }));
   }
   const [name, ...words] = text.split(" ");
   const command = store.commands.find((one) => one.name === name);
@@ -67,7 +76,10 @@ function candidates() {
 
 /** The plain words that may stand first in a usage hint such as `[show <id> | refresh | help]`. */
 function alternatives(usage) {
-  const first = usage.replace(/^\[|\]$/g, "").split("|").map((one) => /^[a-z]+/.exec(one.trim())?.[0]);
+  const first = usage
+    .replace(/^\[|\]$/g, "")
+    .split("|")
+    .map((one) => /^[a-z]+/.exec(one.trim())?.[0]);
   return [...new Set(first.filter(Boolean))];
 }
 
@@ -83,8 +95,11 @@ function offer(found) {
   list.replaceChildren(...found.map(item));
   list.hidden = !found.length;
   mark(-1);
-  const command = store.commands.find((one) => input.value === one.name || input.value.startsWith(`${one.name} `));
-  if (found.length) hint.textContent = isTouched ? counted(found) : `${counted(found)}, choose with the arrow keys`;
+  const command = store.commands.find(
+    (one) => input.value === one.name || input.value.startsWith(`${one.name} `),
+  );
+  if (found.length)
+    hint.textContent = isTouched ? counted(found) : `${counted(found)}, choose with the arrow keys`;
   else hint.textContent = command ? `${command.name} ${command.usage_hint}` : "";
 }
 
@@ -111,7 +126,9 @@ function item(one) {
 
 function mark(index) {
   active = index;
-  [...list.children].forEach((node, at) => node.setAttribute("aria-selected", String(at === index)));
+  [...list.children].forEach((node, at) =>
+    node.setAttribute("aria-selected", String(at === index)),
+  );
   const node = list.children[index];
   if (node) input.setAttribute("aria-activedescendant", node.id);
   else input.removeAttribute("aria-activedescendant");
@@ -153,5 +170,9 @@ export async function say(text) {
   // The answer is wanted in sight, however far up one was reading.
   const log = byId("log");
   log.scrollTop = log.scrollHeight;
-  await post("/page/say", { as: store.me, channel: store.channel, text }, { isSaid: text.startsWith("/") });
+  await post(
+    "/page/say",
+    { as: store.me, channel: store.channel, text },
+    { isSaid: text.startsWith("/") },
+  );
 }

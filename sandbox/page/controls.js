@@ -20,7 +20,12 @@ export function control(element, block, place) {
 }
 
 async function press(element, block, place, value) {
-  const body = { as: store.me, block_id: block.block_id, action_id: element.action_id, value: value ?? null };
+  const body = {
+    as: store.me,
+    block_id: block.block_id,
+    action_id: element.action_id,
+    value: value ?? null,
+  };
   return post("/page/press", { ...body, ...place.where(), values: place.values?.() });
 }
 
@@ -53,7 +58,11 @@ function select(element, act) {
   const words = element.placeholder?.text ?? "Choose";
   return el(
     "select",
-    { "aria-label": words, "data-action": element.action_id, onchange: (event) => act(event.target.value) },
+    {
+      "aria-label": words,
+      "data-action": element.action_id,
+      onchange: (event) => act(event.target.value),
+    },
     el("option", { value: "", text: words }),
     element.options.map((one) => el("option", { value: one.value, text: one.text.text })),
   );
@@ -64,8 +73,17 @@ function overflow(element, act) {
     await act(option.value);
     visit(option.url);
   };
-  const items = element.options.map((one) => ({ text: textObject(one.text), about: one.description?.text, act: chosen(one) }));
-  const props = { class: "action", "aria-label": "More actions", "data-action": element.action_id, text: "⋯" };
+  const items = element.options.map((one) => ({
+    text: textObject(one.text),
+    about: one.description?.text,
+    act: chosen(one),
+  }));
+  const props = {
+    class: "action",
+    "aria-label": "More actions",
+    "data-action": element.action_id,
+    text: "⋯",
+  };
   return menuButton(props, items);
 }
 
@@ -84,14 +102,29 @@ function confirmed(element, act) {
     const style = ask.style === "danger" ? "danger" : "primary";
     const box = el(
       "dialog",
-      { class: "modal small", "aria-labelledby": titleId, "aria-describedby": textId, oncancel: () => close(false) },
+      {
+        class: "modal small",
+        "aria-labelledby": titleId,
+        "aria-describedby": textId,
+        oncancel: () => close(false),
+      },
       el("h2", { id: titleId, text: ask.title.text }),
       el("p", { id: textId }, textObject(ask.text)),
       el(
         "div",
         { class: "modal-foot" },
-        el("button", { type: "button", class: "plain", onclick: () => close(false), text: ask.deny.text }),
-        el("button", { type: "button", class: `action ${style}`, onclick: () => close(true), text: ask.confirm.text }),
+        el("button", {
+          type: "button",
+          class: "plain",
+          onclick: () => close(false),
+          text: ask.deny.text,
+        }),
+        el("button", {
+          type: "button",
+          class: `action ${style}`,
+          onclick: () => close(true),
+          text: ask.confirm.text,
+        }),
       ),
     );
     document.body.append(box);

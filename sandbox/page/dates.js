@@ -3,7 +3,8 @@
 import { el } from "./dom.js";
 import { self } from "./store.js";
 
-const inZone = (language, options) => new Intl.DateTimeFormat(language, { timeZone: self()?.tz, ...options });
+const inZone = (language, options) =>
+  new Intl.DateTimeFormat(language, { timeZone: self()?.tz, ...options });
 const format = (options) => (when) => inZone(undefined, options).format(when);
 const time = format({ hour: "numeric", minute: "2-digit" });
 const short = format({ day: "numeric", month: "short", year: "numeric" });
@@ -11,8 +12,19 @@ const DAY = 86_400_000;
 
 /** A moment as the clock on this person's wall shows it: `2026-12-01T09:00`. */
 export function wall(when) {
-  const shown = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
-  const part = Object.fromEntries(inZone("en", shown).formatToParts(when).map((one) => [one.type, one.value]));
+  const shown = {
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  };
+  const part = Object.fromEntries(
+    inZone("en", shown)
+      .formatToParts(when)
+      .map((one) => [one.type, one.value]),
+  );
   return `${part.year}-${part.month}-${part.day}T${part.hour}:${part.minute}`;
 }
 
@@ -31,10 +43,19 @@ function pretty(plain) {
   };
 }
 
-const seconds24 = format({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const seconds24 = format({
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
 const long = format({ weekday: "long", day: "numeric", month: "long", year: "numeric" });
 // Of Slack's, those that the bot uses, and the plainest.
-const TOKENS = { date_num: (when) => wall(when).slice(0, 10), date_short_pretty: pretty(short), time };
+const TOKENS = {
+  date_num: (when) => wall(when).slice(0, 10),
+  date_short_pretty: pretty(short),
+  time,
+};
 
 /** A `<!date^…>` of Slack: `epoch^format^link`, with a fallback. */
 export function slackDate(body, fallback) {

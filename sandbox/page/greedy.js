@@ -5,15 +5,29 @@ import { post } from "./net.js";
 
 const WAYS = [
   ["directly", "Run directly", "With the inventory’s own token and no manners."],
-  ["gateway", "Run through the gateway", "As the client “script”: Gatehouse tells it when to wait."],
+  [
+    "gateway",
+    "Run through the gateway",
+    "As the client “script”: Gatehouse tells it when to wait.",
+  ],
 ];
 
 /** A part of the panel: the script each way, and what it got. */
 export function greedyScript() {
   const ways = WAYS.map((way, at) => wayOf(way, at));
-  const note = el("p", { class: "note", text: "It calls one organization as often as it can for 30 seconds. See /ratelimits afterwards." });
-  const part = el("section", {}, el("h3", { text: "Run a greedy script" }), note, ways.map((way) => way.node));
-  part.wire = (after) => ways.forEach((way) => (way.change = after((name, body) => post(`/page/${name}`, body))));
+  const note = el("p", {
+    class: "note",
+    text: "It calls one organization as often as it can for 30 seconds. See /ratelimits afterwards.",
+  });
+  const part = el(
+    "section",
+    {},
+    el("h3", { text: "Run a greedy script" }),
+    note,
+    ways.map((way) => way.node),
+  );
+  part.wire = (after) =>
+    ways.forEach((way) => (way.change = after((name, body) => post(`/page/${name}`, body))));
   part.show = (state) => ways.forEach((way) => way.show(state));
   return part;
 }
@@ -54,7 +68,12 @@ function wayOf([through, title, about], at) {
 }
 
 const options = ({ data_center, organizations }) =>
-  organizations.map((one) => el("option", { value: `${data_center} ${one.organization_id}`, text: `${one.name} (${data_center})` }));
+  organizations.map((one) =>
+    el("option", {
+      value: `${data_center} ${one.organization_id}`,
+      text: `${one.name} (${data_center})`,
+    }),
+  );
 
 function tell(status, said, run) {
   const now = JSON.stringify(run);
@@ -73,6 +92,13 @@ function tell(status, said, run) {
 const total = (counts) => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 const kinds = (counts) =>
-  total(counts) ? `${total(counts)} (${Object.entries(counts).map(([kind, count]) => `${kind}: ${count}`).join(", ")})` : "0";
+  total(counts)
+    ? `${total(counts)} (${Object.entries(counts)
+        .map(([kind, count]) => `${kind}: ${count}`)
+        .join(", ")})`
+    : "0";
 
-const entry = (name, value, isBad) => [el("dt", { text: name }), el("dd", { class: isBad ? "bad" : null, text: String(value) })];
+const entry = (name, value, isBad) => [
+  el("dt", { text: name }),
+  el("dd", { class: isBad ? "bad" : null, text: String(value) }),
+];

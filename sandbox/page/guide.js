@@ -10,7 +10,8 @@ const NUMBER = "+15550142";
 
 const posts = (channel) => topLevel(channel).filter((m) => m.author.kind === "app" && !m.ephemeral);
 const newest = () => Math.max(0, ...store.screen.messages.map((m) => m.number));
-const isAnswered = (channel, since) => topLevel(channel).some((m) => m.author.kind === "app" && m.number > since);
+const isAnswered = (channel, since) =>
+  topLevel(channel).some((m) => m.author.kind === "app" && m.number > since);
 
 const STEPS = [
   {
@@ -28,7 +29,8 @@ const STEPS = [
     tip: "You are Ada now. Press Approve on the card.",
     as: ADA,
     channel: APPROVALS,
-    isDone: () => posts(APPROVALS).some((m) => /\*Applied\*.*approved by Ada /.test(JSON.stringify(m.blocks))),
+    isDone: () =>
+      posts(APPROVALS).some((m) => /\*Applied\*.*approved by Ada /.test(JSON.stringify(m.blocks))),
   },
   {
     title: "See who can test",
@@ -41,12 +43,14 @@ const STEPS = [
   },
   {
     title: "Skip the wait",
-    about: "The flow “practice” has a rule: up to 4 hours, five times a day, nobody needs to approve.",
+    about:
+      "The flow “practice” has a rule: up to 4 hours, five times a day, nobody needs to approve.",
     tip: "Applied at once. The card in #approvals names the rule and how often Otto used it today, and has Undo.",
     as: OTTO,
     channel: GENERAL,
     text: `/testusers add practice ${NUMBER} for 2h because trying the new draft`,
-    isDone: () => posts(APPROVALS).some((m) => /\*Applied\*.*Rule .*used today/.test(JSON.stringify(m.blocks))),
+    isDone: () =>
+      posts(APPROVALS).some((m) => /\*Applied\*.*Rule .*used today/.test(JSON.stringify(m.blocks))),
   },
   {
     title: "Block an organization",
@@ -79,8 +83,18 @@ export function startGuide(take) {
   byId("guide").append(
     el("h2", { text: "Get started" }),
     el("p", { class: "introduction", text: INTRODUCTION }),
-    el("ol", {}, items.map((one) => one.node)),
-    el("button", { type: "button", class: "icon", "aria-label": "Hide this", onclick: away, text: "✕" }),
+    el(
+      "ol",
+      {},
+      items.map((one) => one.node),
+    ),
+    el("button", {
+      type: "button",
+      class: "icon",
+      "aria-label": "Hide this",
+      onclick: away,
+      text: "✕",
+    }),
     tip,
   );
 }

@@ -37,7 +37,9 @@ function heldFocus(place) {
 
 function giveFocusBack(place, held) {
   const same = [...place.querySelectorAll("[data-action]")].find(
-    (one) => one.dataset.action === held.action && one.closest("[data-block]")?.dataset.block === held.block,
+    (one) =>
+      one.dataset.action === held.action &&
+      one.closest("[data-block]")?.dataset.block === held.block,
   );
   (same ?? place).focus({ preventScroll: true });
 }

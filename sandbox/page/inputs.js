@@ -10,10 +10,16 @@ export function inputBlock(block, place) {
   const id = freshId("input");
   const hintId = `${id}-hint`;
   const described = block.optional ? `${id}-optional ${hintId}` : hintId;
-  const made = make(block.element, block.optional, place, { id, "aria-describedby": described, "aria-required": String(!block.optional) });
+  const made = make(block.element, block.optional, place, {
+    id,
+    "aria-describedby": described,
+    "aria-required": String(!block.optional),
+  });
   const label = el("label", { for: id }, textObject(block.label));
   // Beside the label and not in it, so that the input keeps its name.
-  const optional = block.optional ? el("span", { class: "optional", id: `${id}-optional`, text: "(optional)" }) : null;
+  const optional = block.optional
+    ? el("span", { class: "optional", id: `${id}-optional`, text: "(optional)" })
+    : null;
   const note = el("p", { class: "note", id: hintId }, textObject(block.hint));
   const error = el("p", { class: "error", id: `${id}-error`, hidden: true });
   const head = el("div", { class: "label" }, label, optional);
@@ -49,7 +55,12 @@ function line(element, props) {
     ? el("textarea", { ...props, ...shape, rows: 4 })
     : el("input", { ...props, ...shape, type: "text" });
   node.value = element.initial_value ?? "";
-  return { node, focus: node, read: () => node.value, write: (value) => (node.value = value ?? "") };
+  return {
+    node,
+    focus: node,
+    read: () => node.value,
+    write: (value) => (node.value = value ?? ""),
+  };
 }
 
 function external(element, place, props) {
@@ -61,11 +72,21 @@ function external(element, place, props) {
 
 function select(element, props, optional) {
   const initial = element.initial_option?.value ?? "";
-  const options = element.options.map((one) => el("option", { value: one.value, text: one.text.text }));
-  const none = initial && !optional ? [] : el("option", { value: "", text: element.placeholder?.text ?? "Choose…" });
+  const options = element.options.map((one) =>
+    el("option", { value: one.value, text: one.text.text }),
+  );
+  const none =
+    initial && !optional
+      ? []
+      : el("option", { value: "", text: element.placeholder?.text ?? "Choose…" });
   const node = el("select", props, none, options);
   node.value = initial;
-  return { node, focus: node, read: () => node.value || null, write: (value) => (node.value = value ?? "") };
+  return {
+    node,
+    focus: node,
+    read: () => node.value || null,
+    write: (value) => (node.value = value ?? ""),
+  };
 }
 
 function moment(element, props) {
@@ -74,4 +95,3 @@ function moment(element, props) {
   write(element.initial_date_time);
   return { node, focus: node, read: () => (node.value ? momentOf(node.value) : null), write };
 }
-

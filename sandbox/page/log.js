@@ -15,7 +15,9 @@ export function stayAtEnd(list) {
   const size = () => `${list.clientWidth} ${list.clientHeight}`;
   let [atEnd, known] = [true, size()];
   // A new size makes the browser scroll by itself, which is not somebody who looks elsewhere.
-  list.addEventListener("scroll", () => size() === known && (atEnd = isAtEnd(list)), { passive: true });
+  list.addEventListener("scroll", () => size() === known && (atEnd = isAtEnd(list)), {
+    passive: true,
+  });
   const resized = () => {
     known = size();
     if (atEnd) list.scrollTop = list.scrollHeight;
@@ -29,17 +31,23 @@ const isAtEnd = (list) => list.scrollHeight - list.scrollTop - list.clientHeight
 export function showMessages(list, messages, openThread) {
   const atEnd = isAtEnd(list);
   const held = heldFocus(list);
-  const end = { key: list.lastElementChild?.dataset.key, height: list.lastElementChild?.offsetHeight };
+  const end = {
+    key: list.lastElementChild?.dataset.key,
+    height: list.lastElementChild?.offsetHeight,
+  };
   const before = new Map([...list.children].map((node) => [node.dataset.key, node]));
   const wanted = [];
   let day = null;
   for (const message of messages) {
-    if (openThread && dayOf(message.ts) !== day) wanted.push(divider((day = dayOf(message.ts)), before));
+    if (openThread && dayOf(message.ts) !== day)
+      wanted.push(divider((day = dayOf(message.ts)), before));
     if (openThread && isFirstNew(message, wanted)) wanted.push(newMark(before));
     wanted.push(kept(message, before, openThread));
   }
   if (!messages.length && openThread) wanted.push(emptiness(before));
-  const same = wanted.length === list.children.length && wanted.every((node, at) => node === list.children[at]);
+  const same =
+    wanted.length === list.children.length &&
+    wanted.every((node, at) => node === list.children[at]);
   if (!same) place(list, wanted);
   giveFocusBack(list, held);
   if (atEnd || list.dataset.shown !== list.dataset.channel) toEnd(list, end);
@@ -59,7 +67,9 @@ function toEnd(list, end) {
 function place(list, wanted) {
   const keep = new Set(wanted);
   for (const node of [...list.children]) if (!keep.has(node)) node.remove();
-  wanted.forEach((node, at) => list.children[at] !== node && list.insertBefore(node, list.children[at] ?? null));
+  wanted.forEach(
+    (node, at) => list.children[at] !== node && list.insertBefore(node, list.children[at] ?? null),
+  );
 }
 
 function kept(message, before, openThread) {
@@ -71,7 +81,8 @@ function kept(message, before, openThread) {
   if (old?.dataset.state === state) return old;
   const node = article(message, below, openThread);
   Object.assign(node.dataset, { key, state, ts: message.ts });
-  if (old && old.dataset.state.split(" ")[0] !== String(message.changes)) node.classList.add("just-changed");
+  if (old && old.dataset.state.split(" ")[0] !== String(message.changes))
+    node.classList.add("just-changed");
   return node;
 }
 
@@ -82,7 +93,13 @@ const isFirstNew = (message, wanted) =>
   !wanted.some((node) => node.dataset.key === "new");
 
 function newMark(before) {
-  const node = before.get("new") ?? el("div", { class: "day new", role: "separator", "aria-label": "New" }, el("span", { text: "New" }));
+  const node =
+    before.get("new") ??
+    el(
+      "div",
+      { class: "day new", role: "separator", "aria-label": "New" },
+      el("span", { text: "New" }),
+    );
   node.dataset.key = "new";
   return node;
 }
@@ -90,7 +107,11 @@ function newMark(before) {
 function divider(day, before) {
   const old = before.get(day);
   if (old) return old;
-  const node = el("div", { class: "day", role: "separator", "aria-label": day }, el("span", { text: day }));
+  const node = el(
+    "div",
+    { class: "day", role: "separator", "aria-label": day },
+    el("span", { text: day }),
+  );
   node.dataset.key = day;
   return node;
 }
@@ -113,10 +134,16 @@ function article(message, below, openThread) {
     message.changes ? el("span", { class: "edited", text: "edited" }) : null,
   );
   const place = { where: () => ({ channel: message.channel, ts: message.ts }), folds: true };
-  const body = message.blocks.length ? blocks(message.blocks, place) : el("div", { class: "section" }, mrkdwn(message.text));
+  const body = message.blocks.length
+    ? blocks(message.blocks, place)
+    : el("div", { class: "section" }, mrkdwn(message.text));
   return el(
     "article",
-    { class: message.ephemeral ? "message ephemeral" : "message", "aria-label": `${who.name} at ${time.textContent}`, tabindex: "-1" },
+    {
+      class: message.ephemeral ? "message ephemeral" : "message",
+      "aria-label": `${who.name} at ${time.textContent}`,
+      tabindex: "-1",
+    },
     avatar(who),
     el(
       "div",
@@ -144,19 +171,38 @@ function threadLink(message, below, openThread) {
 
 /** What one can do with a message: reply where nobody has, and the app's shortcuts. */
 function tools(message, openThread) {
-  const reply = openThread && el("button", { type: "button", class: "quiet", onclick: () => openThread(message), text: "Reply in thread" });
+  const reply =
+    openThread &&
+    el("button", {
+      type: "button",
+      class: "quiet",
+      onclick: () => openThread(message),
+      text: "Reply in thread",
+    });
   const run = (shortcut) => () =>
-    post("/page/shortcut", { as: store.me, callback_id: shortcut.callback_id, channel: message.channel, ts: message.ts });
+    post("/page/shortcut", {
+      as: store.me,
+      callback_id: shortcut.callback_id,
+      channel: message.channel,
+      ts: message.ts,
+    });
   const items = store.shortcuts
     .filter((one) => one.type === "message")
     .map((one) => ({ text: one.name, about: "Gatehouse", act: run(one) }));
-  const menu = items.length ? menuButton({ class: "quiet", "aria-label": "More actions", text: "⋮" }, items) : null;
+  const menu = items.length
+    ? menuButton({ class: "quiet", "aria-label": "More actions", text: "⋮" }, items)
+    : null;
   return el("div", { class: "tools" }, reply, menu);
 }
 
 function avatar(who) {
-  if (who.kind === "app") return el("img", { class: "avatar", src: "/page/files/icon.svg", alt: "" });
-  const initials = who.name.split(/\s+/).map((word) => word[0]).slice(0, 2).join("");
+  if (who.kind === "app")
+    return el("img", { class: "avatar", src: "/page/files/icon.svg", alt: "" });
+  const initials = who.name
+    .split(/\s+/)
+    .map((word) => word[0])
+    .slice(0, 2)
+    .join("");
   const node = el("span", { class: "avatar", "aria-hidden": "true", text: initials });
   const hue = HUES[[...who.id].reduce((sum, sign) => sum + sign.charCodeAt(0), 0) % HUES.length];
   node.style.setProperty("--hue", hue);
@@ -169,7 +215,14 @@ function heldFocus(list) {
   if (!list.contains(node) || node === list) return null;
   const message = node.closest("article");
   const block = node.closest("[data-block]");
-  return message && { ts: message.dataset.ts, block: block?.dataset.block, action: node.dataset.action, node };
+  return (
+    message && {
+      ts: message.dataset.ts,
+      block: block?.dataset.block,
+      action: node.dataset.action,
+      node,
+    }
+  );
 }
 
 function giveFocusBack(list, held) {
@@ -177,8 +230,9 @@ function giveFocusBack(list, held) {
   const message = [...list.querySelectorAll("article")].find((one) => one.dataset.ts === held.ts);
   if (!message) return list.focus();
   const same = [...message.querySelectorAll("[data-action]")].find(
-    (one) => one.dataset.action === held.action && one.closest("[data-block]")?.dataset.block === held.block,
+    (one) =>
+      one.dataset.action === held.action &&
+      one.closest("[data-block]")?.dataset.block === held.block,
   );
   (same ?? message).focus({ preventScroll: true });
 }
-

@@ -147,7 +147,8 @@ async function blockFirst() {
   const [{ data_center, organizations }] = (await get("/page/services")).data_centers;
   const [{ organization_id }] = organizations;
   await post("/page/block", { data_center, organization_id, code: 1070 });
-  if (beside?.kind !== "services" && matchMedia("(min-width: 1021px)").matches) await openServices();
+  if (beside?.kind !== "services" && matchMedia("(min-width: 1021px)").matches)
+    await openServices();
   return organization_id;
 }
 
@@ -169,7 +170,12 @@ function showTrouble() {
   if (kind === "lost") place.replaceChildren("The sandbox doesn’t answer. Is it still running?");
   if (kind !== "stopped") return;
   const again = () => post("/page/restart", {});
-  const button = el("button", { type: "button", class: "action", onclick: again, text: "Start it" });
+  const button = el("button", {
+    type: "button",
+    class: "action",
+    onclick: again,
+    text: "Start it",
+  });
   place.replaceChildren("Gatehouse has stopped. See the terminal for its log.", button);
 }
 
@@ -182,12 +188,17 @@ async function start() {
   startComposer();
   stayAtEnd(byId("log"));
   startGuide(take);
-  byId("services").addEventListener("click", () => (beside?.kind === "services" ? closeBeside() : openServices()));
-  byId("scrim").addEventListener("click", () => (document.body.classList.contains("side-open") ? openSide(false) : closeBeside()));
+  byId("services").addEventListener("click", () =>
+    beside?.kind === "services" ? closeBeside() : openServices(),
+  );
+  byId("scrim").addEventListener("click", () =>
+    document.body.classList.contains("side-open") ? openSide(false) : closeBeside(),
+  );
   addEventListener("hashchange", () => go(location.hash.slice(1) || "C0GENERAL"));
   document.addEventListener("visibilitychange", () => !document.hidden && refresh());
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]"))
+      return;
     if (document.body.classList.contains("side-open")) openSide(false);
     else if (beside && byId("beside").contains(document.activeElement)) closeBeside();
   });

@@ -9,9 +9,24 @@ const PIECES =
 
 // Those that the bot uses; another name stays as it was written.
 const EMOJI = {
-  alarm_clock: "⏰", arrows_counterclockwise: "🔄", calendar: "📅", gear: "⚙️", grey_question: "❔", heavy_minus_sign: "➖",
-  hourglass: "⌛", key: "🔑", large_green_circle: "🟢", large_orange_circle: "🟠", large_yellow_circle: "🟡", no_entry: "⛔",
-  red_circle: "🔴", tada: "🎉", warning: "⚠️", wastebasket: "🗑️", white_check_mark: "✅", x: "❌",
+  alarm_clock: "⏰",
+  arrows_counterclockwise: "🔄",
+  calendar: "📅",
+  gear: "⚙️",
+  grey_question: "❔",
+  heavy_minus_sign: "➖",
+  hourglass: "⌛",
+  key: "🔑",
+  large_green_circle: "🟢",
+  large_orange_circle: "🟠",
+  large_yellow_circle: "🟡",
+  no_entry: "⛔",
+  red_circle: "🔴",
+  tada: "🎉",
+  warning: "⚠️",
+  wastebasket: "🗑️",
+  white_check_mark: "✅",
+  x: "❌",
 };
 
 const decode = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
@@ -67,7 +82,10 @@ function piece([whole, pre, code, angle, name, bold, italic, strike]) {
 
 function named(name) {
   const sign = EMOJI[name];
-  return sign && el("span", { class: "emoji", role: "img", "aria-label": name.replaceAll("_", " "), text: sign });
+  return (
+    sign &&
+    el("span", { class: "emoji", role: "img", "aria-label": name.replaceAll("_", " "), text: sign })
+  );
 }
 
 function reference(inside) {

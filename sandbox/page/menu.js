@@ -7,8 +7,20 @@ const MARGIN = 6;
 /** A button with a menu; `items` are `{ text, about, act }`, `props` are those of the button. */
 export function menuButton(props, items) {
   const id = freshId("menu");
-  const button = el("button", { type: "button", "aria-haspopup": "menu", "aria-expanded": "false", "aria-controls": id, ...props });
-  const list = el("div", { id, class: "menu", role: "menu", "aria-label": props["aria-label"], hidden: true });
+  const button = el("button", {
+    type: "button",
+    "aria-haspopup": "menu",
+    "aria-expanded": "false",
+    "aria-controls": id,
+    ...props,
+  });
+  const list = el("div", {
+    id,
+    class: "menu",
+    role: "menu",
+    "aria-label": props["aria-label"],
+    hidden: true,
+  });
   const close = (back) => {
     list.hidden = true;
     button.setAttribute("aria-expanded", "false");
@@ -39,7 +51,12 @@ function entry({ text, about, act }, close) {
     act();
   };
   const small = about ? el("small", { text: about }) : null;
-  return el("button", { type: "button", role: "menuitem", tabindex: "-1", onclick: chosen }, el("span", {}, text), small);
+  return el(
+    "button",
+    { type: "button", role: "menuitem", tabindex: "-1", onclick: chosen },
+    el("span", {}, text),
+    small,
+  );
 }
 
 /** Put the menu under its button, or above it where there is no room, and inside the screen. */

@@ -22,14 +22,30 @@ export function showModal(view) {
 function open(view, back) {
   const titleId = freshId("modal");
   const place = { where: () => ({ view_id: view.id }), values: () => values() };
-  const inside = el("div", { class: "modal-body" }, el("p", { class: "alert error", role: "alert", hidden: true }), blocks(view.blocks, place));
-  const send = view.submit && el("button", { type: "submit", class: "action primary", text: view.submit });
+  const inside = el(
+    "div",
+    { class: "modal-body" },
+    el("p", { class: "alert error", role: "alert", hidden: true }),
+    blocks(view.blocks, place),
+  );
+  const send =
+    view.submit && el("button", { type: "submit", class: "action primary", text: view.submit });
   const form = el(
     "form",
     { novalidate: true, onsubmit: (event) => submit(event, view, send) },
     el("div", { class: "modal-head" }, el("h2", { id: titleId, text: view.title }), cross(view)),
     inside,
-    el("div", { class: "modal-foot" }, el("button", { type: "button", class: "plain", onclick: () => dismiss(view), text: view.close ?? "Close" }), send),
+    el(
+      "div",
+      { class: "modal-foot" },
+      el("button", {
+        type: "button",
+        class: "plain",
+        onclick: () => dismiss(view),
+        text: view.close ?? "Close",
+      }),
+      send,
+    ),
   );
   const box = el("dialog", { class: "modal", "aria-labelledby": titleId }, form);
   box.addEventListener("cancel", (event) => {
@@ -43,9 +59,16 @@ function open(view, back) {
 }
 
 const cross = (view) =>
-  el("button", { type: "button", class: "icon", "aria-label": "Dismiss", onclick: () => dismiss(view), text: "✕" });
+  el("button", {
+    type: "button",
+    class: "icon",
+    "aria-label": "Dismiss",
+    onclick: () => dismiss(view),
+    text: "✕",
+  });
 
-const values = () => Object.fromEntries(shown.fields.map((field) => [field.dataset.block, field.read()]));
+const values = () =>
+  Object.fromEntries(shown.fields.map((field) => [field.dataset.block, field.read()]));
 
 function restore(kept) {
   for (const field of shown.fields) {

@@ -22,7 +22,9 @@ export async function post(path, body, { isSaid = false } = {}) {
     body: JSON.stringify(body),
   });
   const text = await answer.text();
-  const said = answer.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : { error: text };
+  const said = answer.headers.get("Content-Type")?.includes("json")
+    ? JSON.parse(text)
+    : { error: text };
   if (said.error && !isSaid) toast(SAID[said.error] ?? said.error);
   return said;
 }

@@ -22,14 +22,25 @@ const SLACK = [
   ["status", "server error (500), twice"],
   ["cut", "no reply (posted, then connection lost)"],
 ];
-const FLOWS = { FW00000000000000000000000000000001: "welcome", FW00000000000000000000000000000002: "survey" };
+const FLOWS = {
+  FW00000000000000000000000000000001: "welcome",
+  FW00000000000000000000000000000002: "survey",
+};
 
 const control = (name, body) => post(`/page/${name}`, body);
 const choices = (pairs) => pairs.map(([value, text]) => el("option", { value, text }));
 
 /** The panel; `refresh()` looks again, `stop()` when it is put away. */
 export function servicesPanel(close) {
-  const parts = [blocking(), greedyScript(), dataCenters(), flows(), slack(), calls(), restarting()];
+  const parts = [
+    blocking(),
+    greedyScript(),
+    dataCenters(),
+    flows(),
+    slack(),
+    calls(),
+    restarting(),
+  ];
   const node = el(
     "aside",
     { class: "beside", "aria-label": "Services" },
@@ -37,7 +48,13 @@ export function servicesPanel(close) {
       "header",
       { class: "beside-head" },
       el("h2", { text: "Services" }),
-      el("button", { type: "button", class: "icon", "aria-label": "Close the services", onclick: close, text: "✕" }),
+      el("button", {
+        type: "button",
+        class: "icon",
+        "aria-label": "Close the services",
+        onclick: close,
+        text: "✕",
+      }),
     ),
     el("div", { class: "panel", tabindex: "0", role: "group", "aria-label": "Simulate" }, parts),
   );
@@ -45,10 +62,12 @@ export function servicesPanel(close) {
     const state = await get("/page/services");
     parts.forEach((part) => part.show?.(state));
   };
-  const after = (change) => async (...args) => {
-    await change(...args);
-    await look();
-  };
+  const after =
+    (change) =>
+    async (...args) => {
+      await change(...args);
+      await look();
+    };
   parts.forEach((part) => part.wire?.(after));
   const timer = setInterval(() => look().catch(() => {}), EVERY_MS);
   node.stop = () => clearInterval(timer);
@@ -84,7 +103,9 @@ function blocking() {
   part.show = (state) => {
     if (!where.options.length) where.append(...state.data_centers.map(organizations));
     const blocked = state.data_centers.flatMap((one) =>
-      one.organizations.filter((org) => org.code).map((org) => ({ ...org, data_center: one.data_center })),
+      one.organizations
+        .filter((org) => org.code)
+        .map((org) => ({ ...org, data_center: one.data_center })),
     );
     const now = JSON.stringify(blocked.map((org) => [org.organization_id, org.code]));
     if (list.dataset.now === now) return;
@@ -95,17 +116,30 @@ function blocking() {
 }
 
 function organizations({ data_center, organizations: all }) {
-  const items = all.map((org) => el("option", { value: `${data_center} ${org.organization_id}`, text: org.name }));
+  const items = all.map((org) =>
+    el("option", { value: `${data_center} ${org.organization_id}`, text: org.name }),
+  );
   return el("optgroup", { label: data_center }, items);
 }
 
 function lifting(org, change) {
-  const lift = () => change("block", { data_center: org.data_center, organization_id: org.organization_id, code: null });
+  const lift = () =>
+    change("block", {
+      data_center: org.data_center,
+      organization_id: org.organization_id,
+      code: null,
+    });
   return el(
     "li",
     {},
     el("span", { text: `${org.name} (${org.data_center}), ${org.code}` }),
-    el("button", { type: "button", class: "action", "aria-label": `Unblock ${org.name}`, onclick: lift, text: "Unblock" }),
+    el("button", {
+      type: "button",
+      class: "action",
+      "aria-label": `Unblock ${org.name}`,
+      onclick: lift,
+      text: "Unblock",
+    }),
   );
 }
 
@@ -117,7 +151,12 @@ function dataCenters() {
     set = after((data_center, kind) => control("trouble", { data_center, kind }));
   };
   part.show = (state) => {
-    if (!rows.children.length) rows.append(...state.data_centers.map((one) => center(one.data_center, (value) => set(one.data_center, value))));
+    if (!rows.children.length)
+      rows.append(
+        ...state.data_centers.map((one) =>
+          center(one.data_center, (value) => set(one.data_center, value)),
+        ),
+      );
     for (const select of rows.querySelectorAll("select")) {
       const { trouble } = state.data_centers.find((one) => one.data_center === select.name);
       if (document.activeElement !== select) select.value = trouble ?? "";
@@ -162,7 +201,10 @@ function flowEditor(sid, text, change) {
   area.value = text;
   const name = FLOWS[sid] ?? sid;
   const save = () => {
-    const identities = area.value.split("\n").map((one) => one.trim()).filter(Boolean);
+    const identities = area.value
+      .split("\n")
+      .map((one) => one.trim())
+      .filter(Boolean);
     change("list", { sid, identities });
   };
   const node = el(
@@ -170,7 +212,13 @@ function flowEditor(sid, text, change) {
     { class: "flow" },
     el("label", { for: id, text: `Test users of ${name}, one per line` }),
     area,
-    el("button", { type: "button", class: "action", "aria-label": `Save ${name}`, onclick: save, text: "Save" }),
+    el("button", {
+      type: "button",
+      class: "action",
+      "aria-label": `Save ${name}`,
+      onclick: save,
+      text: "Save",
+    }),
   );
   Object.assign(node.dataset, { sid, text });
   return node;
@@ -185,7 +233,11 @@ function slack() {
     el("h3", { text: "Break Slack" }),
     el("label", { for: what.id, text: "When Gatehouse posts next, Slack answers" }),
     what,
-    el("div", { class: "actions" }, el("button", { type: "button", class: "action", onclick: wait, text: "Set" })),
+    el(
+      "div",
+      { class: "actions" },
+      el("button", { type: "button", class: "action", onclick: wait, text: "Set" }),
+    ),
   );
 }
 
@@ -195,7 +247,8 @@ function calls() {
   const table = el("table", { class: "calls" }, el("thead", {}, el("tr", {}, head)), rows);
   const part = el("section", {}, el("h3", { text: "Last calls to the services" }), table);
   part.show = (state) => {
-    const now = String(state.calls.at(-1)?.number ?? 0) + state.calls.filter((one) => !one.status).length;
+    const now =
+      String(state.calls.at(-1)?.number ?? 0) + state.calls.filter((one) => !one.status).length;
     if (rows.dataset.now === now) return;
     rows.dataset.now = now;
     rows.replaceChildren(...state.calls.toReversed().map(call));
@@ -210,7 +263,12 @@ function call(one) {
     "tr",
     { class: one.status >= 400 ? "bad" : "" },
     el("td", { text: clock(one.arrived_at) }),
-    el("td", {}, el("code", { text: `${one.method} ${path}` }), one.organization_id ? el("small", { text: ` ${one.organization_id}` }) : null),
+    el(
+      "td",
+      {},
+      el("code", { text: `${one.method} ${path}` }),
+      one.organization_id ? el("small", { text: ` ${one.organization_id}` }) : null,
+    ),
     el("td", { text: String(status) }),
   );
 }
@@ -221,6 +279,20 @@ function restarting() {
     await post("/page/restart", {});
     button.disabled = false;
   };
-  const button = el("button", { type: "button", class: "action", onclick: restart, text: "Restart the bot" });
-  return el("section", {}, el("h3", { text: "Crash and restart" }), el("p", { class: "note", text: "Like a crash (kill -9). Requests and decisions survive; a command in progress is lost." }), button);
+  const button = el("button", {
+    type: "button",
+    class: "action",
+    onclick: restart,
+    text: "Restart the bot",
+  });
+  return el(
+    "section",
+    {},
+    el("h3", { text: "Crash and restart" }),
+    el("p", {
+      class: "note",
+      text: "Like a crash (kill -9). Requests and decisions survive; a command in progress is lost.",
+    }),
+    button,
+  );
 }

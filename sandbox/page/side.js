@@ -4,16 +4,24 @@ import { byId, el, svg } from "./dom.js";
 import { HOME } from "./home.js";
 import { store, unread } from "./store.js";
 
-const BOT = { ready: "Gatehouse is running", starting: "Gatehouse is starting…", stopped: "Gatehouse is not running" };
+const BOT = {
+  ready: "Gatehouse is running",
+  starting: "Gatehouse is starting…",
+  stopped: "Gatehouse is not running",
+};
 
 /** Fill in the people; `chosen(id)` hears of another one. */
 export function startSide(chosen) {
   const select = byId("acting");
   select.replaceChildren(
-    ...store.people.map((person) => el("option", { value: person.id, text: `${person.name} (${person.role})` })),
+    ...store.people.map((person) =>
+      el("option", { value: person.id, text: `${person.name} (${person.role})` }),
+    ),
   );
   select.addEventListener("change", () => chosen(select.value));
-  byId("menu").addEventListener("click", () => openSide(!document.body.classList.contains("side-open")));
+  byId("menu").addEventListener("click", () =>
+    openSide(!document.body.classList.contains("side-open")),
+  );
   const small = matchMedia("(max-width: 720px)");
   small.addEventListener("change", () => placeActing(small.matches));
   placeActing(small.matches);
@@ -36,7 +44,10 @@ export function showSide() {
   byId("acting").value = store.me;
   const list = (id, kinds, ...first) => {
     const held = document.activeElement?.closest(`#${id} a`)?.getAttribute("href");
-    byId(id).replaceChildren(...first, ...store.screen.channels.filter((one) => kinds.includes(one.kind)).map(row));
+    byId(id).replaceChildren(
+      ...first,
+      ...store.screen.channels.filter((one) => kinds.includes(one.kind)).map(row),
+    );
     if (held) byId(id).querySelector(`a[href="${held}"]`)?.focus();
   };
   list("channels", ["public", "private"]);
@@ -74,7 +85,9 @@ function row(channel) {
         title: fresh ? `${fresh} unread` : null,
         "aria-current": channel.id === store.channel ? "page" : null,
       },
-      isDirect ? el("span", { class: `sign dot ${store.screen.bot}`, "aria-hidden": "true", text: "●" }) : null,
+      isDirect
+        ? el("span", { class: `sign dot ${store.screen.bot}`, "aria-hidden": "true", text: "●" })
+        : null,
       el("span", { text: isDirect ? channel.name : `#${channel.name}` }),
       channel.kind === "private" ? lock() : null,
       fresh ? el("span", { class: "count", "aria-hidden": "true", text: String(fresh) }) : null,
@@ -85,4 +98,8 @@ function row(channel) {
 const LOCK = "M3 5V4a2.5 2.5 0 0 1 5 0v1h1v6H2V5zm1.2 0h2.6V4a1.3 1.3 0 0 0-2.6 0z";
 
 const lock = () =>
-  svg("svg", { class: "lock", viewBox: "0 0 11 12", "aria-hidden": "true" }, svg("path", { d: LOCK, "fill-rule": "evenodd" }));
+  svg(
+    "svg",
+    { class: "lock", viewBox: "0 0 11 12", "aria-hidden": "true" },
+    svg("path", { d: LOCK, "fill-rule": "evenodd" }),
+  );

@@ -22,7 +22,9 @@ export const channelName = (id) => store.screen.channels.find((one) => one.id ==
 
 /** The messages of a channel, without the replies in threads. */
 export const topLevel = (channel) =>
-  store.screen.messages.filter((m) => m.channel === channel && (!m.thread_ts || m.thread_ts === m.ts));
+  store.screen.messages.filter(
+    (m) => m.channel === channel && (!m.thread_ts || m.thread_ts === m.ts),
+  );
 
 /** The replies under a message. */
 export const replies = (channel, ts) =>
@@ -44,5 +46,7 @@ export function markNew(channel) {
 /** How many messages of a channel this person has not seen; as in Slack, replies and what vanishes do not count. */
 export function unread(channel) {
   const seen = read.get(place(channel)) ?? 0;
-  return topLevel(channel).filter((m) => m.number > seen && !m.ephemeral && m.author.id !== store.me).length;
+  return topLevel(channel).filter(
+    (m) => m.number > seen && !m.ephemeral && m.author.id !== store.me,
+  ).length;
 }

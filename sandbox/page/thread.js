@@ -7,7 +7,12 @@ import { replies, store } from "./store.js";
 
 /** The panel of the open thread; `close()` when it is put away. */
 export function threadPanel(close) {
-  const list = el("div", { class: "thread-list", tabindex: "0", role: "group", "aria-label": "Replies" });
+  const list = el("div", {
+    class: "thread-list",
+    tabindex: "0",
+    role: "group",
+    "aria-label": "Replies",
+  });
   const input = el("textarea", { id: "reply", rows: 1, placeholder: "Reply…" });
   const send = async (event) => {
     event.preventDefault();
@@ -15,7 +20,12 @@ export function threadPanel(close) {
     if (!text) return;
     input.value = "";
     const { channel, ts } = store.thread;
-    await post("/page/say", { as: store.me, channel, thread_ts: ts, text: text.replace(/^\/+/, "") });
+    await post("/page/say", {
+      as: store.me,
+      channel,
+      thread_ts: ts,
+      text: text.replace(/^\/+/, ""),
+    });
   };
   const isSending = (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing;
   input.addEventListener("keydown", (event) => isSending(event) && send(event));
@@ -26,10 +36,21 @@ export function threadPanel(close) {
       "header",
       { class: "beside-head" },
       el("h2", { text: "Thread" }),
-      el("button", { type: "button", class: "icon", "aria-label": "Close the thread", onclick: close, text: "✕" }),
+      el("button", {
+        type: "button",
+        class: "icon",
+        "aria-label": "Close the thread",
+        onclick: close,
+        text: "✕",
+      }),
     ),
     list,
-    el("form", { class: "composer", onsubmit: send }, el("label", { for: "reply", class: "unseen", text: "Reply" }), input),
+    el(
+      "form",
+      { class: "composer", onsubmit: send },
+      el("label", { for: "reply", class: "unseen", text: "Reply" }),
+      input,
+    ),
   );
   node.refresh = () => {
     const { channel, ts } = store.thread;

@@ -7,7 +7,8 @@ import { store } from "./store.js";
 const PAUSE_MS = 120;
 
 /** What one may type for an option: its value, its text, or a whole word of that. */
-const namesOf = ({ value, text: { text } }) => [value, text, ...text.split(/[\s()]+/)].map((name) => name.toLowerCase());
+const namesOf = ({ value, text: { text } }) =>
+  [value, text, ...text.split(/[\s()]+/)].map((name) => name.toLowerCase());
 
 /** A combobox. */
 export function typeahead(element, place, props) {
@@ -23,7 +24,13 @@ class Typeahead {
     Object.assign(this, { element, place, option: element.initial_option ?? null });
     Object.assign(this, { options: [], active: -1, asked: 0, timer: 0, question: null });
     const id = freshId("options");
-    this.list = el("ul", { id, class: "options", role: "listbox", "aria-label": "Options", hidden: true });
+    this.list = el("ul", {
+      id,
+      class: "options",
+      role: "listbox",
+      "aria-label": "Options",
+      hidden: true,
+    });
     this.input = el("input", {
       type: "text",
       role: "combobox",
@@ -84,7 +91,9 @@ class Typeahead {
     this.options = options;
     this.list.replaceChildren(...options.map((option) => this.item(option)));
     if (!options.length) {
-      this.list.append(el("li", { class: "none", role: "option", "aria-disabled": "true", text: "Nothing found" }));
+      this.list.append(
+        el("li", { class: "none", role: "option", "aria-disabled": "true", text: "Nothing found" }),
+      );
     }
     this.mark(-1);
     this.show(document.activeElement === this.input);
@@ -95,7 +104,12 @@ class Typeahead {
       event.preventDefault();
       this.choose(option);
     };
-    const props = { id: freshId("option"), role: "option", "aria-selected": "false", onmousedown: pick };
+    const props = {
+      id: freshId("option"),
+      role: "option",
+      "aria-selected": "false",
+      onmousedown: pick,
+    };
     return el("li", { ...props, text: option.text.text });
   }
 
@@ -127,7 +141,9 @@ class Typeahead {
 
   mark(index) {
     this.active = index;
-    [...this.list.children].forEach((item, at) => item.setAttribute("aria-selected", String(at === index)));
+    [...this.list.children].forEach((item, at) =>
+      item.setAttribute("aria-selected", String(at === index)),
+    );
     const item = this.list.children[index];
     if (!item) return this.input.removeAttribute("aria-activedescendant");
     this.input.setAttribute("aria-activedescendant", item.id);
