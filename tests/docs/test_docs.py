@@ -295,12 +295,11 @@ def test_a_decision_bears_the_number_of_its_file(page: Path) -> None:
 
 
 def test_the_pages_stay_short_enough_to_read() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     assert len(read("docs/operations.md").split()) <= 4_000
-    assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 18_000
+    assert len(read("README.md").split()) <= 1_500
 
 
-def test_no_test_name_is_longer_than_60_characters() -> None:
+def test_no_test_name_is_longer_than_80_characters() -> None:
     sources = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    long = [name for text in sources for name in re.findall(r"def test_(\w{61,})\(", text)]
+    long = [name for text in sources for name in re.findall(r"def (test_\w{76,})\(", text)]
     assert long == []
