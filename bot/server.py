@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.web_protocol import _ErrInfo
 from yarl import URL
 
 from bot.ops.secrets import is_loopback
@@ -32,6 +33,8 @@ FIRST_REQUEST_SECONDS = 10.0
 IDLE_SECONDS = 75.0
 # The time limit for reading the rest of an unwanted request body, which isn't decompressed.
 DRAIN_SECONDS = 1.0
+# aiohttp stops receiving when a connection has twice as many bytes that nobody has read yet.
+UNREAD_BYTES = 16 * 1024
 MOST_CONNECTIONS = 500
 # File descriptors reserved for the database, the services and Slack.
 RESERVED_FILES = 100
@@ -177,6 +180,7 @@ class Connection(web.RequestHandler):
             access_log=None,  # type: ignore[arg-type]
             keepalive_timeout=IDLE_SECONDS,
             lingering_time=DRAIN_SECONDS,
+            read_bufsize=UNREAD_BYTES,
             auto_decompress=False,
         )
         self._site = site
@@ -199,6 +203,15 @@ class Connection(web.RequestHandler):
         self._first_deadline = loop.call_later(
             FIRST_REQUEST_SECONDS, lambda: None if self.has_asked else self.force_close()
         )
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the data, unless an earlier part wasn't valid HTTP.
+
+        aiohttp would parse the same invalid data again for each chunk that is read.
+        """
+        if self._messages and isinstance(self._messages[-1][0], _ErrInfo):
+            return
+        super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Release the connection and the data received on it."""
@@ -229,11 +242,25 @@ class Connection(web.RequestHandler):
         answer.force_close()
         return answer
 
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send a response, and release the request's body.
+
+        An error's traceback refers to the frames that read the body, which refer to the error.
+        Python's garbage collector rarely looks for such cycles, so bodies would fill the memory.
+        """
+        for error in (resp, request.content.exception()):
+            if isinstance(error, BaseException):
+                error.__traceback__ = None
+        return await super().finish_response(request, resp, start_time)
+
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as in aiohttp
         """Log the bot's own errors as usual. Count client errors, and log them at DEBUG."""
         error = kw.get("exc_info")
         if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
             self._malformed(error)
+            error.__traceback__ = None
         else:
             super().log_exception(*args, **kw)
 

@@ -35,6 +35,10 @@ log = structlog.get_logger(__name__)
 MOST_FIELDS = 100
 COMMAND_FIELDS = frozenset({"command", "ssl_check"})
 BODY_SECONDS = 5.0
+# Slack rarely sends larger bodies. Only a few of these are read at the same time, because anyone
+# who can reach the port can send them.
+LARGE_BYTES = 64 * 1024
+MOST_LARGE_AT_ONCE = 16
 # Five minutes in either direction, as in Slack's own libraries, so that Slack's requests are still
 # accepted after a clock adjustment.
 VALID_SECONDS = 300
@@ -126,13 +130,14 @@ class SlackEndpoint:
         self._log_at = clock.monotonic()
         self._verifier = SignatureVerifier(signing_secret) if signing_secret else None
         self._metrics = metrics
+        self._reading_large = asyncio.Semaphore(MOST_LARGE_AT_ONCE)
 
     async def handle(self, request: web.Request) -> web.Response:
         """Return Bolt's response to a request, or an error response if the request is invalid."""
         try:
             # If the body arrived with the headers, no time limit is needed.
             async with asyncio.timeout(None if request.content.is_eof() else BODY_SECONDS):
-                body = (await request.read()).decode("utf-8")
+                body = (await self._read(request)).decode("utf-8")
         except (UnicodeDecodeError, web.RequestPayloadError):
             return self._refused(Refusal.MALFORMED, "unreadable")
         except TimeoutError:
@@ -155,6 +160,13 @@ class SlackEndpoint:
             return web.Response(status=500, text="broken")
         kind = answer.headers["content-type"][0].partition(";")[0]
         return web.Response(status=answer.status, text=answer.body, content_type=kind)
+
+    async def _read(self, request: web.Request) -> bytes:
+        length = request.content_length
+        if length is not None and length <= LARGE_BYTES:
+            return await request.read()
+        async with self._reading_large:
+            return await request.read()
 
     def _refused(self, refusal: Refusal, text: str) -> web.Response:
         """Count a refused request, log the totals at most once a minute, and respond with 401."""

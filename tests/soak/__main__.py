@@ -13,6 +13,7 @@ from tests.faults.drill import BOTH, table
 from tests.soak import crowds
 from tests.soak.actors import Pace
 from tests.soak.soaking import soak
+from tests.soak.strangers import FULL, strangers
 from tests.support.databases import database_of
 from tests.support.postgres import own_database, server_url
 
@@ -39,10 +40,16 @@ async def crowded(seconds: float) -> list[tuple[str, object]]:
     return [*found.items()]
 
 
+async def unsigned() -> list[tuple[str, object]]:
+    """Requests without a signature; rows of the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [*(await strangers(f"sqlite:///{folder}/gatehouse.db", FULL)).items()]
+
+
 async def run(seconds: float, seed: int) -> int:
     """Soak, print, and return the exit status."""
     try:
-        rows = [*await mixed(seconds, seed), *await crowded(seconds)]
+        rows = [*await mixed(seconds, seed), *await crowded(seconds), *await unsigned()]
     except AssertionError as error:
         traceback.print_exc()
         sys.stderr.write(f"FAILED with --seed {seed}: {str(error)[:3000]}\n")

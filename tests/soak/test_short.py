@@ -8,6 +8,7 @@ from sandbox.services.limits import TOO_MANY_AT_ONCE
 from tests.soak.actors import Pace
 from tests.soak.crowds import LATEST_SECONDS, SLOWED, declined, waiting
 from tests.soak.soaking import soak
+from tests.soak.strangers import Counts, strangers
 from tests.support.databases import copy_sqlite
 
 
@@ -48,3 +49,10 @@ async def test_free_slot_is_granted_within_a_second_while_calls_wait(tmp_path):
         assert found["gateway: refused by the service, here"] == 0
         seconds.append(found["gateway: seconds to the latest grant of a free slot, here"])
     assert min(seconds) <= LATEST_SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_unsigned_requests_neither_fill_the_memory_nor_delay_others(sqlite_url):
+    # Without the limits, each kind would leave or take several times what is allowed.
+    await strangers(sqlite_url, Counts(refused=150, hang_ups=600, chunked=20))
