@@ -13,14 +13,10 @@ from bot.errors import NotConfigured
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import Answer, CallCause, ServiceCall
 from bot.services.credentials import Credential, Signed
-from bot.services.errors import CredentialsRefused, ServiceRefused, json_of, model_of
+from bot.services.errors import CredentialsRefused, ServiceRefused, model_in, wrong_form
 from bot.services.http import Permit, ServiceHttp
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
-ADVICE: Mapping[int, str] = {
-    HTTPStatus.UNAUTHORIZED: "Replace the data center's credential in INVENTORY_DATA_CENTERS.",
-    HTTPStatus.NOT_FOUND: "The data center's URL is probably wrong.",
-}
 
 
 OpenGrant = Callable[[OrganizationKey, CallCause], AbstractAsyncContextManager[Permit]]
@@ -40,14 +36,11 @@ class DataCenterAccess:
     scope: str = LISTING_SCOPE
 
 
-class _Envelope(BaseModel):
+class _Listing(BaseModel):
     model_config = ConfigDict(strict=True)
 
     code: int
-
-
-class _Listing(_Envelope):
-    organizations: list[Organization]
+    organizations: list[Organization] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,8 +91,12 @@ class InventoryClient:
             headers=signed.headers,
             data_center=key.data_center,
             advice={
-                **ADVICE,
+                HTTPStatus.UNAUTHORIZED: (
+                    "Replace the data center's credential in INVENTORY_DATA_CENTERS. The new one"
+                    f" needs the scope {access.scope}."
+                ),
                 HTTPStatus.FORBIDDEN: f"The credential needs the scope {access.scope}.",
+                HTTPStatus.NOT_FOUND: "The data center's URL is probably wrong.",
             },
         )
         return await self.http.request(
@@ -112,10 +109,11 @@ class InventoryClient:
 
 def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, ...]:
     """Return the organizations in a response, or raise ServiceError if it isn't a valid listing."""
-    sent = json_of(call, answer)
-    code = model_of(call, sent, _Envelope).code
-    if code != 0:
+    sent = model_in(call, answer, _Listing)
+    if sent.code != 0:
         # Show only the code, not the message.
-        sentence = f"{call.subject} rejected the request (code {code})."
-        raise ServiceRefused(call.service, sentence, status=answer.status, code=code)
-    return tuple(model_of(call, sent, _Listing).organizations)
+        sentence = f"{call.subject} rejected the request (code {sent.code})."
+        raise ServiceRefused(call.service, sentence, status=answer.status, code=sent.code)
+    if sent.organizations is None:
+        raise wrong_form(call, "no list of organizations")
+    return tuple(sent.organizations)

@@ -4,8 +4,11 @@ As with all errors in `bot.errors`, the sentence is plain text without credentia
 code and the message in a response's body, but nothing else from the body.
 """
 
+import re
 import unicodedata
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -132,7 +135,10 @@ class RateLimited(ServiceError):
 
 
 LONGEST_REASON, READ_OF_WORDS = 300, 3_000
-LONGEST_SECONDS_DIGITS = 6
+LONGEST_SECONDS = 999_999.0
+_SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
+# The JSON of a larger error isn't read, because parsing it would delay everyone.
+LONGEST_ERROR_BYTES = 64 * 1024
 _SUCCESS, _REDIRECT, _REFUSAL = 2, 3, 4
 
 VERDICTS: Mapping[int, tuple[type[ServiceError], str]] = {
@@ -170,14 +176,32 @@ def failure_of_status(
         sentence = call.missing or sentence
     error = error_type(call.service, sentence, status=status, code=code, message=words)
     if isinstance(error, RateLimited):
-        told = headers.get("Retry-After", "")
-        is_number = told.isascii() and told.isdigit() and len(told) <= LONGEST_SECONDS_DIGITS
-        error.retry_after = float(told) if is_number else 0.0
+        error.retry_after = seconds_in(headers)
     return error
+
+
+def seconds_in(headers: Mapping[str, str]) -> float:
+    """Return the seconds until the time in `Retry-After`, or 0 if there is no valid time.
+
+    The header contains a number of seconds or a date (RFC 9110, section 10.2.3). Some services send
+    a fraction.
+    """
+    told = headers.get("Retry-After", "")
+    if _SECONDS.fullmatch(told):
+        return float(told)
+    try:
+        until = parsedate_to_datetime(told)
+        since = parsedate_to_datetime(headers.get("Date", "")) if "Date" in headers else None
+        seconds = (until - (since or datetime.now(UTC))).total_seconds()
+    except (TypeError, ValueError):
+        return 0.0
+    return min(max(0.0, seconds), LONGEST_SECONDS)
 
 
 def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[int | None, str]:
     """Return the code (or None) and the message (or an empty string) in the JSON of an error."""
+    if len(body) > LONGEST_ERROR_BYTES:
+        return None, ""
     try:
         sent = from_json(body)
     except ValueError:
@@ -216,18 +240,26 @@ def json_of(call: ServiceCall, answer: Answer) -> object:
     try:
         sent: object = from_json(answer.body)
     except ValueError:
-        sentence = f"{call.subject} sent a response that Gatehouse can't read (not JSON)."
-        raise NotJson(call.service, sentence) from None
+        raise _not_json(call) from None
     return sent
 
 
-def model_of(call: ServiceCall, sent: object, model: type[Model]) -> Model:
-    """Validate JSON with a model. A WrongForm error names the invalid field but not its value."""
+def model_in(call: ServiceCall, answer: Answer, model: type[Model]) -> Model:
+    """Read a response's JSON with a model. A WrongForm error names the field but not its value.
+
+    Fields that the model doesn't have never become Python objects, which would take seconds for a
+    large response.
+    """
     try:
-        return model.model_validate(sent)
+        return model.model_validate_json(answer.body)
     except ValidationError as error:
-        places = [
-            ".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)
-        ]
-        where = f"field “{places[0]}”" if places[0] else "not the expected object"
-        raise wrong_form(call, where) from None
+        problem = error.errors(include_input=False, include_url=False)[0]
+        if problem["type"] == "json_invalid":
+            raise _not_json(call) from None
+        place = ".".join(map(str, problem["loc"]))
+        raise wrong_form(call, f"field “{place}”" if place else "not the expected object") from None
+
+
+def _not_json(call: ServiceCall) -> NotJson:
+    sentence = f"{call.subject} sent a response that Gatehouse can't read (not JSON)."
+    return NotJson(call.service, sentence)

@@ -30,6 +30,8 @@ CONNECT_SECONDS = 5.0
 DNS_SECONDS = 60
 TOTAL_SECONDS = 10.0
 MOST_BYTES = 10 * 1024 * 1024
+# The other services' responses are small. Parsing a large one would delay everyone.
+MOST_SMALL_BYTES = 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024
 RETRY_PAUSES_SECONDS = (0.3, 1.0)
@@ -308,10 +310,11 @@ class ServiceHttp:
 async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
     """Return the body. Raise ResponseTooLarge if it's too large before or after decompression."""
     body = bytearray()
-    if (response.content_length or 0) > MOST_BYTES:
-        raise too_large(call, MOST_BYTES)
+    most = MOST_BYTES if call.service == "inventory" else MOST_SMALL_BYTES
+    if (response.content_length or 0) > most:
+        raise too_large(call, most)
     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise too_large(call, MOST_BYTES)
+        if len(body) > most:
+            raise too_large(call, most)
     return bytes(body)

@@ -19,8 +19,7 @@ from bot.services.errors import (
     PermissionMissing,
     ServiceError,
     ServiceRefused,
-    json_of,
-    model_of,
+    model_in,
 )
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings
@@ -53,7 +52,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 async def _call(call: ServiceCall, model: type[Model], *secrets: str) -> Model:
     def read(answer: Answer) -> Model:
-        return model_of(call, json_of(call, answer), model)
+        return model_in(call, answer, model)
 
     async with open_session() as session:
         http = ServiceHttp(session, Redactor(secrets), lambda _: None, SystemClock())

@@ -18,8 +18,7 @@ from bot.services.errors import (
     PermissionMissing,
     ServiceError,
     ServiceRefused,
-    json_of,
-    model_of,
+    model_in,
     wrong_form,
 )
 from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
@@ -126,7 +125,7 @@ class FlowClient:
 
 
 def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
-    sent = model_of(call, json_of(call, answer), _FlowAnswer)
+    sent = model_in(call, answer, _FlowAnswer)
     # If a missing list were treated as empty, the next update would remove everybody.
     if sent.test_users is None:
         raise wrong_form(call, "no list of test users")

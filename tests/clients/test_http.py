@@ -5,6 +5,7 @@ import gzip
 import json
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import ClientSession, TCPConnector, web
 from aiohttp.abc import AbstractResolver
+from pydantic import BaseModel
 from structlog.contextvars import bound_contextvars, merge_contextvars
 from structlog.testing import capture_logs
 from yarl import URL
@@ -20,6 +22,7 @@ from bot.errors import DatabaseUnavailable, QuotaError
 from bot.services import http
 from bot.services.calls import Answer, ReportedLimits, ServiceCall
 from bot.services.errors import (
+    LONGEST_SECONDS,
     CredentialsRefused,
     NotJson,
     PermissionMissing,
@@ -32,15 +35,24 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceTimeout,
     ServiceUnreachable,
+    json_of,
+    model_in,
+    seconds_in,
 )
-from bot.services.http import LARGE_BYTES, MOST_BYTES, RETRY_PAUSES_SECONDS, Permit
+from bot.services.http import (
+    LARGE_BYTES,
+    MOST_BYTES,
+    MOST_SMALL_BYTES,
+    RETRY_PAUSES_SECONDS,
+    Permit,
+)
 from tests.support.http import Bench, RawServer, open_bench, web_server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
-def a_call(url: str, method: str = "GET", **more: object) -> ServiceCall:
-    return ServiceCall("email", "the email service", method, URL(url) / "v3/it", **more)
+def a_call(url: str, method: str = "GET", *, service: str = "email", **more: object) -> ServiceCall:
+    return ServiceCall(service, "the email service", method, URL(url) / "v3/it", **more)
 
 
 class FakeAttempts(Permit):
@@ -124,22 +136,87 @@ def _bomb() -> bytes:
     return head.encode() + packed
 
 
+LIMITS = {"inventory": MOST_BYTES, "flow": MOST_SMALL_BYTES, "email": MOST_SMALL_BYTES}
+
+
+@pytest.mark.parametrize("service", LIMITS)
 @pytest.mark.parametrize("kind", ["declared", "unannounced", "compressed"])
-async def test_more_than_ten_mebibytes_are_refused_while_reading(bench: Bench, kind: str) -> None:
+async def test_a_response_that_is_too_large_is_refused_while_reading(
+    bench: Bench, kind: str, service: str
+) -> None:
+    most = LIMITS[service]
     answer = {
-        "declared": lambda: _of_length(1, MOST_BYTES + 1),
-        "unannounced": lambda: _of_length(MOST_BYTES + 1, None),
+        "declared": lambda: _of_length(1, most + 1),
+        "unannounced": lambda: _of_length(most + 1, None),
         "compressed": _bomb,
     }[kind]()
     async with RawServer(answer).running() as server:
-        with pytest.raises(ResponseTooLarge, match="over 10 MiB"):
-            await bench.request(a_call(server.url))
+        with pytest.raises(ResponseTooLarge, match=f"over {most >> 20} MiB"):
+            await bench.request(a_call(server.url, service=service))
     assert len(server.requests) == 1
 
 
-async def test_ten_mebibytes_are_read(bench: Bench) -> None:
-    async with RawServer(_of_length(MOST_BYTES, MOST_BYTES)).running() as server:
-        assert len((await bench.request(a_call(server.url))).body) == MOST_BYTES
+@pytest.mark.parametrize("service", LIMITS)
+async def test_a_response_of_the_largest_size_is_read(bench: Bench, service: str) -> None:
+    most = LIMITS[service]
+    async with RawServer(_of_length(most, most)).running() as server:
+        assert len((await bench.request(a_call(server.url, service=service))).body) == most
+
+
+async def test_the_json_of_a_large_error_is_not_parsed(bench: Bench) -> None:
+    padding = ",".join(["[[]]"] * 20_000)
+    body = f'{{"message": "Too long.", "x": [{padding}]}}'.encode()
+    head = f"HTTP/1.1 400 Bad Request\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    async with RawServer(head + body).running() as server:
+        with pytest.raises(ServiceRefused) as caught:
+            await bench.request(a_call(server.url))
+    assert caught.value.message == ""
+
+
+class _Small(BaseModel):
+    code: int
+
+
+def test_fields_that_nobody_reads_never_become_python_objects() -> None:
+    body = b'{"code": 0, "x": [' + b",".join([b"[[]]"] * 300_000) + b"]}"
+    answer = Answer(200, {}, body)
+    call = a_call("https://example.com")
+    began = time.process_time()
+    json_of(call, answer)
+    parsed = time.process_time()
+    assert model_in(call, answer, _Small).code == 0
+    assert time.process_time() - parsed < (parsed - began) / 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "300"}, 300.0),
+        ({"Retry-After": "2.5"}, 2.5),
+        (
+            {
+                "Retry-After": "Thu, 26 Nov 2026 12:05:00 GMT",
+                "Date": "Thu, 26 Nov 2026 12:00:00 GMT",
+            },
+            300.0,
+        ),
+        (
+            {
+                "Retry-After": "Thu, 26 Nov 2026 11:00:00 GMT",
+                "Date": "Thu, 26 Nov 2026 12:00:00 GMT",
+            },
+            0.0,
+        ),
+        ({"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, LONGEST_SECONDS),
+        ({"Retry-After": "-5"}, 0.0),
+        ({"Retry-After": "nan"}, 0.0),
+        ({"Retry-After": "1e9"}, 0.0),
+        ({"Retry-After": "Thu, 26 Nov 2026 12:05:00 GMT", "Date": "noon"}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_as_a_date(headers, seconds) -> None:
+    assert seconds_in(headers) == seconds
 
 
 async def _drip(request: web.Request) -> web.StreamResponse:

@@ -36,11 +36,11 @@ class FakeCredential:
         self.renewals = 0
 
     async def sign(self) -> Signed:
-        return Signed()
+        return Signed("")
 
     async def renewed(self, refused: Signed) -> Signed:
         self.renewals += 1
-        return Signed()
+        return Signed("")
 
 
 @pytest.fixture
@@ -49,7 +49,9 @@ def guard() -> FakeGuard:
 
 
 def a_client(bench: Bench, guard: FakeGuard, credential: Credential | None = None):
-    access = DataCenterAccess(ROOT, credential or Credential(Signed({"authtoken": "t0ken"})))
+    access = DataCenterAccess(
+        ROOT, credential or Credential(Signed("t0ken", {"authtoken": "t0ken"}))
+    )
     return InventoryClient(bench.http, guard.call, {"eu": access})
 
 
@@ -71,7 +73,9 @@ async def test_the_header_form_keeps_the_token_out_of_the_address(
     bench: Bench, services: FakeServices, guard: FakeGuard
 ) -> None:
     services.get(address(organization_id="7"), payload=LISTING)
-    credential = Credential(Signed(headers=authorization("Neutral-oauthtoken {token}", "t0ken")))
+    credential = Credential(
+        Signed("t0ken", headers=authorization("Neutral-oauthtoken {token}", "t0ken"))
+    )
     await a_client(bench, guard, credential).organizations(EU, CAUSE)
     (((_, url), (sent,)),) = services.requests.items()
     assert "t0ken" not in str(url)
@@ -101,7 +105,7 @@ async def test_what_no_person_waits_for_is_one_grant(
         ({"payload": [1]}, WrongForm, "not the expected object"),
         ({"payload": {"organizations": []}}, WrongForm, "field “code”"),
         ({"payload": {"code": "0", "organizations": []}}, WrongForm, "field “code”"),
-        ({"payload": {"code": 0}}, WrongForm, "field “organizations”"),
+        ({"payload": {"code": 0}}, WrongForm, "no list of organizations"),
         ({"payload": {"code": 0, "organizations": {}}}, WrongForm, "field “organizations”"),
         (
             {"payload": {"code": 0, "organizations": [{"organization_id": 7, "name": "x"}]}},
