@@ -38,9 +38,9 @@ def inventory_access(
         if center.oauth is not None:
             credential: Credential = OAuthCredential(http, clock, name, center.oauth, template)
         elif settings.inventory_auth == "query":
-            credential = Credential(Signed(params={"authtoken": token}))
+            credential = Credential(Signed(token, params={"authtoken": token}))
         else:
-            credential = Credential(Signed(headers=authorization(template, token)))
+            credential = Credential(Signed(token, headers=authorization(template, token)))
         root = URL(center.base_url or root_of(settings.inventory_base_url or "", name))
         access[name] = DataCenterAccess(root, credential, settings.inventory_scope)
     return access

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import IO
+from typing import IO, cast
 from urllib.parse import quote_plus
 
 import aiohttp
 from aiohttp import web
+from aiohttp.http_writer import StreamWriter
 from yarl import URL
 
 from bot.gateway.answers import message, whole_seconds
@@ -216,10 +217,11 @@ class Forwarder:
             if failure is None or not is_refusal:
                 raise
             return message(status, failure.sentence), failure
-        answer = PassedAnswer(status=status, reason=response.reason)
-        for name, value in passed_headers([*told.items()]):
-            hidden = masked(value.encode("utf-8", "surrogateescape"), signed.secrets)
-            answer.headers.add(name, hidden.decode("utf-8", "surrogateescape"))
+        reason = masked_text(response.reason or "", signed.secrets)
+        answer = PassedAnswer(status=status, reason=reason if reason.isprintable() else None)
+        for header in passed_headers([*told.items()]):
+            name, value = (masked_text(text, signed.secrets) for text in header)
+            answer.headers.add(name, value)
         if has_body:
             answer.content_length = content.write(masked(data, signed.secrets))
         elif "Content-Length" in told:
@@ -277,11 +279,27 @@ def masked(data: bytes, secrets: Iterable[str]) -> bytes:
     return data
 
 
+def masked_text(text: str, secrets: Iterable[str]) -> str:
+    """Mask the secrets in a header's name or value, which may have bytes that aren't UTF-8."""
+    data = masked(text.encode("utf-8", "surrogateescape"), secrets)
+    return data.decode("utf-8", "surrogateescape")
+
+
 class PassedAnswer(web.StreamResponse):
-    """A response that has a content type only if the service sent one."""
+    """A response with the service's headers as they came, and without those that aiohttp adds."""
 
     async def _prepare_headers(self) -> None:
-        has_type = "Content-Type" in self.headers
+        missing = [name for name in ("Content-Type", "Server") if name not in self.headers]
         await super()._prepare_headers()
-        if not has_type:
-            self.headers.popall("Content-Type", None)
+        for name in missing:
+            self.headers.popall(name, None)
+
+    async def _write_headers(self) -> None:
+        # aiohttp would leave out bytes that aren't UTF-8.
+        version = cast("web.BaseRequest", self._req).version
+        lines = [f"HTTP/{version.major}.{version.minor} {self.status} {self.reason}"]
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
+        head = "\r\n".join([*lines, "", ""])
+        writer = cast("StreamWriter", self._payload_writer)
+        writer._headers_buf = head.encode("utf-8", "surrogateescape")  # noqa: SLF001
+        writer.send_headers()

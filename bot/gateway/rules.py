@@ -56,6 +56,11 @@ class GatewayClient:
             raise forbidden(
                 f"The client {self.name} isn't allowed to call the data center {center}."
             )
+        if allowed is not None and target.lists_organizations:
+            raise forbidden(
+                f"The client {self.name} isn't allowed to list organizations, because it is limited"
+                " to some of them."
+            )
         for organization_id in target.organizations:
             self.require_organization(OrganizationKey(center, organization_id))
 
@@ -95,12 +100,18 @@ def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> Gate
 
 LONGEST_WAIT_SECONDS = 60
 ORGANIZATION, TOKEN = "organization_id", "authtoken"
+ORGANIZATIONS = "organizations"
+# Decoding each name takes time, in which nobody else is answered.
+MOST_NAMES = 100
 
 Headers = Sequence[tuple[str, str]]
 
 _VISIBLE = re.compile(r"[\x21-\x7e]*")
-# Control characters except the tab, and bytes that aren't valid text.
-_NOT_SENT = re.compile("[\x00-\x08\x0a-\x1f\ud800-\udfff]")
+# Control characters except the tab.
+_CONTROLS = "\x00-\x08\x0a-\x1f\x7f"
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+# Control characters, and bytes that aren't valid text.
+_NOT_SENT = re.compile(f"[{_CONTROLS}\ud800-\udfff]")
 _ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _ORGANIZATION_ID = re.compile(r"[1-9][0-9]{0,63}", re.ASCII)
 _WAIT = re.compile(r'\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?', re.ASCII | re.IGNORECASE)
@@ -126,7 +137,8 @@ class Target:
     """The path on the service's host, and the query without the client's token.
 
     Neither is decoded or normalized. `organizations` contains the organization IDs in the path (for
-    example, in `/organizations/10234695`) and in the query.
+    example, in `/organizations/10234695`) and in the query. `lists_organizations` is True if the
+    path is that of the listing, `/organizations`.
     """
 
     data_center: str
@@ -134,6 +146,7 @@ class Target:
     query: str
     organization_id: str | None
     organizations: tuple[str, ...]
+    lists_organizations: bool = False
 
 
 def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[str]) -> set[str]:
@@ -159,7 +172,10 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
             "not_found",
             "The path must begin with a data center that is configured in Gatehouse.",
         )
-    segments = [_segment(segment) for segment in rest.split("/")]
+    raw_segments = rest.split("/")
+    if max(len(raw_segments), len(re.split("[&;]", query))) > MOST_NAMES:
+        raise malformed(f"The path and the query can have at most {MOST_NAMES} parts each.")
+    segments = [_segment(segment) for segment in raw_segments]
     if not segments[-1]:
         segments.pop()
     if not all(segments):
@@ -170,7 +186,11 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
         )
     _require_plain_names(query)
     kept = "&".join(part for part in query.split("&") if part.partition("=")[0] != TOKEN)
-    named = [after for word, after in pairwise(segments) if _squashed(word) == "organizations"]
+    named = [
+        organization
+        for word, after in pairwise([*segments, ""])
+        for organization in _organizations_in(word, after)
+    ]
     organization_id = dict(_parts(query)).get(ORGANIZATION)
     if organization_id is not None:
         organization_id = unquote_plus(organization_id)
@@ -184,17 +204,32 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
         # The path already includes the root, so don't add the root again.
         root = outside
     path = "/".join(["", *root, rest])
-    return Target(data_center, path, kept, organization_id, tuple(named))
+    is_listing = _squashed(segments[-1]).startswith(ORGANIZATIONS)
+    return Target(data_center, path, kept, organization_id, tuple(named), is_listing)
+
+
+def _organizations_in(segment: str, after: str) -> list[str]:
+    """Return the organizations that a segment of the path and the segment after it name.
+
+    Servers may ignore a suffix, as in `organizations.json`, or read the ID from the same segment,
+    as in `organizations(10234695)`.
+    """
+    word = _squashed(segment)
+    if not word.startswith(ORGANIZATIONS):
+        return []
+    rest = word.removeprefix(ORGANIZATIONS)
+    is_id_in_word = any(map(str.isdigit, rest))
+    return [*filter(None, [after]), *([rest] if is_id_in_word else [])]
 
 
 def _segment(raw: str) -> str:
     if _ESCAPE.search(raw):
         raise malformed("The path has an invalid % escape.")
     decoded = unquote(raw, errors="replace")
-    if any(sign in "/\\%\ufffd" or not sign.isprintable() for sign in decoded):
-        raise malformed("The path has a % escape that servers may interpret in different ways.")
-    # Some servers treat text after a semicolon as a parameter, and `..;` as `..`.
-    if decoded.split(";")[0].strip() in {".", ".."}:
+    # Some servers treat text after a semicolon as a parameter of the segment, and ignore it.
+    if any(sign in "/\\%;\ufffd" or not sign.isprintable() for sign in decoded):
+        raise malformed("The path has a character that servers may interpret in different ways.")
+    if decoded.strip() in {".", ".."}:
         raise malformed("The path can't contain . or .. segments.")
     return decoded
 
@@ -245,14 +280,23 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
 
 
 def passed_headers(headers: Headers) -> list[tuple[str, str]]:
-    """Return the headers that the gateway passes on from a request or a response."""
+    """Return the headers that the gateway passes on from a request or a response.
+
+    A header with a control character isn't valid HTTP and isn't passed on. If a name occurs in
+    several spellings, all of its values are passed on under the first.
+    """
+    spellings: dict[str, str] = {}
+    for name, _ in headers:
+        spellings.setdefault(name.casefold(), name)
     connection = (value for name, value in headers if name.casefold() == "connection")
     named = {word.strip().casefold() for value in connection for word in value.split(",")}
     stopped = _NOT_PASSED | named
     return [
-        (name, value)
+        (spellings[name.casefold()], value)
         for name, value in headers
-        if name.casefold() not in stopped and not name.casefold().startswith(_NOT_PASSED_BEGIN)
+        if name.casefold() not in stopped
+        and not name.casefold().startswith(_NOT_PASSED_BEGIN)
+        and not _CONTROL.search(name + value)
     ]
 
 

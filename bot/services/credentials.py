@@ -28,17 +28,17 @@ from bot.tasks import Flights
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The headers or query parameters that contain a credential. The `repr` doesn't show them."""
+    """A token, and the headers or query parameters that contain it. The `repr` shows nothing."""
 
+    token: str = field(repr=False)
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
-    def secrets(self) -> list[str]:
-        """All forms of the credential that a response might contain, plain and URL-encoded."""
-        in_headers = (value.rpartition(" ")[2] for value in self.headers.values())
-        plain = [*self.params.values(), *in_headers]
-        return [form for word in plain for form in (word, quote(word, safe=""), quote_plus(word))]
+    def secrets(self) -> tuple[str, ...]:
+        """All forms of the token that a response might contain, plain and URL-encoded."""
+        in_json = self.token.replace("/", "\\/")
+        return self.token, quote(self.token, safe=""), quote_plus(self.token), in_json
 
 
 class Credential:
@@ -172,7 +172,7 @@ class OAuthCredential(Credential):
         self._ends_at = asked_at + life if 0 < stated == life else float("inf")
         usable = life - min(MARGIN_SECONDS, life / 2) if life > 0 else ASSUMED_LIFE_SECONDS
         self._renew_at = asked_at + usable
-        self._token = Signed(headers=authorization(self.template, token))
+        self._token = Signed(token, headers=authorization(self.template, token))
         return self._token
 
     async def _ask(self) -> _Renewal:

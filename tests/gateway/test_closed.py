@@ -9,14 +9,16 @@ from contextlib import closing
 from urllib.parse import quote
 
 import pytest
+from aiohttp import web
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
 from bot.store.tables import quota_organizations
-from tests.gateway.conftest import EU, ITEMS, TOKENS
+from tests.gateway.conftest import EU, ITEMS, TOKENS, running_gateway
 
 TOKEN = TOKENS["script"]
 INVENTORY_SECRETS = ("inventory-eu-secret", "inventory-com-secret")
+SECRET = INVENTORY_SECRETS[0]
 FORGED = 3_000
 
 
@@ -122,6 +124,12 @@ FORMS = [
 ]
 
 
+async def test_two_spellings_of_a_header_both_pass(gateway):
+    request = request_of(ITEMS, headers=[("X-A", "1"), ("x-a", "2")])
+    assert status_of(await raw(gateway, request)) == 200
+    assert gateway.upstream.got[0].header("x-a") == ["1", "2"]
+
+
 @pytest.mark.parametrize("before", ["", "http://evil.example:1"])
 async def test_host_of_the_client_goes_nowhere(gateway, before):
     request = request_of(f"{before}{ITEMS}", host="evil.example:1")
@@ -146,6 +154,93 @@ async def test_path_names_no_other_organization_in_any_spelling(gateway, path):
     for client in ("nightly", "script"):
         assert await gateway.status(f"/eu/{path}?organization_id={EU}", client) == 403
     assert gateway.upstream.got == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "organizations;a/999",
+        "organizations%3Ba/999",
+        "organizations.json/999",
+        "ORGANIZATIONS.JSON/999",
+        "organizations(999)",
+        "organizations:999",
+        "organizations/999;a",
+        "organizations/x999",
+        "organizations/999.json",
+        "organizations/²",
+    ],
+)
+async def test_no_suffix_in_the_path_reaches_another_organization(gateway, path):
+    for client in ("nightly", "script"):
+        status = await gateway.status(f"/eu/{path}?organization_id={EU}", client)
+        assert status in {400, 403}
+    assert gateway.upstream.got == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["organizations", "organizations/", "Organizations", "organizations.json", "v2/organizations"],
+)
+async def test_limited_client_cannot_list_organizations(gateway, path):
+    for query in ("", f"?organization_id={EU}"):
+        assert await gateway.status(f"/eu/{path}{query}", "nightly") == 403
+    assert gateway.upstream.got == []
+    assert await gateway.status(f"/eu/{path}?organization_id={EU}") == 200
+    assert await gateway.status(f"/eu/organizations/{EU}", "nightly") == 403
+    assert await gateway.status(f"/eu/organizations/{EU}?organization_id={EU}", "nightly") == 200
+
+
+@pytest.mark.parametrize(
+    "target", ["/eu/items?" + "&" * 100, "/eu/items?" + "a;" * 100, "/eu" + "/a" * 101]
+)
+async def test_request_of_very_many_parts_is_malformed(gateway, target):
+    assert status_of(await raw(gateway, request_of(target))) == 400
+    assert gateway.upstream.got == []
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "Bearer {token}",
+        "Token token={token}",
+        'Token token="{token}"',
+        "{token}",
+        "key={token};v=1",
+    ],
+)
+async def test_no_part_of_an_answer_has_the_credential(sqlite_url, template):
+    async def answer(request, _body):
+        (sent,) = request.headers.getall("Authorization")
+        assert SECRET in sent
+        head = (
+            f"HTTP/1.1 400 bad {sent}\r\nX-Sent: {sent}\r\nX-Tok-{SECRET}: 1\r\n"
+            f"Location: /?a={SECRET}\r\n"
+        )
+        body = f"{sent} {SECRET}".encode()
+        request.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        await asyncio.sleep(0)
+        request.transport.close()
+        return web.Response()
+
+    settings = {"inventory_auth": "header", "inventory_auth_header": template}
+    async with running_gateway(sqlite_url, **settings) as gateway:
+        gateway.upstream.answer = answer
+        got = await raw(gateway, request_of(ITEMS))
+    assert status_of(got) == 400
+    assert SECRET.encode() not in got
+    assert b"*" * len(SECRET) in got
+
+
+async def test_answers_name_no_version(gateway):
+    for path, client in (("/healthz", None), (ITEMS, None), ("/in/x", "script")):
+        async with gateway.call(path, client) as answer:
+            assert answer.headers["Server"] == "Gatehouse"
+    gateway.upstream.responds(headers={"Server": "the-service"})
+    async with gateway.call(ITEMS) as answer:
+        assert answer.headers["Server"] == "the-service"
+    got = await raw(gateway, b"nonsense\r\n\r\n")
+    assert b"aiohttp" not in got
 
 
 @pytest.mark.parametrize(
