@@ -3,10 +3,9 @@
 from bot.commands import ORGS
 from bot.errors import Ambiguous, NotFound
 from bot.organizations import messages as orgs
-from bot.organizations.directory import REFRESH
 from bot.organizations.parse import OrgsRequest, parse_orgs
 from bot.permissions import Permission
-from bot.services.calls import CallCause
+from bot.services.calls import LIST, REFRESH, CallCause
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
@@ -85,4 +84,4 @@ def _may_refresh(context: Context) -> bool:
 
 
 def _cause(context: Context) -> CallCause:
-    return CallCause("list", context.person.slack_user_id)
+    return CallCause(LIST, context.person.slack_user_id)

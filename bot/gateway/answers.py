@@ -10,11 +10,11 @@ from bot.errors import DatabaseUnavailable, GatehouseError, OrganizationBlocked,
 from bot.gateway.rules import GatewayRefusal
 from bot.gateway.turns import Stopping
 from bot.quotas.rules.limits import LimitKind
-from bot.quotas.rules.quota import BlockCode
-from bot.services.errors import ServiceTimeout
+from bot.quotas.rules.quota import BlockCode, pause_seconds
+from bot.services.errors import RateLimited, ServiceTimeout
 
 # Marks the gateway's own responses. Responses from the service don't have this header.
-OWN = {"Gatehouse-Answered": "gateway"}
+OWN = {"Gatehouse-Answered": "gateway", "Server": "Gatehouse"}
 DATABASE_RETRY_SECONDS = 5
 STOPPING_RETRY_SECONDS = 1
 CONCURRENT_RETRY_SECONDS = 2.0
@@ -33,6 +33,11 @@ def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
     if isinstance(error, OrganizationBlocked):
         answer = declined("blocked", error.code, error.sentence, error.seconds)
         return "declined_blocked", answer
+    if isinstance(error, RateLimited):
+        # The listing that the call needed was refused.
+        code = BlockCode.known(error.code)
+        seconds = max(pause_seconds(code, 0), error.retry_after)
+        return "declined_blocked", declined("blocked", code, error.sentence, seconds)
     if isinstance(error, DatabaseUnavailable | Stopping):
         is_stopping = isinstance(error, Stopping)
         answer = message(HTTPStatus.SERVICE_UNAVAILABLE, error.sentence)

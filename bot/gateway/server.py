@@ -201,11 +201,13 @@ class Gateway:
         """Return the organization that the call counts against, and the URL to call."""
         center, query = target.data_center, target.query
         if client.organizations is None:
-            for organization_id in filter(str.isdigit, target.organizations):
-                if not await self.directory.lists(OrganizationKey(center, organization_id)):
-                    raise forbidden(
-                        f"The data center {center} doesn't list the organization {organization_id}."
-                    )
+            for organization_id in target.organizations:
+                is_word = not any(map(str.isdigit, organization_id))
+                if is_word or await self.directory.lists(OrganizationKey(center, organization_id)):
+                    continue
+                raise forbidden(
+                    f"The data center {center} doesn't list the organization {organization_id}."
+                )
         key = OrganizationKey(center, target.organization_id or "")
         if target.organization_id is None:
             key = OrganizationKey(center, await self.directory.representative(center))

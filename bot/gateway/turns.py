@@ -16,7 +16,8 @@ import structlog
 
 from bot.errors import GatehouseError
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.guard import Guard, as_error
+from bot.quotas.guard import Guard
+from bot.quotas.messages import declined
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import NotNow
 from bot.quotas.store import accounts
@@ -54,12 +55,16 @@ class _Decline:
     at: float
     until: float
 
-    @property
-    def is_for_the_day(self) -> bool:
-        return self.answer.kind is LimitKind.DAY
+    def outlasts(self, deadline: float) -> bool:
+        """Return True if no slot of the day will be free by the deadline.
+
+        Slots of the minute and of the concurrency can be free earlier than the ledger expects.
+        """
+        free_at = self.at + self.answer.free_at - self.answer.now
+        return self.answer.kind is LimitKind.DAY and free_at > deadline
 
     def error(self, key: OrganizationKey, now: float) -> GatehouseError:
-        return as_error(replace(self.answer, now=self.answer.now + now - self.at), key)
+        return declined(replace(self.answer, now=self.answer.now + now - self.at), key)
 
 
 @dataclass(eq=False)
@@ -118,10 +123,10 @@ class Turns:
         if wait.is_gone():
             raise ClientGone
         decline, now = self._declined(wait), self.clock.monotonic()
-        if decline is not None and (wait.seconds <= 0 or decline.is_for_the_day):
+        wait.deadline = now + wait.seconds
+        if decline is not None and (wait.seconds <= 0 or decline.outlasts(wait.deadline)):
             raise decline.error(wait.key, now)
         wait.granted = granted = asyncio.get_running_loop().create_future()
-        wait.deadline = now + wait.seconds
         line = self._lines.get(wait.key)
         if line is None:
             line = self._lines[wait.key] = _Line(wait.key)
@@ -204,7 +209,7 @@ class Turns:
             decline = waiter.decline = self._declined(waiter)
             if waiter.is_gone():
                 waiter.fail(ClientGone())
-            elif decline and (waiter.deadline <= now or decline.is_for_the_day):
+            elif decline and (waiter.deadline <= now or decline.outlasts(waiter.deadline)):
                 waiter.fail(decline.error(line.key, now))
             elif decline is None and not waiter.granted.done():
                 first.setdefault(waiter.client, waiter)

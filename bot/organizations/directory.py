@@ -20,8 +20,8 @@ from bot.organizations.rules import (
     Organization,
     OrganizationKey,
 )
-from bot.services.calls import CallCause
-from bot.services.errors import RateLimited, ServiceError, ServiceRefused
+from bot.services.calls import LIST, CallCause
+from bot.services.errors import RateLimited, ServiceError, ServiceRefused, ServiceTimeout
 from bot.store.engine import Database, Transaction, upsert
 from bot.store.tables import listings
 from bot.tasks import Flights
@@ -33,8 +33,6 @@ ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the current list."
 # The longest time that a person waits for a slow data center. The call continues in the background.
 PATIENCE_SECONDS = 12.0
-# The kinds of calls shown in charts. `refresh` makes a call even if a listing is fresh.
-REFRESH, LIST = "refresh", "list"
 # For this long, a stored listing isn't read from the database again.
 LOOKED_SECONDS = 5.0
 # For this long, a listing that any process fetched isn't fetched again, even by `refresh`.
@@ -136,12 +134,20 @@ class OrganizationDirectory:
         return place.organization.name if place else None
 
     async def lists(self, key: OrganizationKey) -> bool:
-        """Return True if the data center lists the organization. Call the service if necessary."""
+        """Return True if the data center lists the organization. Call the service if necessary.
+
+        Raises:
+            GatehouseError: The organization is unknown, and the data center couldn't be listed.
+        """
+        if self.name_of(key) is None:
+            now = await self._look(again=True)
         if self.name_of(key) is None:
             cause = CallCause(LIST, background=True)
-            now = await self._look(again=True)
-            if self.name_of(key) is None and self._is_due(key.data_center, cause, now):
-                await self._fetch(key.data_center, cause)
+            failure = self._failures.get(key.data_center)
+            if self._is_due(key.data_center, cause, now):
+                await self._listing(key.data_center, cause)
+            elif failure is not None:
+                raise failure[0]
         return self.name_of(key) is not None
 
     def _is_due(self, center: str, cause: CallCause, now: datetime, *, fresh: bool = False) -> bool:
@@ -158,17 +164,20 @@ class OrganizationDirectory:
 
     async def _fetch(self, center: str, cause: CallCause) -> DataCenterReport:
         """Fetch a data center's listing. If this fails, return the old listing and the reason."""
-        call = self._calls.start(center, lambda _: self._call(center, cause))
-        await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
-        if not call.done():
-            sentence = f"The data center didn't respond within {PATIENCE_SECONDS:.0f} s."
-            return DataCenterReport(center, self._last.get(center), sentence)
         try:
-            call.result()
+            await self._listing(center, cause)
         except GatehouseError as error:
             log.warning("directory.failed", data_center=center, outcome=error.outcome)
             return DataCenterReport(center, self._last.get(center), error.sentence)
         return self._known_report(center)
+
+    async def _listing(self, center: str, cause: CallCause) -> Listing:
+        call = self._calls.start(center, lambda _: self._call(center, cause))
+        await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
+        if not call.done():
+            sentence = f"The data center didn't respond within {PATIENCE_SECONDS:.0f} s."
+            raise ServiceTimeout("inventory", sentence)
+        return call.result()
 
     async def _call(self, center: str, cause: CallCause) -> Listing:
         key = OrganizationKey(center, await self.representative(center))

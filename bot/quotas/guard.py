@@ -7,20 +7,19 @@ many.
 """
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 import structlog
 
-from bot.errors import DatabaseUnavailable, OrganizationBlocked, QuotaError, QuotaExhausted
+from bot.errors import DatabaseUnavailable
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import incidents
+from bot.quotas.messages import declined
 from bot.quotas.rules.limits import CallClass, LimitKind, reported_day
-from bot.quotas.rules.quota import GRACE_SECONDS, BlockCode, NotNow, Terms
+from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import CallCause, ReportedLimits
@@ -32,7 +31,6 @@ from bot.services.errors import (
     ServiceUnreachable,
 )
 from bot.services.http import Permit
-from bot.slack.messages import text
 from bot.store.engine import Database, Transaction
 from bot.tasks import Tasks
 
@@ -48,38 +46,6 @@ WRITE_AGAIN_SECONDS = 1.0
 
 # After these outcomes, the service may still be processing the call.
 _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
-
-
-def as_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
-    """Return the error for a declined call. `name` is the organization's name, if known."""
-    whose = f"organization {key.organization_id} ({key.data_center})"
-    if name:
-        whose = f"{text.shorten(name, 60)} ({key.data_center})"
-    elif not key.organization_id:
-        whose = f"the data center {key.data_center}"
-    seconds, kind = not_now.free_at - not_now.now, not_now.kind
-    time, when = datetime.fromtimestamp(not_now.free_at, UTC), text.duration(math.ceil(seconds))
-    if kind is None:
-        code = int(not_now.code or BlockCode.MINUTE)
-        later = f"will try again in {when} and won't make any calls until then"
-        sentence = (
-            f"The inventory service has blocked {whose} with code {code}."
-            f" Gatehouse {later if seconds > 0 else 'is trying again now'}."
-        )
-        return OrganizationBlocked(sentence, code=code, until=time, seconds=seconds)
-    is_concurrent, made = kind is LimitKind.CONCURRENT, f"{not_now.allowed:,} calls {kind.unit}"
-    if not_now.is_stalled:
-        used = f"The inventory service isn't responding to calls for {whose}, so Gatehouse makes"
-        used += " only one call at a time."
-    elif not_now.is_share:
-        used = f"This client has used its share of the calls for {whose}: {made}."
-    elif is_concurrent:
-        used = f"{not_now.allowed:,} calls for {whose} are already running, which is the limit."
-    else:
-        used = f"Gatehouse has used all {made} for {whose}."
-    latest = " at the latest" if is_concurrent else ""
-    sentence = f"{used} Nothing was sent. The next slot will be free in {when}{latest}."
-    return QuotaExhausted(sentence, limit_kind=kind.value, free_at=time, seconds=seconds)
 
 
 @dataclass(eq=False)
@@ -112,7 +78,7 @@ class Guard:
             left = deadline - self.clock.monotonic()
             is_busy = result.kind is LimitKind.CONCURRENT
             if request.call_class is not CallClass.PERSON or not is_busy or left <= 0:
-                raise as_error(result, key, self.name_of(key))
+                raise declined(result, key, self.name_of(key))
             await self.clock.sleep(min(left, LOOK_AGAIN_SECONDS))
         async with self.granted(key, cause, result) as call:
             yield call

@@ -71,8 +71,8 @@ async def refused(
     incident_id, is_new = await incidents.count_one(
         tx, account.id, code, detail, at, reservation.at
     )
-    if detail.is_lowered and not is_new:
-        await incidents.note(tx, [incident_id], is_lowered=True)
+    if detail.lowered_to is not None and not is_new:
+        await incidents.note(tx, [incident_id], lowered_to=detail.lowered_to)
     await _become(tx, account, blocks)
     if is_new and account.muted_until > account.now:
         await _mute_job(tx, incident_id, account.muted_until)
@@ -119,7 +119,7 @@ async def _learn(
         sent_code=error.code,
         is_foreign=is_foreign,
         may_be_plan=is_foreign and used > smallest,
-        is_lowered=lowered is not None,
+        lowered_to=None if lowered is None else lowered.limit,
         clients=await accounts.use_by_client(tx, account, at),
     )
 

@@ -1,13 +1,15 @@
 """Messages about rate limits, test calls, plans, and blocked organizations."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from bot.errors import OrganizationBlocked, QuotaError, QuotaExhausted
 from bot.organizations.messages import problems
-from bot.organizations.rules import DataCenterReport
+from bot.organizations.rules import DataCenterReport, OrganizationKey
 from bot.quotas.rules.limits import DaySource, LimitKind, Plan, limits_of
-from bot.quotas.rules.quota import BlockCode, Incident
+from bot.quotas.rules.quota import BlockCode, Incident, NotNow
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     Detail,
@@ -16,7 +18,7 @@ from bot.quotas.rules.use import (
     State,
     by_person,
 )
-from bot.services.calls import client_named
+from bot.services.calls import PROBE, WATCH, client_named
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message, SlackBlock
 
@@ -41,6 +43,8 @@ SOURCES = {
     DaySource.REPORTED: "reported by the service",
     DaySource.MESSAGE: "from the service's last error message",
 }
+# Kinds of calls that have another name in the code than in messages.
+KINDS = {PROBE: "test after a block", WATCH: "regular check"}
 LIFTED = "Limits that were lowered after errors are back to normal."
 CLIENTS_SHOWN = 8
 ORGANIZATIONS_SHOWN = 15
@@ -48,6 +52,46 @@ ORGANIZATIONS_SHOWN = 15
 
 def _moment(at: float) -> str:
     return text.time(datetime.fromtimestamp(at, UTC))
+
+
+def declined(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
+    """Return the error for a declined call. `name` is the organization's name, if known."""
+    whose = f"organization {key.organization_id} ({key.data_center})"
+    if name:
+        whose = f"{text.shorten(name, 60)} ({key.data_center})"
+    elif not key.organization_id:
+        whose = f"the data center {key.data_center}"
+    seconds = not_now.free_at - not_now.now
+    free_at = datetime.fromtimestamp(not_now.free_at, UTC)
+    when = text.duration(math.ceil(seconds))
+    kind = not_now.kind
+    if kind is None:
+        code = int(not_now.code or BlockCode.MINUTE)
+        later = f"will try again in {when} and won't make any calls until then"
+        sentence = (
+            f"The inventory service has blocked {whose} with code {code}."
+            f" Gatehouse {later if seconds > 0 else 'is trying again now'}."
+        )
+        return OrganizationBlocked(sentence, code=code, until=free_at, seconds=seconds)
+    latest = " at the latest" if kind is LimitKind.CONCURRENT else ""
+    sentence = (
+        f"{_used_up(not_now, kind, whose)} Nothing was sent."
+        f" The next slot will be free in {when}{latest}."
+    )
+    return QuotaExhausted(sentence, limit_kind=kind.value, free_at=free_at, seconds=seconds)
+
+
+def _used_up(not_now: NotNow, kind: LimitKind, whose: str) -> str:
+    calls = f"{text.count(not_now.allowed, 'call')} {kind.unit}"
+    if not_now.is_stalled:
+        return (
+            f"The inventory service isn't responding to calls for {whose}, so Gatehouse makes only"
+            " one call at a time."
+        )
+    if not_now.is_share:
+        return f"This client has used its share of the calls for {whose}: {calls}."
+    # Other clients may have made some of these calls.
+    return f"Gatehouse's limit of {calls} for {whose} has been reached."
 
 
 def overview(
@@ -95,8 +139,11 @@ def overview(
 
 
 def _state(standing: Standing) -> str:
-    block = standing.blocks.longest
-    return f"{standing.state} ({int(block.code)})" if block else str(standing.state)
+    if block := standing.blocks.longest:
+        return f"{standing.state} ({int(block.code)})"
+    if lowered := standing.lowered_minute:
+        return f"{standing.state}, scripts at most {lowered.limit} per minute"
+    return str(standing.state)
 
 
 def detail(organization: Detail) -> Message:
@@ -180,6 +227,12 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
         resets = "" if day.resets_at is None else f", resets {_soon(organization, day.resets_at)}"
         other_clients = f"; about {others:,} by other clients" if others else ""
         lines.append(f"{SOURCES[day.source]}{resets}{other_clients}")
+    if kind is LimitKind.MINUTE and (lowered := standing.lowered_minute):
+        until = _moment(lowered.until)
+        lines.append(
+            f"scripts and background calls: at most {lowered.limit} until {until} because the"
+            " service blocked calls"
+        )
     if kind is LimitKind.CONCURRENT and (lowered := standing.lowered_concurrent):
         planned, until = limits_of(standing.plan).concurrent, _moment(lowered.until)
         lines.append(f"lowered until {until} because the service blocked calls (usually {planned})")
@@ -196,7 +249,9 @@ def _made(organization: Detail) -> str:
         people.append(f"{f'{text.code(client)} (gateway)' if client else name} {calls:,}")
     rest = sum(calls for _, calls in made[PEOPLE_SHOWN:])
     people += [f"others {rest:,}"] if rest else []
-    kinds = [f"{text.escape(kind)} {calls:,}" for kind, calls in organization.by_kind()]
+    kinds = [
+        f"{KINDS.get(kind, text.escape(kind))} {calls:,}" for kind, calls in organization.by_kind()
+    ]
     return (
         f"*Gatehouse's calls in the last 24 hours*\nBy person: {', '.join(people)}\n"
         f"By type: {', '.join(kinds)}"
@@ -242,11 +297,10 @@ def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
 
 def incident_card(incident: Incident, name: str) -> Message:
     """Return the alert for an open or closed incident."""
-    told, kind = incident.detail, BlockCode(incident.code).kind
-    used, limit = told.own[kind.value]
-    unit = f"requests {kind.unit}"
+    told = incident.detail
     center = f" ({text.escape(incident.key.data_center)})" if incident.key.organization_id else ""
-    subject, exceeded = f"*{text.escape(name, 300)}*{center}", f"limit of {limit:,} {unit} exceeded"
+    subject = f"*{text.escape(name, 300)}*{center}"
+    exceeded = _exceeded(incident)
     headline = f":no_entry: {subject} is blocked: {exceeded}"
     if incident.closed_at is not None and told.ended_because:
         after = f"after {_lasted(incident)}"
@@ -254,17 +308,10 @@ def incident_card(incident: Incident, name: str) -> Message:
     elif incident.closed_at is not None:
         headline = f":white_check_mark: *Cleared* after {_lasted(incident)}: {subject}"
         headline += f"\nIt was blocked: {exceeded}."
-    if told.is_foreign:
-        cause = f"Gatehouse made {f'only {used:,}' if used else 'none'} of these calls, so"
-        cause += " *another client* used up the limit"
-        smaller = ", or the organization's plan is smaller than Gatehouse assumes"
-        cause += f"{smaller if told.may_be_plan else ''}."
-    else:
-        cause = f"Gatehouse itself had reached the limit ({used:,} {unit})."
     reason = text.escape(told.words, 300)
     lines = [
         headline,
-        " ".join((cause, *_effects(incident))),
+        " ".join((*_causes(incident), *_effects(incident))),
         *([f"> {reason}"] if reason else []),
     ]
     # Gatehouse's own usage includes the usage of each gateway client.
@@ -311,14 +358,47 @@ def muted(name: str, until: datetime | None) -> Message:
     )
 
 
+def _exceeded(incident: Incident) -> str:
+    told, kind = incident.detail, BlockCode(incident.code).kind
+    if not told.is_code_known:
+        return f"the service sent a 429 {_code_sent(incident)}, which isn't documented"
+    _, limit = told.own[kind.value]
+    return f"limit of {limit:,} requests {kind.unit} exceeded"
+
+
+def _causes(incident: Incident) -> Iterator[str]:
+    told, kind = incident.detail, BlockCode(incident.code).kind
+    used, _ = told.own[kind.value]
+    if not told.is_code_known:
+        yield "Gatehouse doesn't know which limit this is."
+    elif told.is_foreign:
+        made = f"only {used:,}" if used else "none"
+        smaller = ", or the organization's plan is smaller than Gatehouse assumes"
+        yield (
+            f"Gatehouse made {made} of these calls, so *another client* used up the limit"
+            f"{smaller if told.may_be_plan else ''}."
+        )
+    else:
+        yield f"Gatehouse itself had reached the limit ({used:,} requests {kind.unit})."
+
+
+def _code_sent(incident: Incident) -> str:
+    sent = incident.detail.sent_code
+    return "without a code" if sent is None else f"with code {sent}"
+
+
 def _effects(incident: Incident) -> Iterator[str]:
     is_minute, is_open = incident.code == BlockCode.MINUTE, incident.closed_at is None
-    if is_minute and is_open:
+    if is_minute and is_open and incident.detail.is_code_known:
         yield "People who use the service in their browser may be locked out too."
-    if incident.detail.is_lowered and is_minute:
-        yield "For an hour, Gatehouse leaves more calls per minute for other clients."
-    elif incident.detail.is_lowered:
-        yield "For a day, Gatehouse makes fewer calls at once."
+    lowered_to = incident.detail.lowered_to
+    if lowered_to is not None and is_minute:
+        yield (
+            "For an hour, scripts and background calls get at most"
+            f" {text.count(lowered_to, 'call')} per minute."
+        )
+    elif lowered_to is not None:
+        yield f"For a day, Gatehouse makes at most {text.count(lowered_to, 'call')} at once."
     if is_open and (block := incident.blocks.longest):
         again = _moment(block.until)
         yield f"Gatehouse will try again {again} and won't make any calls until then."
@@ -329,8 +409,7 @@ def _effects(incident: Incident) -> Iterator[str]:
 def _small_print(incident: Incident) -> str:
     key, told = incident.key, incident.detail
     times = "once" if incident.refusals == 1 else f"{incident.refusals:,} times"
-    sent = "without a code" if told.sent_code is None else f"as {told.sent_code}"
-    as_sent = "" if told.sent_code == incident.code else f" (sent {sent})"
+    as_sent = "" if told.is_code_known else f" (sent {_code_sent(incident)})"
     own = ((*told.own[kind.value], kind.unit) for kind in LimitKind)
     parts = [
         text.code(key.organization_id) if key.organization_id else "no specific organization",

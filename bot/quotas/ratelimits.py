@@ -25,7 +25,7 @@ from bot.quotas.rules.use import (
 )
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
-from bot.services.calls import CHECK, CallCause, client_named
+from bot.services.calls import CHECK, LIST, CallCause, client_named
 from bot.services.errors import RateLimited
 from bot.slack.messages.block_kit import Message
 from bot.slack.people import People
@@ -33,7 +33,6 @@ from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database
 
-LIST = "list"
 # The maximum number of organizations in the metrics.
 MOST_SHOWN = 1_000
 

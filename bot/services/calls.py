@@ -72,6 +72,8 @@ PROBE = "probe"
 WATCH = "watch"
 CHECK = "check"
 GATEWAY = "gateway"
+LIST = "list"
+REFRESH = "refresh"
 # Distinguishes gateway clients from people, who are stored by their Slack IDs.
 _CALLER = "client:"
 

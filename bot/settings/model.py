@@ -383,7 +383,7 @@ EXAMPLES: Mapping[str, str] = {
     "INVENTORY_DATA_CENTERS": '{"eu": {"authtoken": "…"}}',
     "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
     "INVENTORY_PLANS": '{"10234695": "premium"}',
-    "INVENTORY_RESERVE": '{"eu/10234695": {"minute": 30, "day": 1000}}',
+    "INVENTORY_RESERVE": '{"eu/10234695": {"minute": 30, "day": 300}}',
     "INVENTORY_WATCH": "on",
     "FLOW_BASE_URL": "https://flows.example.com",
     "FLOW_ACCOUNT_SID": "AC0123456789abcdef0123456789abcdef",

@@ -3,13 +3,19 @@
 import asyncio
 import gzip
 import json
+import math
 import time
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
+from yarl import URL
 
+from bot.errors import DatabaseUnavailable
 from bot.quotas.rules.quota import BlockCode
 from bot.quotas.store import incidents
+from bot.store.engine import Database
 from tests.gateway.conftest import EU, ITEMS, hold_all, running_gateway
 
 
@@ -133,11 +139,11 @@ async def test_compressed_refusal_is_understood(gateway):
     assert (await open_incidents(gateway))[0].code == BlockCode.CONCURRENT
 
 
-@pytest.mark.parametrize(("told", "kept"), [("300", 300), ("99999", 3600)])
+@pytest.mark.parametrize(("told", "kept"), [("300", 300), ("99999", 3600), ("299.5", 300)])
 async def test_longer_pause_of_the_service_is_kept(gateway, told, kept):
     gateway.upstream.answer, began = refusing(44, retry=told), time.monotonic()
     async with gateway.call(ITEMS) as answer:
-        assert answer.headers["Retry-After"] == told
+        assert answer.headers["Retry-After"] == str(math.ceil(float(told)))
     assert_is_left(kept, (await declined(gateway))[2], began)
 
 
@@ -194,8 +200,60 @@ async def test_reserve_is_left_to_others(sqlite_url):
     async with running_gateway(sqlite_url, inventory_reserve=reserve) as gateway:
         await use_up(gateway, 8)
         async with gateway.call(ITEMS) as answer:
-            assert "used all 8 calls per minute" in (await answer.json())["message"]
+            assert "limit of 8 calls per minute" in (await answer.json())["message"]
         assert len(gateway.upstream.got) == 8
+
+
+async def test_reserve_that_leaves_one_call_leaves_the_gateway_one(database_url):
+    reserve = json.dumps({"*": {"minute": 30, "day": 1000}})
+    async with running_gateway(database_url, inventory_reserve=reserve) as gateway:
+        await use_up(gateway, 1)
+        async with gateway.call(ITEMS) as answer:
+            assert answer.status == 429
+            assert answer.headers["Gatehouse-Declined"] == "day"
+            assert int(answer.headers["Retry-After"]) > 80_000
+            assert "limit of 1 call per day" in (await answer.json())["message"]
+
+
+async def test_decline_blames_nobody_for_what_others_used(gateway):
+    told = {"X-Rate-Limit-Limit": "10000", "X-Rate-Limit-Remaining": "1500"}
+    gateway.upstream.responds(headers={**told, "X-Rate-Limit-Reset": "3600"})
+    await use_up(gateway, 1)
+    async with gateway.call(ITEMS) as answer:
+        sentence = (await answer.json())["message"]
+    assert "Gatehouse's limit of 8,000 calls per day for" in sentence
+    assert "Gatehouse has used" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("broken", "status"),
+    [("closed", 502), ("refusing", 429), ("failing", 502), ("database", 503)],
+)
+async def test_listing_that_cannot_be_read_is_not_an_organization_that_is_not_listed(
+    gateway, broken, status, monkeypatch
+):
+    directory = gateway.world.bot.directory
+    gateway.world.clock.ahead += timedelta(seconds=400)
+    if broken == "closed":
+        access = directory.inventory.access["eu"]
+        closed = replace(access, root=URL("http://127.0.0.1:9/eu/inventory/v1"))
+        monkeypatch.setitem(directory.inventory.access, "eu", closed)
+    elif broken == "refusing":
+        gateway.upstream.answer = refusing(44)
+    elif broken == "failing":
+        gateway.upstream.responds(status=500)
+    else:
+        for name in ("transaction", "read_only", "autocommit"):
+            monkeypatch.setattr(Database, name, _away)
+    for _ in range(2):
+        async with gateway.call("/eu/items?organization_id=999") as answer:
+            assert answer.status == status
+            assert "message" in await answer.json()
+            assert ("Retry-After" in answer.headers) == (status in {429, 503})
+
+
+def _away(_database):
+    raise DatabaseUnavailable
 
 
 async def test_plan_decides_for_clients_too(sqlite_url):

@@ -35,6 +35,7 @@ def test_plans_have_the_documented_limits(plan, day, concurrent):
 
 def test_the_background_leaves_a_fifth_of_everything_to_people():
     assert FREE.left_to(CallClass.BACKGROUND) == Limits(80, 800, 4)
+    assert Limits(1, 1, 1).left_to(CallClass.BACKGROUND) == Limits(1, 1, 1)
     assert FREE.left_to(CallClass.PERSON) == FREE == FREE.left_to(CallClass.PROBE)
 
 

@@ -228,7 +228,7 @@ OWN = {"minute": [1, 100]}
 @pytest.mark.parametrize(
     ("stored", "read"),
     [
-        ({"own": OWN, "words": "no", "is_lowered": True}, {"words": "no", "is_lowered": True}),
+        ({"own": OWN, "words": "no", "lowered_to": 4}, {"words": "no", "lowered_to": 4}),
         ({"own": OWN, "of_a_later_version": 1}, {}),
         ({}, {"own": {}}),
     ],

@@ -1,12 +1,13 @@
 """Incidents and rate limits as people see them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import messages
-from bot.quotas.rules.limits import DaySource, DayUse, Plan
+from bot.quotas.rules.limits import DaySource, DayUse, Lowered, Plan
 from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse
 from bot.quotas.rules.use import Detail, HourOfCalls, OrganizationUse, Standing, first_hour
 from tests.support.requests import hold
@@ -32,7 +33,9 @@ def an_incident(code=BlockCode.MINUTE, **changed) -> Incident:
     return Incident(**{**values, **changed})
 
 
-@pytest.mark.parametrize(("sent", "shown"), [(57, "(sent as 57)"), (None, "(sent without a code)")])
+@pytest.mark.parametrize(
+    ("sent", "shown"), [(57, "(sent with code 57)"), (None, "(sent without a code)")]
+)
 def test_a_code_that_is_not_documented_is_shown_as_sent(sent, shown):
     assert shown in messages.incident_card(an_incident(detail={"sent_code": sent}), "Acme").text
 
@@ -87,3 +90,26 @@ def test_organization_fits_whatever_its_name():
 )
 def test_the_forecast_in_words(pace, words):
     assert words in messages.detail(a_detail(standing(), pace=pace)).text
+
+
+def test_a_lowered_minute_is_shown():
+    lowered = replace(standing(), lowered_minute=Lowered(4, NOW + 600))
+    shown = messages.detail(a_detail(lowered))
+    assert "scripts and background calls: at most 4 until <!date^" in shown.text
+    assert "Within limits, scripts at most 4 per minute" in shown.text
+    overview = messages.overview([OrganizationUse("Acme", lowered)], (), NOW)
+    assert "within limits, scripts at most 4 per minute" in overview.text
+    card = messages.incident_card(
+        an_incident(detail={"sent_code": 44, "is_foreign": True, "lowered_to": 4}), "Acme"
+    )
+    assert "scripts and background calls get at most 4 calls per minute." in card.text
+
+
+@pytest.mark.parametrize("sent", [6, None])
+def test_nothing_is_claimed_about_the_limit_of_an_unknown_code(sent):
+    for closed_at in (None, AT):
+        incident = an_incident(detail={"sent_code": sent, "is_foreign": True}, closed_at=closed_at)
+        card = messages.incident_card(incident, "Acme").text
+        assert "per minute exceeded" not in card
+        assert "another client" not in card
+        assert "Gatehouse doesn't know which limit this is." in card

@@ -7,9 +7,9 @@ import pytest
 
 from bot.errors import DatabaseUnavailable, NotFound, QuotaExhausted
 from bot.organizations import directory as directory_module
-from bot.organizations.directory import REFRESH, OrganizationDirectory
+from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import Organization, OrganizationKey
-from bot.services.calls import CallCause
+from bot.services.calls import REFRESH, CallCause
 from bot.services.errors import ServiceFailed
 from tests.conftest import BOTH
 

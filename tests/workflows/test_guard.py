@@ -94,7 +94,9 @@ async def standing(database):
 async def test_a_person_waits_two_seconds_for_a_line_and_not_longer(guard, clock):
     async with in_flight(guard, 5):
         began = clock.monotonic()
-        with pytest.raises(QuotaExhausted, match=r"5 calls for .* are already running") as caught:
+        with pytest.raises(
+            QuotaExhausted, match=r"limit of 5 calls at once for .* has been reached"
+        ) as caught:
             await call(guard)
         assert clock.monotonic() - began == pytest.approx(2.0)
         assert caught.value.limit_kind == "concurrent"
@@ -271,7 +273,7 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
         assert await burst(guard, 10, taken=7) == (7, 0)
         clock.advance(60)
     (incident,) = await all_incidents(database)
-    assert (incident.refusals, incident.detail.is_lowered) == (3, True)
+    assert (incident.refusals, incident.detail.lowered_to) == (3, 7)
     clock.advance(24 * HOUR)
     # It may have been another client's doing, or the service may have changed its mind.
     assert await burst(guard, 10, taken=10) == (10, 0)

@@ -9,8 +9,9 @@ from bot.errors import QuotaExhausted
 from bot.gateway.turns import Turns, Wait
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.rules.limits import Plan
+from bot.quotas.rules.limits import _LIMITS, LimitKind, Limits, Plan
 from bot.quotas.rules.quota import Terms
+from bot.quotas.store import accounts, ledger
 from bot.services.calls import CallCause
 from bot.services.errors import ServiceTimeout
 from bot.tasks import Tasks
@@ -131,6 +132,22 @@ async def test_full_organization_declines_from_memory(processes, monkeypatch):
     assert full.value.limit_kind == "minute"
     assert len(asked) == 1
     await process.make("a", key=OrganizationKey("eu", "11"))
+
+
+async def test_call_waits_for_a_slot_of_the_day_that_is_free_in_time(processes, clock, monkeypatch):
+    process = processes[0]
+    # A sliding day frees its slots one after the other.
+    monkeypatch.setitem(_LIMITS, Plan.ENTERPRISE, Limits(100, 10, 10))
+    await use_up(process, 8)
+    async with process.guard.database.read_only() as tx:
+        account = await accounts.load(tx, KEY, TERMS)
+        free_at = await ledger.free_at(tx, account, LimitKind.DAY, 8, TERMS)
+    clock.advance(free_at - account.now - 20)
+    with pytest.raises(QuotaExhausted):
+        await process.make("a", 10.0)
+    began = clock.monotonic()
+    await process.make("a", 30.0)
+    assert 19 <= clock.monotonic() - began <= 22
 
 
 async def test_share_that_is_used_up_stands_in_nobodys_way(processes):

@@ -65,8 +65,10 @@ class Limits:
         """Return the limits for a class of calls. Background calls leave a fifth for people."""
         if call_class is not CallClass.BACKGROUND:
             return self
-        # Round down, so that at least one call is left for people.
-        minute, day, concurrent = self.minute * 4 // 5, self.day * 4 // 5, self.concurrent * 4 // 5
+        # Round down for people's sake, but leave the background at least one call.
+        minute, day, concurrent = (
+            max(1, limit * 4 // 5) for limit in (self.minute, self.day, self.concurrent)
+        )
         if self.background_minute is not None:
             minute = min(minute, self.background_minute)
         return Limits(minute, day, concurrent)

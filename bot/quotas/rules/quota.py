@@ -220,8 +220,9 @@ class IncidentDetail:
     `own` maps each kind of limit to the bot's usage and the limit. `clients` maps gateway clients
     to their calls in the minute and the day. `words` and `sent_code` are the message and the code
     in the service's response. `is_foreign` is True if the bot's usage was below the limit, and
-    `may_be_plan` is True if that usage was also above the smallest plan's limit. `is_lowered` is
-    True if the bot lowered a limit. `ended_because` is the reason why calls are no longer possible.
+    `may_be_plan` is True if that usage was also above the smallest plan's limit. `lowered_to` is
+    the limit that the bot applies for a while because of the 429, if any. `ended_because` is the
+    reason why calls are no longer possible.
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -229,9 +230,14 @@ class IncidentDetail:
     sent_code: int | None = None
     is_foreign: bool = False
     may_be_plan: bool = False
-    is_lowered: bool = False
+    lowered_to: int | None = None
     clients: Mapping[str, Sequence[int]] = field(default_factory=dict)
     ended_because: str = ""
+
+    @property
+    def is_code_known(self) -> bool:
+        """True if the service sent a documented code, which says which limit was exceeded."""
+        return self.sent_code in set(BlockCode)
 
 
 @dataclass(frozen=True, slots=True)

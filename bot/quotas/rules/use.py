@@ -31,7 +31,7 @@ class State(StrEnum):
     DAY_FULL = "day limit reached"
     MINUTE_FULL = "minute limit reached"
     BUSY = "concurrent limit reached"
-    NEARLY_FULL = "over 80%"
+    NEARLY_FULL = "80% or more"
     FINE = "within limits"
 
 
