@@ -127,8 +127,7 @@ TESTUSERS = Command(
         ),
         Form(
             "add",
-            "add <flow> <identity or @preset>… [for <duration>] [until <time>]"
-            " [from <time>] [because <reason>]",
+            "add <flow> <identity or @preset>… [for <duration>] [until <time>] [because <reason>]",
             "ask to add people",
             REQUEST,
             "add welcome +15550100 for 2h because we demo it on Friday",

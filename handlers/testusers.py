@@ -47,7 +47,6 @@ INPUTS = {
     "kind": ids.TESTUSERS_CHANGE,
     "lines": ids.TESTUSERS_IDENTITIES,
     "duration": ids.TESTUSERS_FOR,
-    "start": ids.TESTUSERS_FROM,
     "until": ids.TESTUSERS_UNTIL,
     "reason": ids.TESTUSERS_REASON,
 }
@@ -133,7 +132,7 @@ async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = Fal
         link, now = await card_link(bot, asked.earlier.id), await bot.database.now()
         reader, channel = person.slack_user_id, bot.settings.approvals_channel
         return notes.asked_before(asked.earlier, typed, reader, now, channel, link)
-    return await answer_to(bot, asked, person.time_zone if typed.start or typed.until else "")
+    return await answer_to(bot, asked, person.time_zone if typed.until else "")
 
 
 for _act, _permission in ACTS.items():
@@ -200,8 +199,8 @@ def _typed_form(context: Context) -> Prefilled:
     typed: dict[str, Any] = {
         name: context.interaction.typed(block_id) for name, block_id in INPUTS.items()
     }
-    times = {name: moment(typed[name]) for name in ("start", "until")}
-    return Prefilled(**{**typed, **times, "lines": tuple(typed["lines"].split("\n"))})
+    until = moment(typed["until"])
+    return Prefilled(**{**typed, "until": until, "lines": tuple(typed["lines"].split("\n"))})
 
 
 def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
@@ -220,7 +219,7 @@ def _check_form(context: Context) -> Mapping[str, str]:
     try:
         problem = asking.limit_problem(context.bot, parsed, context.bot.clock.now())
     except UsageError as error:
-        return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FROM: error.sentence}
+        return {ids.TESTUSERS_UNTIL: error.sentence}
     except (NotFound, NotConfigured) as error:
         return {ids.TESTUSERS_FLOW: error.sentence}
     return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR: problem} if problem else {}

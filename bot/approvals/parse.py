@@ -44,7 +44,7 @@ def spell_duration(seconds: int) -> str:
 
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-FURTHEST, LONGEST = timedelta(days=366), timedelta(seconds=LONGEST_SECONDS)
+LONGEST = timedelta(seconds=LONGEST_SECONDS)
 NOON = 12
 LAST_MINUTE = time(23, 59)
 _CLOCK = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?(am|pm)?", re.IGNORECASE)
@@ -105,36 +105,30 @@ def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
     return (LocalTime(None, day), 1) if day else None
 
 
-def moment_of(
-    when: When, now: datetime, zone: tzinfo, *, after: datetime | None = None, ends: bool = False
-) -> datetime | None:
-    """Convert a typed time to UTC, or return None if it has passed or is too far away.
+def moment_of(when: When, now: datetime, zone: tzinfo) -> datetime | None:
+    """Convert a typed end to UTC, or return None if it has passed or is over ten years away.
 
-    A start can be up to a year away, and an end can be up to ten years away. A time that is skipped
-    by daylight saving time moves forward by the same amount as the clocks. If a time occurs twice,
-    the next occurrence is used.
-
-    The word `today` means the date of `now` in `zone`. The result is later than `after` (by
-    default, `now`). If `ends` is True, a day without a time means its last minute, not its first.
+    A day without a time means its last minute. A time that is skipped by daylight saving time moves
+    forward by the same amount as the clocks. If a time occurs twice, the next occurrence is used.
     """
-    after, latest = after or now, now + (LONGEST if ends else FURTHEST)
+    latest = now + LONGEST
     if isinstance(when, datetime):
-        return when if after < when <= latest else None
-    at = when.at or (LAST_MINUTE if ends else time())
-    earliest = after.astimezone(zone).date()
-    days = [earliest, earliest + timedelta(days=1)]
+        return when if now < when <= latest else None
+    at = when.at or LAST_MINUTE
+    today = now.astimezone(zone).date()
+    days = [today, today + timedelta(days=1)]
     if when.day in ("today", "tomorrow"):
-        days = [now.astimezone(zone).date() + timedelta(days=when.day == "tomorrow")]
+        days = [today + timedelta(days=when.day == "tomorrow")]
     elif when.day in WEEKDAYS:
-        ahead = (WEEKDAYS.index(when.day) - earliest.weekday()) % len(WEEKDAYS)
-        days = [earliest + timedelta(days=ahead + more) for more in (0, len(WEEKDAYS))]
+        ahead = (WEEKDAYS.index(when.day) - today.weekday()) % len(WEEKDAYS)
+        days = [today + timedelta(days=ahead + more) for more in (0, len(WEEKDAYS))]
     elif when.day:
         days = [date.fromisoformat(when.day)]
     for day in days:
         # Dates at the end of the calendar can't be converted to UTC in some time zones.
         for fold in (0, 1) if abs(day - now.date()) <= LONGEST else ():
             moment = datetime.combine(day, at.replace(fold=fold), zone).astimezone(UTC)
-            if after < moment <= latest:
+            if now < moment <= latest:
                 return moment
     return None
 

@@ -4,9 +4,6 @@
        │                  │    ^                    ^
        │                  v    │ retry              │ found on the list later
        │                  failed ───────────────────┘
-       ├──approve──> scheduled ──start──> applying
-       │                  ├──deny────> denied
-       │                  └──cancel──> cancelled
        ├──deny────> denied
        ├──cancel──> cancelled
        └──time────> expired
@@ -31,7 +28,6 @@ class State(StrEnum):
     """The state of a request, as stored and as shown in the audit log."""
 
     PENDING = "pending"
-    SCHEDULED = "scheduled"
     APPLYING = "applying"
     APPLIED = "applied"
     FAILED = "failed"
@@ -41,12 +37,7 @@ class State(StrEnum):
 
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.PENDING: frozenset(
-        {State.SCHEDULED, State.APPLYING, State.DENIED, State.CANCELLED, State.EXPIRED}
-    ),
-    State.SCHEDULED: frozenset(
-        {State.APPLYING, State.DENIED, State.CANCELLED, State.PENDING, State.EXPIRED}
-    ),
+    State.PENDING: frozenset({State.APPLYING, State.DENIED, State.CANCELLED, State.EXPIRED}),
     State.APPLYING: frozenset({State.APPLIED, State.FAILED, State.PENDING, State.EXPIRED}),
     # A failed request becomes applied if the list later shows that its POST arrived.
     State.FAILED: frozenset({State.APPLYING, State.APPLIED, State.PENDING, State.EXPIRED}),
@@ -73,8 +64,8 @@ class Act(StrEnum):
 
 _STARTS_IN: Mapping[Act, frozenset[State]] = {
     Act.APPROVE: frozenset({State.PENDING}),
-    Act.DENY: frozenset({State.PENDING, State.SCHEDULED}),
-    Act.CANCEL: frozenset({State.PENDING, State.SCHEDULED}),
+    Act.DENY: frozenset({State.PENDING}),
+    Act.CANCEL: frozenset({State.PENDING}),
     Act.RETRY: frozenset({State.FAILED}),
 }
 
@@ -95,7 +86,6 @@ class Reason(StrEnum):
 class Facts:
     """The parts of a request that matter for a decision. People are identified by Slack user ID.
 
-    `starts_at` is the time to apply the approved change, or None to apply it right away.
     `is_being_undone` is True once somebody has undone the request or asked to undo it.
     """
 
@@ -103,7 +93,6 @@ class Facts:
     requester_id: str
     expires_at: datetime
     approver_ids: tuple[str, ...] = ()
-    starts_at: datetime | None = None
     is_being_undone: bool = False
 
 
@@ -152,7 +141,7 @@ def decide(
     if request.state is State.PENDING and at >= request.expires_at:
         return Decision(Reason.TOO_LATE, State.EXPIRED)
     if act is Act.APPROVE:
-        return _count(request, actor_id, approvals_needed, entitled_ids, at)
+        return _count(request, actor_id, approvals_needed, entitled_ids)
     if act is Act.RETRY and request.is_being_undone:
         return Decision(Reason.BEING_UNDONE)
     return Decision(Reason.ALLOWED, _NEXT[act])
@@ -165,9 +154,7 @@ _NEXT: Mapping[Act, State] = {
 }
 
 
-def _count(
-    request: Facts, actor_id: str, needed: int, entitled_ids: Collection[str], at: datetime
-) -> Decision:
+def _count(request: Facts, actor_id: str, needed: int, entitled_ids: Collection[str]) -> Decision:
     standing = tuple(
         approver_id
         for approver_id in dict.fromkeys(request.approver_ids)
@@ -179,8 +166,7 @@ def _count(
         reason = Reason.APPROVED_BEFORE if has_approved else Reason.QUORUM_OPEN
         return Decision(reason, None, counted)
     # If fewer approvals are needed than before, the earlier approvals may now be enough.
-    is_later = request.starts_at is not None and at < request.starts_at
-    return Decision(Reason.ALLOWED, State.SCHEDULED if is_later else State.APPLYING, counted)
+    return Decision(Reason.ALLOWED, State.APPLYING, counted)
 
 
 EVERY_FLOW = "*"
@@ -265,7 +251,7 @@ def is_automatic(
     *,
     takes_away: bool,
 ) -> bool:
-    """Return True if the policy's rule approves a request that starts now.
+    """Return True if the policy's rule approves a request.
 
     `used` is how many of the person's requests the rule has approved today. `requester_ids` are the
     person's user ID and group IDs. `lasts_seconds` contains each addition's duration, or None if

@@ -117,7 +117,6 @@ def _request(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> s
 
 BY_ITSELF = {
     "failed": "failed",
-    "started": "started as scheduled",
     "approved_by_rule": "was approved by a rule",
     "asked_again": "needs approval again, because its effect has changed",
     "escalated": "was escalated because it was pending too long",
@@ -128,12 +127,11 @@ def _request_change(verb: str, detail: Mapping[str, Any], actor: str, names: Nam
     flow = names.flow(detail["flow"])
     if verb in BY_ITSELF:
         return f"A change to {flow} {BY_ITSELF[verb]}"
-    if verb in {"applied", "applied_in_part"}:
+    if verb == "applied":
         approvers = [names.person(approver) for approver in detail["approvers"]]
         by = f"approved by {', '.join(approvers)}" if approvers else "without approval"
         change = _change(detail, flow, ("added", "removed")) or f"made no changes to {flow}"
-        rest = "" if verb == "applied" else ". The rest of the change failed"
-        return f"Gatehouse {change}, {by}{rest}"
+        return f"Gatehouse {change}, {by}"
     if verb in {"created", "created_without_approval"}:
         change = _change(detail, flow, ("add", "remove")) or f"change end dates for {flow}"
         return f"{actor} asked to {change}{'' if verb == 'created' else ' without approval'}"

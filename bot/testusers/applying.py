@@ -96,13 +96,7 @@ class Waiting:
         applying = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
         applying.sort(key=lambda request: request.decided_at or request.created_at)
         due = await store.due_grants(tx, flow_key)
-        scheduled = await store.requests_in(tx, State.SCHEDULED, flow_key=flow_key) if due else []
-        named = {
-            identity
-            for request in (*applying, *scheduled)
-            if (request.requested.starts_at or now) <= now
-            for identity in request.left.identities
-        }
+        named = {identity for request in applying for identity in request.left.identities}
         return cls(
             now,
             await store.flow_of(tx, flow_key),
@@ -248,8 +242,8 @@ class Run:
     ) -> bool:
         """If the effect differs from the card, ask for a new decision and return True.
 
-        A partly applied change fails instead. Access that ended while an approved change waited
-        for a retry doesn't count as a difference.
+        A request that has already changed something fails instead. Access that ended while an
+        approved change waited for a retry doesn't count as a difference.
         """
         # A change without approval gets a card only after its first attempts.
         if request.requested.without_approval and not request.progress.retries:
@@ -258,7 +252,7 @@ class Run:
             review = await review_of(self.bot, tx, request, listed, at)
             if not review.news or review.is_over:
                 return False
-        if request.progress.part is None:
+        if request.progress.done is None:
             await changes.ask_again(request.id, review, self.bot.settings.request_hours)
         else:
             reason = " ".join((*review.news, FOR_THE_REST))

@@ -91,10 +91,9 @@ async def ask(
         raise misuse(requested.kind, problem, has_right_form=True)
     is_addition = requested.kind == "add"
     change = Change(meant) if is_addition else Change(removals=meant)
-    over = {person for person, end in ends.items() if term.starts_at and end <= term.starts_at}
     timed = change.additions if requested.duration_seconds or requested.until else ()
     effect = replace(
-        effect_of(change, {*unchanged.seen} - over, ends, timed=timed),
+        effect_of(change, {*unchanged.seen}, ends, timed=timed),
         respelled=tuple(identity for identity in meant if identity not in typed),
     )
     change = effect.change
@@ -108,12 +107,11 @@ async def ask(
         duration_seconds=requested.duration_seconds,
         reason=requested.reason,
         without_approval=requested.now,
-        starts_at=term.starts_at,
         ends=dict.fromkeys(change.additions, term.ends_at) if term.ends_at else {},
     )
     if not (anyway or requested.now):
         async with bot.database.read_only() as tx:
-            waiting = await store.requests_in(tx, *store.OPEN, flow_key=flow.key)
+            waiting = await store.requests_in(tx, State.PENDING, flow_key=flow.key)
         for earlier in waiting:
             if earlier.requested.effect == stored.effect:
                 return Asked(flow, effect, None, earlier)
@@ -127,13 +125,13 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
         now, undone = await tx.now(), await store.load_request(tx, request_id)
         if undone is None:
             raise NotFound("That request no longer exists.")
-        waiting = await store.requests_in(tx, *store.OPEN, flow_key=undone.flow.key)
-    done, flow = undone.took_effect, undone.flow
+        waiting = await store.requests_in(tx, State.PENDING, flow_key=undone.flow.key)
+    done, flow = undone.progress.done, undone.flow
     if done is None or undone.state not in {State.APPLIED, State.FAILED}:
         raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
     if undone.progress.undone_by:
         raise Conflict("Someone has already asked to undo this.")
-    if undone.is_over and not done.change.removals:
+    if not undone.can_be_undone:
         raise Conflict("This access has already ended or been changed, so there's nothing to undo.")
     unchanged, grant_ends = await _read(bot, flow)
     listed = {*unchanged.seen}
@@ -226,7 +224,6 @@ async def _open(
             "removals": requested.change.removals,
             "end_changes": requested.end_changes,
             "duration_seconds": requested.duration_seconds,
-            "starts_at": requested.starts_at and requested.starts_at.isoformat(),
             "reason": requested.reason,
             "undo_of": requested.undo_of,
         }
@@ -260,7 +257,7 @@ async def _approved_by_rule(
     The caller has locked the audit log, so simultaneous requests can't exceed the daily limit.
     """
     policy, requested = bot.people.policy.of_flow(request.flow.sid), request.requested
-    if policy.auto is None or request.state is not State.PENDING or requested.starts_at:
+    if policy.auto is None or request.state is not State.PENDING:
         return None
     now, counted_as = request.created_at, rule_id(policy, request.flow.key)
     zone = zone_of(person.time_zone) or UTC
@@ -315,7 +312,6 @@ async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeReque
         f"{command.kind}{preset}",
         command.identities,
         spell_duration(seconds) if seconds else "",
-        term.starts_at,
         term.ends_at,
         command.reason,
     )

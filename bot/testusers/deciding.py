@@ -91,7 +91,7 @@ async def decide(
         if step is not None:
             moved, entry = step
             await apply_transition(tx, request, moved, entry)
-        elif review and news and request.progress.part is None:
+        elif review and news and request.progress.done is None:
             hours, actor = bot.settings.request_hours, person.slack_user_id
             moved = await ask_again(tx, request, review, hours, actor)
         else:
@@ -109,7 +109,7 @@ async def decide(
 async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
     """Return the request for the denial form, or raise Conflict if it can't be denied anymore."""
     request = await _look(bot, person, Act.DENY, request_id)
-    if request.state not in {State.PENDING, State.SCHEDULED}:
+    if request.state is not State.PENDING:
         raise Conflict(state_sentence(request, await bot.database.now()))
     return request
 

@@ -148,7 +148,7 @@ class ChangeSet:
     async def _take_effect(
         self, step: Step, at: datetime, spellings: Mapping[str, str], *, is_all: bool
     ) -> None:
-        """Start and end a step's grants, and mark its request as applied or partly applied."""
+        """Start and end a step's grants, and mark its request as applied if all of it is."""
         request = await self._request(step.request_id)
         if request is None or not can_move(request.state, State.APPLIED):
             return
@@ -172,20 +172,20 @@ class ChangeSet:
         wanted = step.wanted.additions
         respelled = {identity: spellings[identity] for identity in wanted if identity in spellings}
         respelled = {**progress.respelled, **respelled}
-        self._note(
-            "request.applied" if is_all else "request.applied_in_part",
-            request.id,
-            additions=done.change.additions,
-            removals=done.change.removals,
-            already_there=done.already.additions,
-            already_gone=done.already.removals,
-            outside_additions=done.outside.additions,
-            outside_removals=done.outside.removals,
-            approvers=[approver.slack_user_id for approver in approvers],
-        )
         if not is_all:
-            await self._put(request.id, part=done.after(progress.part), respelled=respelled)
+            await self._put(request.id, done=done.after(progress.done), respelled=respelled)
         else:
+            self._note(
+                "request.applied",
+                request.id,
+                additions=done.change.additions,
+                removals=done.change.removals,
+                already_there=done.already.additions,
+                already_gone=done.already.removals,
+                outside_additions=done.outside.additions,
+                outside_removals=done.outside.removals,
+                approvers=[approver.slack_user_id for approver in approvers],
+            )
             over = tuple(
                 Ended(identity, request.requested.end_of(identity, at) or at, was_gone=True)
                 for identity in step.over
@@ -193,8 +193,7 @@ class ChangeSet:
             self._requests[request.id] = replace(request, state=State.APPLIED)
             await self._put(
                 request.id,
-                part=None,
-                done=done.after(progress.part),
+                done=done.after(progress.done),
                 failure="",
                 is_unsure=False,
                 retry_at=None,
@@ -230,7 +229,6 @@ class ChangeSet:
         await self._put(
             request.id,
             done=progress.done and progress.done.respelled(spelling),
-            part=progress.part and progress.part.respelled(spelling),
             respelled=respelled | (spelling if is_new else {}),
         )
 

@@ -21,7 +21,6 @@ from bot.testusers.rules.requests import Request
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
 ENDINGS_SHOWN = 5
-SCHEDULED_SHOWN = 5
 OWN_PAGE, MOST = 10, 10_000
 DECIDED_FOR = timedelta(days=7)
 # docs.slack.dev, block_suggestion: at most 100 options.
@@ -53,7 +52,6 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     ]
     async with bot.database.read_only() as tx:
         granted = await store.grants_of_flow(tx, flow.key)
-        scheduled = await store.requests_in(tx, State.SCHEDULED, flow_key=flow.key)
     others = [identity for identity in found if identity not in granted]
     known = [identity for identity in found if identity in granted]
     return pages.listing(
@@ -62,7 +60,6 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         granted,
         reads,
         outside=len(others),
-        scheduled=[] if wanted.text or wanted.page else scheduled[:SCHEDULED_SHOWN],
         url=bot.flows.service().url_of(flow.sid),
     )
 
@@ -88,12 +85,9 @@ async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message
     reads = await reader(bot, person)
     async with bot.database.read_only() as tx:
         found = await store.requests_in(tx, State.PENDING, limit=MOST)
-        scheduled = await store.requests_in(tx, State.SCHEDULED)
     rows = [open_row(bot.people, person, request) for request in found]
     page = Page.cut(rows, PENDING_PAGE, wanted)
-    later = [] if page.wanted.page else scheduled[:SCHEDULED_SHOWN]
-    starting = [open_row(bot.people, person, request) for request in later]
-    return pages.open_requests(page, starting, bot.settings.approvals_channel, reads)
+    return pages.open_requests(page, bot.settings.approvals_channel, reads)
 
 
 async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:

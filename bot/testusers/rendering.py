@@ -21,7 +21,7 @@ from bot.testusers.rules.requests import Request
 from bot.testusers.transitions import card_key, write_card
 
 # States in which a card has buttons or may get buttons later.
-OPEN_STATES = frozenset({State.PENDING, State.SCHEDULED, State.APPLYING, State.FAILED})
+OPEN_STATES = frozenset({State.PENDING, State.APPLYING, State.FAILED})
 TRIES, PAUSE_SECONDS = 8, 0.05
 
 

@@ -23,7 +23,6 @@ from bot.testusers.rules.requests import (
 )
 
 OwnGrant = tuple[Flow, Grant]
-OPEN = (State.PENDING, State.SCHEDULED)
 DECIDED = (*OVER, State.FAILED)
 _REQUESTED_CHANGE = TypeAdapter(RequestedChange)
 _PROGRESS = TypeAdapter(Progress)
@@ -70,7 +69,7 @@ async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
     people = set(request.requested.change.identities)
     return [
         other
-        for other in await requests_in(tx, *OPEN, flow_key=request.flow.key)
+        for other in await requests_in(tx, State.PENDING, flow_key=request.flow.key)
         if other.id != request.id and not people.isdisjoint(other.requested.change.identities)
     ]
 

@@ -24,9 +24,7 @@ ESCALATION, FAILURE, ENDING = "testusers.escalation", "testusers.failure", "test
 CARD, OUTCOME, REMINDER = "testusers.card", "testusers.outcome", "testusers.reminder"
 REFUSED = "testusers.refused"
 _GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
-OUTCOME_STATES = frozenset(
-    {State.SCHEDULED, State.APPLIED, State.FAILED, State.DENIED, State.EXPIRED}
-)
+OUTCOME_STATES = frozenset({State.APPLIED, State.FAILED, State.DENIED, State.EXPIRED})
 
 
 def card_key(request_id: str) -> str:
@@ -129,7 +127,7 @@ async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
 async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[str]) -> None:
     """Schedule an immediate timer check for open requests that affect any of these people."""
     for request in (
-        await store.requests_in(tx, *store.OPEN, flow_key=flow_key) if identities else ()
+        await store.requests_in(tx, State.PENDING, flow_key=flow_key) if identities else ()
     ):
         if not identities.isdisjoint(request.requested.change.identities):
             await put_timer(tx, request.id, await tx.now())
@@ -164,13 +162,12 @@ async def apply_transition(
 
 async def _follow(tx: Transaction, old: Request, new: Request) -> None:
     states = {old.state, new.state}
-    if states & {State.PENDING, State.SCHEDULED}:
-        await write_related_cards(tx, new)
     if State.PENDING in states:
+        await write_related_cards(tx, new)
         in_thread = {f"{kind}:{new.id}": kind for kind in (REMINDER, ESCALATION)}
         for key in await outbox.written(tx, list(in_thread)):
             await write_in_thread(tx, in_thread[key], new.id)
-    if new.state in {State.PENDING, State.SCHEDULED}:
+    if new.state is State.PENDING:
         await put_timer(tx, new.id, await tx.now())
     if new.state is State.APPLYING:
         await put_apply_job(tx, new.flow.key)
@@ -210,7 +207,10 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
     (`is_posted`), because they appear in its thread. The `unposted` timer tells the requester that
     the card hasn't been posted yet.
     """
-    asked_at, policy = request.created_at, bot.people.policy.of_flow(request.flow.sid)
+    asked_at, policy = (
+        request.progress.asked_at or request.created_at,
+        bot.people.policy.of_flow(request.flow.sid),
+    )
     times: dict[str, datetime | None] = {}
     if request.state is State.PENDING:
         # The earliest timer fires first, so no reminder is sent if the request expires before it.
@@ -219,8 +219,6 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
             times["remind"] = asked_at + timedelta(hours=bot.settings.remind_hours)
             if seconds := policy.escalate_after_seconds:
                 times["escalate"] = asked_at + timedelta(seconds=seconds)
-    elif request.state is State.SCHEDULED:
-        times["start"] = request.requested.starts_at
     elif end := request.next_end:
         times["announce_end"] = end - ANNOUNCED_BEFORE
     has_card = request.state not in {*_GIVEN_UP, State.APPLYING}
@@ -233,7 +231,7 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
 async def plan_timers(tx: Transaction) -> None:
     """Schedule a check of all waiting timers at startup, because settings may have changed."""
     now = await tx.now()
-    waiting = [request.id for request in await store.requests_in(tx, *store.OPEN)]
+    waiting = [request.id for request in await store.requests_in(tx, State.PENDING)]
     for request_id in (*waiting, *await store.granting_requests(tx, now)):
         await put_timer(tx, request_id, now)
 
@@ -245,8 +243,8 @@ async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
         if request is None:
             return None
         now = await tx.now()
-        if request.state in store.OPEN:
-            # Settings are compared again only when someone clicks a button or the change starts.
+        if request.state is State.PENDING:
+            # Settings are compared again only when someone clicks a button.
             review = await review_of(bot, tx, request, reads_settings=False)
             if review.news or review.is_over:
                 await ask_again(tx, request, review, bot.settings.request_hours)
@@ -268,15 +266,6 @@ async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: d
     if name == "expire":
         expired = request.moved(State.EXPIRED, THE_BOT, now, progress)
         await apply_transition(tx, request, expired, expired_entry(expired))
-        return
-    if name == "start":
-        review = await review_of(bot, tx, request)
-        if review.news:
-            await ask_again(tx, request, review, bot.settings.request_hours)
-            return
-        started = replace(request, state=State.APPLYING)
-        entry = AuditEntry(BOT, "request.started", request.id, {"flow": flow.sid})
-        await apply_transition(tx, request, started, entry)
         return
     if name == "announce_end":
         progress = replace(progress, announced_until=end or progress.announced_until)

@@ -218,7 +218,7 @@ def in_part(change: Change, part: Change, **more) -> Request:
     """An approved request that failed before, when a part of it took effect."""
     request = asked(change, **more)
     done = Done(NOW, part, NO_CHANGE, NO_CHANGE, 0, 1)
-    return replace(request, progress=replace(request.progress, part=done))
+    return replace(request, progress=replace(request.progress, done=done))
 
 
 def test_part_of_a_request_keeps_no_later_one_waiting() -> None:

@@ -43,7 +43,6 @@ async def test_addition_within_the_rule_is_applied_at_once(world):
     [
         ("add welcome +1", OTTO),
         ("add welcome +1 for 5h", OTTO),
-        ("add welcome +1 for 2h from tomorrow 9:00", OTTO),
         ("add welcome +1 for 2h", ADA),
         ("add survey +15559999 for 2h", OTTO),
     ],

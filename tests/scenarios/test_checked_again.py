@@ -1,4 +1,4 @@
-"""Approve, Retry and a scheduled start do what the card says, or nothing at all."""
+"""Approve and Retry do what the card says, or nothing at all."""
 
 import json
 import re
@@ -112,51 +112,6 @@ async def test_retry_reads_the_list_again(world, words, by):
     assert message.buttons == ["Approve", "Deny", "Cancel"]
 
 
-async def scheduled(sqlite_url, clock, text: str) -> str:
-    """Approve a change for tomorrow, and stop the bot; return what the card said."""
-    async with empty_world(sqlite_url, clock=clock) as world:
-        message = await world.asked(text)
-        said = message.all_text
-        await world.approve(message, "*Starts later*")
-    return said
-
-
-async def test_start_that_passed_while_the_bot_was_down_is_made_up_for(sqlite_url, clock):
-    asked_for = await scheduled(sqlite_url, clock, "add welcome +1 for 7d from tomorrow 9:00")
-    clock.ahead = timedelta(days=3)
-    async with restarted(sqlite_url, clock=clock) as world:
-        message = await moved_card(world)
-        await world.shows(message, "*Applied*")
-        start = int(re.search(r"from <!date\^(\d+)", asked_for)[1])
-        assert f"until <!date^{start + 7 * 86_400}^" in message.all_text
-        assert world.flow.identities == ["+1"]
-
-
-async def test_late_start_of_a_change_that_does_something_else_asks_again(sqlite_url, clock):
-    await scheduled(sqlite_url, clock, "add welcome +1 for 7d from tomorrow 9:00")
-    clock.ahead = timedelta(days=3)
-    async with restarted(sqlite_url, clock=clock) as world:
-        world.flow.identities[:] = ["+1"]
-        message = await moved_card(world)
-        await world.shows(message, "*Needs approval again*")
-        assert world.flow.history == []
-
-
-async def test_what_is_over_before_a_late_start_is_not_applied(sqlite_url, clock):
-    await scheduled(sqlite_url, clock, "add welcome +1 for 2h from tomorrow 9:00")
-    clock.ahead = timedelta(days=3)
-    async with restarted(sqlite_url, clock=clock) as world:
-        message = await moved_card(world)
-        await world.shows(message, "*Expired*")
-        assert world.flow.history == []
-
-
-async def test_extension_that_starts_after_the_old_end_is_an_addition(world):
-    await world.applied("add welcome +1 for 2h")
-    message = await world.asked("add welcome +1 for 3h from tomorrow 9:00")
-    assert "wants to add *1 test user* to *welcome* from" in message.all_text
-
-
 async def test_access_without_an_end_says_so(world):
     message = await world.asked("add welcome +1")
     assert "add *1 test user* to *welcome* with no end date" in message.all_text
@@ -198,18 +153,6 @@ async def test_tightened_policy_asks_again_with_the_longest_time(sqlite_url, tex
         assert "until <!date^" in message.all_text
 
 
-@pytest.mark.parametrize("policy", [{"longest": "3d"}, {"approvals_needed": 2}])
-async def test_tightened_policy_holds_for_a_scheduled_start(sqlite_url, clock, policy):
-    await scheduled(sqlite_url, clock, "add welcome +1 from tomorrow 9:00")
-    clock.ahead = timedelta(days=2)
-    async with restarted(sqlite_url, clock=clock, flow_policies=limited(**policy)) as world:
-        message = await moved_card(world)
-        await world.shows(message, "*Needs approval again*")
-        assert world.flow.history == []
-        assert message.buttons == ["Approve", "Deny", "Cancel"]
-        await world.told(OTTO, "*Needs approval again*")
-
-
 async def test_alias_that_moved_asks_again_about_the_old_flow(sqlite_url):
     async with empty_world(sqlite_url) as world:
         await world.asked("add welcome +1 for 2h")
@@ -242,24 +185,8 @@ async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
         assert "until <!date^" in message.all_text
 
 
-async def test_scheduled_change_is_denied_by_whoever_can_decide(world):
-    message = await world.asked("add welcome +1 from tomorrow 9:00")
-    start = times(message)[0]
-    said = (await world.click(ADA, message, "Approve")).all_text
-    assert f"from <!date^{start}^" in said
-    assert "It starts" not in said
-    await world.shows(message, "*Starts later*")
-    assert message.buttons == ["Deny", "Cancel"]
-    await denied(world, message, ADAM)
-    await world.shows(message, "*Denied* by Adam Admin")
-    assert message.buttons == []
-    assert f"asked to add `+1` to *welcome* from <!date^{start}^" in message.all_text
-    assert world.flow.history == []
-
-
-@pytest.mark.parametrize("term", ["from tomorrow 9:00", "until tomorrow 9:00"])
-async def test_asking_again_after_a_denial_keeps_the_times(world, term):
-    message = await world.asked(f"add welcome +1 {term}")
+async def test_asking_again_after_a_denial_keeps_the_times(world):
+    message = await world.asked("add welcome +1 until tomorrow 9:00")
     await denied(world, message)
     (note,) = await world.slack.until(lambda: world.slack.workspace.dm(OTTO))
     await world.slack.click(OTTO, note, "Ask again")
@@ -270,13 +197,13 @@ async def test_asking_again_after_a_denial_keeps_the_times(world, term):
 
 async def test_card_names_other_open_requests_for_the_same_person(world):
     first = await world.asked("add welcome +1 for 2h")
-    second = await world.asked("add welcome +1 from tomorrow 9:00")
+    second = await world.asked("add welcome +1 until tomorrow 9:00")
     assert (
         "*Other open requests for the same people:* add `+1` to *welcome* for 2 h (Otto Operator)"
         in (second.all_text)
     )
     await world.shows(
-        first, "*Other open requests for the same people:* add `+1` to *welcome* from"
+        first, "*Other open requests for the same people:* add `+1` to *welcome* until"
     )
     await world.click(OTTO, second, "Cancel")
     await world.slack.until(lambda: "Other open requests" not in first.all_text)

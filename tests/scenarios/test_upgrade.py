@@ -90,7 +90,7 @@ async def check_messages(world: World, cards: dict[str, Message]) -> None:
     assert sorted(APPROVED in item for item in posted()) == [False, True]
     async with world.bot.database.read_only() as tx:
         waiting = await tx.connection.scalars(text("SELECT state FROM requests ORDER BY state"))
-        assert waiting.all() == ["applied"] * 6 + ["pending", "scheduled"]
+        assert waiting.all() == ["applied"] * 6 + ["pending"] * 2
 
 
 async def check_audit(world: World) -> None:

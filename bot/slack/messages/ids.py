@@ -27,7 +27,6 @@ TESTUSERS_IDENTITIES = "testusers.identities"
 # The buttons for a word that doesn't look like an identity.
 TESTUSERS_WORD = "testusers.word"
 TESTUSERS_FOR = "testusers.for"
-TESTUSERS_FROM = "testusers.from"
 TESTUSERS_UNTIL = "testusers.until"
 TESTUSERS_EXTEND = "testusers.extend"
 # The buttons that extend access by a suggested duration.

@@ -18,7 +18,6 @@ from bot.testusers.rules.requests import Done, Request
 EXTENSIONS = {"+2 h": 2 * 3600, "+1 day": 24 * 3600}
 OFFERED = {
     State.PENDING: [Act.APPROVE, Act.DENY, Act.CANCEL],
-    State.SCHEDULED: [Act.DENY, Act.CANCEL],
     State.FAILED: [Act.RETRY],
 }
 STYLES = {Act.APPROVE: "primary", Act.DENY: "danger"}
@@ -146,7 +145,7 @@ class _Card:
         failure = f" {text.sentence(progress.failure, self.reason_characters)}"
         if self.request.state is State.FAILED:
             return f"{failure}{phrases.after_all(self.request)}"
-        if self.request.state is State.SCHEDULED or not tries:
+        if not tries:
             return ""
         if progress.is_unsure or tries >= TRIES:
             return f"{failure} Checking whether the change went through…"
@@ -167,19 +166,19 @@ class _Card:
             if request.decided_at is not None and not request.requested.without_approval:
                 verb = request.state.value if request.state in GIVEN_UP else "approved"
                 yield f"{verb} {text.time(request.decided_at)}"
-            if done is not None:
+            if done is not None and request.state is State.APPLIED:
                 yield f"applied {text.time(done.at)}"
         if self.is_short and request.requested.ends and request.state not in GIVEN_UP:
             ends = request.requested.ends.values()
             yield f"{len(ends)} end dates between {text.time(min(ends))} and {text.time(max(ends))}"
 
     def sizes(self) -> str:
-        done, requested = self.request.took_effect, self.request.requested
+        done, requested = self.request.progress.done, self.request.requested
         if done is not None:
             return f"{done.size_before} → {phrases.how_many(done.size_after)}"
         if self.request.state in GIVEN_UP or self.request.state is State.FAILED:
             return ""
-        # Added people who are on the list now won't be on it when this change starts.
+        # Added people who are still on the list won't be on it when this change is applied.
         new = set(requested.change.additions).difference(requested.end_changes)
         seen = [identity for identity in requested.seen if identity not in new]
         size = len(apply_change(seen, requested.change))
@@ -187,7 +186,7 @@ class _Card:
 
     def also_open(self) -> Iterator[str]:
         """Yield a line with the other open requests that affect the same people."""
-        if not self.related or self.request.state not in {State.PENDING, State.SCHEDULED}:
+        if not self.related or self.request.state is not State.PENDING:
             return
         shown = self.related[: 0 if self.is_short else RELATED_SHOWN]
         listed = [f"{change_of(other)} ({who(other.requester)})" for other in shown]
@@ -198,6 +197,8 @@ class _Card:
     def news(self) -> Iterator[str]:
         """Yield lines about other events: outside changes, access that ended, and undos."""
         progress = self.request.progress
+        for title, people in phrases.on_the_list(self.request).items():
+            yield f"*{title}:* {self.named(people)}"
         if progress.done is not None:
             yield from self.surprises(progress.done)
         if progress.respelled:
@@ -226,7 +227,7 @@ class _Card:
         groups = phrases.titled(request, each_end=not self.is_short)
         for title, identities in groups.items():
             # A single title would only repeat the headline.
-            if len(groups) > 1 or request.has_failed_in_part:
+            if len(groups) > 1:
                 yield f"*{title} ({len(identities)}):*"
             yield from phrases.lines_of(identities)
 
@@ -265,10 +266,7 @@ def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
     if request.progress.undone_by:
         return []
     offered = list(OFFERED.get(request.state, ()))
-    took_effect = request.state is State.APPLIED or request.has_failed_in_part
-    change = (request.progress.part or request.requested).change
-    # Once the access is over, there's nothing to undo.
-    if took_effect and (change.removals or not request.is_over):
+    if request.can_be_undone:
         offered.append(Act.UNDO)
     buttons = []
     for act in filter(acts.__contains__, offered):
@@ -331,7 +329,6 @@ def again_button(request: Request) -> list[SlackBlock]:
         "remove" if change.removals else "add",
         change.identities,
         spell_duration(seconds) if seconds else "",
-        requested.starts_at,
         None if seconds else max(requested.ends.values(), default=None),
     )
     return form_button("Ask again", filled)

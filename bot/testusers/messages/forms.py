@@ -77,7 +77,6 @@ def change_form(
             _text_input(20, filled.duration),
             f"e.g. 30m, 2h or 3d. {limit}",
         ),
-        (ids.TESTUSERS_FROM, "From", _picker(filled.start), "Leave empty to start immediately."),
         (ids.TESTUSERS_UNTIL, "Until", _picker(filled.until), "Use this instead of “For”."),
         (ids.TESTUSERS_REASON, "Reason", _text_input(MAX_REASON_CHARS, filled.reason), ""),
     )

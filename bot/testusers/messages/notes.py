@@ -69,12 +69,11 @@ def asked_before(
     card: str | None = None,
 ) -> Message:
     """Return the reply to a repeated request, with a card link and an `Ask anyway` button."""
-    waits = "to start" if earlier.state is State.SCHEDULED else f"in <#{channel_id}>"
     asker = "You" if earlier.requester.slack_user_id == reader_id else who(earlier.requester)
     when = phrases.ago(now - earlier.created_at)
     line = f"{asker} already asked for this {when}: {change_of(earlier)}."
     button = block_kit.button("Ask anyway", ids.TESTUSERS_ASK_ANYWAY, value_of(command))
-    return _with_steps(Message.of(f"{line} It's waiting {waits}."), card, button)
+    return _with_steps(Message.of(f"{line} It's waiting in <#{channel_id}>."), card, button)
 
 
 def value_of(command: ChangeRequest) -> str:
@@ -133,11 +132,10 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
 
 
 def _failure(request: Request, asked: str, reason: str) -> Iterator[str]:
-    """Yield a failed request's outcome, the people affected and not affected, and the next step."""
+    """Yield a failed request's outcome, what the list has now, and the next step."""
     yield phrases.outcome_line(request, asked)
-    if request.has_failed_in_part:
-        for title, people in phrases.titled(request).items():
-            yield f"{title}: {brief(people)}"
+    for title, people in phrases.on_the_list(request).items():
+        yield f"{title}: {brief(people)}"
     step = phrases.after_all(request) or " An approver can press Retry on the card."
     yield f"{text.sentence(reason, 500)}{step}"
 
@@ -269,11 +267,10 @@ def open_form() -> Message:
 def filled_form(flow: Flow, filled: Prefilled) -> Message:
     """Return a message with a button that opens the form, filled in from a command."""
     people = brief(filled.identities) if filled.identities else "everyone in the preset"
-    start = f" from {text.time(filled.start)}" if filled.start else ""
     end = f" until {text.time(filled.until)}" if filled.until else ""
     term = f" for {text.escape(filled.duration)}" if filled.duration else end
     verb, preposition = ("Remove", "from") if filled.kind == "remove" else ("Add", "to")
-    change = f"{verb} {people} {preposition} {flow_name(flow)}{start}{term}?"
+    change = f"{verb} {people} {preposition} {flow_name(flow)}{term}?"
     line = f"{change} Check the form, then submit it."
     button = form_button("Open the form", filled, style="primary")
     return Message(line).plus(*block_kit.row(button)) if button else Message(TOO_LONG)

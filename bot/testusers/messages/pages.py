@@ -7,7 +7,7 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
 
-from bot.approvals.rules import Act, State
+from bot.approvals.rules import Act
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, ButtonValue, Message, SlackBlock
 from bot.testusers.messages import phrases
@@ -121,7 +121,6 @@ def listing(
     reader: Reader,
     *,
     outside: int = 0,
-    scheduled: Sequence[Request] = (),
     url: str = "",
 ) -> Message:
     """Return a page of a flow's test users that shows who approved them and when access ends.
@@ -132,7 +131,6 @@ def listing(
         grants: The flow's grants, keyed by identity.
         reader: The reader's permissions.
         outside: The total number of test users without a grant.
-        scheduled: Approved requests that start later.
         url: The list's URL in the flow service, or an empty string.
     """
     text_ = page.wanted.text
@@ -153,7 +151,6 @@ def listing(
         has_end = grant is not None and grant.ends_at is not None
         menu = person_menu(flow, identity, has_end=has_end) if reader.asks else None
         rows.append((f"• {reader.show(identity)}{about}", menu))
-    rows += [(f"Starts later: {change_of(request, reader.show)}", None) for request in scheduled]
     below = block_kit.row(form_button("Change…", Prefilled(flow.sid)) if reader.asks else [])
     if url:
         below.append(block_kit.context(text.link(url, "View the list in the flow service")))
@@ -191,14 +188,12 @@ def _requests(
         yield shown, next(iter(buttons), None)
 
 
-def open_requests(
-    page: Page[OpenRow], scheduled: Sequence[OpenRow], channel_id: str, reader: Reader
-) -> Message:
+def open_requests(page: Page[OpenRow], channel_id: str, reader: Reader) -> Message:
     """Return the open requests, with buttons. `channel_id` is the channel with their cards."""
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
-    for number, row in enumerate([*page.items, *scheduled]):
+    for number, row in enumerate(page.items):
         # The block ID says which page to refresh after a click.
         block_id = f"{LIST_BLOCK}{page.wanted.page}.{number}"
         message = message.then(waiting(row, channel_id, reader.show, block_id))
@@ -219,8 +214,6 @@ def waiting(row: OpenRow, channel_id: str, show: Show, block_id: str) -> Message
     given = len(request.progress.approvals)
     count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
     about = f"{count} · this request expires {text.time(request.expires_at)}"
-    if request.state is not State.PENDING:
-        about = f" · {phrases.outcome_of(request)}"
     reason = phrases.quote(phrases.reason_of(request, request.requested.reason, show), 150)
     line = "\n".join([f"*{who(request.requester)}* {asked}{about}", *reason])
     if not is_exact:

@@ -23,7 +23,6 @@ APPROVERS_SHOWN = 5
 JUST_NOW = timedelta(minutes=1)
 MARKS = {
     State.PENDING: ":hourglass: *Waiting for approval*",
-    State.SCHEDULED: ":calendar: *Starts later*",
     State.APPLYING: ":gear: *Updating the list*",
     State.APPLIED: ":white_check_mark: *Applied*",
     State.FAILED: ":x:",
@@ -153,12 +152,12 @@ class Part:
     now: str = ""
 
 
-# The verb, the preposition before the flow, the adverb before the end, and the past participle.
+# The verb, the preposition before the flow, and the adverb before the end.
 WORDS = {
-    "add": ("add", "to", "", "added"),
-    "remove": ("remove", "from", "", "removed"),
-    "keep": ("keep", "on", "", "extended"),
-    "limit": ("keep", "on", " only", "shortened"),
+    "add": ("add", "to", ""),
+    "remove": ("remove", "from", ""),
+    "keep": ("keep", "on", ""),
+    "limit": ("keep", "on", " only"),
 }
 KINDS = {
     Effect.ADD: "add",
@@ -179,7 +178,7 @@ def parts(
     """
     requested = request.requested
     at = requested.shown_at or request.created_at
-    is_waiting = request.state in {State.PENDING, State.SCHEDULED}
+    is_waiting = request.state is State.PENDING
     found: dict[str, dict[str, tuple[str, str]]] = {kind: {} for kind in WORDS}
     for identity, effect in requested.effects(change or requested.change, at).items():
         kind, now = KINDS[effect], ""
@@ -199,7 +198,7 @@ def parts(
 
 
 def _term(request: Request, identity: str, kind: str, *, is_actual: bool) -> str:
-    requested, done = request.requested, request.took_effect
+    requested, done = request.requested, request.progress.done
     stored = request.progress.respelled.get(identity, identity)
     actual = done.ends_at.get(stored) if done and is_actual else None
     if end := actual or requested.ends.get(identity):
@@ -210,19 +209,16 @@ def _term(request: Request, identity: str, kind: str, *, is_actual: bool) -> str
     if kind == "add":
         return f" for {length}"
     begins = "the change" if requested.without_approval else "approval"
-    return f" until {length} after {'it starts' if requested.starts_at else begins}"
+    return f" until {length} after {begins}"
 
 
 def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str:
     """Describe a request's change: `add +1, +2 to welcome for 2 h; remove +3 from welcome`."""
-    starts_at, flow = request.requested.starts_at, flow_name(request.flow)
-    has_started = request.state in {State.APPLYING, State.APPLIED, State.FAILED}
-    start = f" from {text.time(starts_at)}" if starts_at and not has_started else ""
-    said = []
+    flow, said = flow_name(request.flow), []
     for part in parts(request, each_end=name is exact):
-        verb, preposition, only, _ = WORDS[part.kind]
+        verb, preposition, only = WORDS[part.kind]
         people = name(part.people, show)
-        said.append(f"{verb} {people} {preposition} {flow}{start}{only}{part.term}{part.now}")
+        said.append(f"{verb} {people} {preposition} {flow}{only}{part.term}{part.now}")
     return "; ".join(said) or "nothing"
 
 
@@ -230,7 +226,7 @@ def change_in_plain(request: Request) -> str:
     """Describe a request's change without markup or times: `add +1, +2 to welcome`."""
     said = []
     for part in parts(request):
-        verb, preposition, *_ = WORDS[part.kind]
+        verb, preposition, _ = WORDS[part.kind]
         people = brief(part.people, lambda identity, limit=None: identity[:limit], NAMED)
         does = "change the end date of" if verb == "keep" else verb
         said.append(f"{does} {people} {preposition} {request.flow.name}")
@@ -238,19 +234,28 @@ def change_in_plain(request: Request) -> str:
 
 
 def titled(request: Request, *, each_end: bool = True) -> dict[str, tuple[str, ...]]:
-    """Group a request's people under titles such as `Add for 2 h`, `Removed` or `Not added`."""
+    """Group a request's people under titles such as `Add for 2 h` or `Remove`."""
     titles: dict[str, tuple[str, ...]] = {}
-    part = request.progress.part
-    if part is None or not request.has_failed_in_part:
-        for asked in parts(request, each_end=each_end):
-            verb, _, only, _ = WORDS[asked.kind]
-            titles[f"{verb.capitalize()}{only}{asked.term}{asked.now}"] = asked.people
-        return titles
-    for through in parts(request, part.change, each_end=each_end):
-        titles[f"{WORDS[through.kind][-1].capitalize()}{through.term}"] = through.people
-    for left in parts(request, request.left):
-        titles[f"Not {WORDS[left.kind][-1]}"] = left.people
+    for asked in parts(request, each_end=each_end):
+        verb, _, only = WORDS[asked.kind]
+        titles[f"{verb.capitalize()}{only}{asked.term}{asked.now}"] = asked.people
     return titles
+
+
+def on_the_list(request: Request) -> dict[str, tuple[str, ...]]:
+    """Say who is on the list after a failed request that has changed something, by title.
+
+    The result is empty for all other requests.
+    """
+    done, left = request.progress.done, request.left
+    if request.state is not State.FAILED or done is None:
+        return {}
+    there = Change(done.change.additions + left.removals).without(request.gone)
+    absent = done.change.removals
+    if not request.progress.is_unsure:
+        absent += left.additions
+    titles = {"On the list now": there.additions, "Not on the list": absent}
+    return {title: people for title, people in titles.items() if people}
 
 
 def effect_of_change(request: Request) -> str:
@@ -316,13 +321,14 @@ def summary(request: Request, show: Show, *, names_requester: bool = False) -> s
 
 
 def what_failed(request: Request) -> str:
-    """Describe how much of a failed request took effect, as far as is known."""
-    part, is_unsure = request.progress.part, request.progress.is_unsure
-    if part is None:
-        return "not sure whether the change went through" if is_unsure else "nothing was changed"
-    through, asked = part.change.identities, request.requested.change.identities
-    rest = ", and I'm not sure about the rest" if is_unsure else ""
-    return f"only {len(through):,} of {text.count(len(asked), 'change')} went through{rest}"
+    """Describe what a failed request has changed, as far as is known."""
+    done = request.progress.done
+    if request.progress.is_unsure:
+        return "not sure whether the change went through"
+    if done is None:
+        return "nothing was changed"
+    made, asked = done.change.identities, request.requested.change.identities
+    return f"the list has only {len(made):,} of {text.count(len(asked), 'change')}"
 
 
 def after_all(request: Request) -> str:

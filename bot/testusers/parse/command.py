@@ -52,8 +52,9 @@ _NUMBER = re.compile(r"(?:\+|00|\(\+)[0-9()./\s-]+")
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 LABEL_CHARACTERS = 50
 TIME_EXAMPLES = "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"
+NO_START = "A change is applied once it's approved, so “from” isn't possible. Ask later instead."
 # Keywords that only work with `add`, and the fields of `ChangeRequest` that they set.
-TERMS = {"for": "duration_seconds", "from": "start", "until": "until"}
+TERMS = {"for": "duration_seconds", "until": "until"}
 # The first and later parts of a phone number that was pasted with spaces.
 _FIRST_PART = re.compile(r"\+?[0-9(][0-9()./-]*")
 _NEXT_PART = re.compile(r"[0-9()./-]*[0-9][0-9()./-]*")
@@ -74,7 +75,6 @@ class ChangeRequest:
     now: bool = False
     reason: str = ""
     presets: tuple[str, ...] = ()
-    start: When | None = None
     until: When | None = None
 
     @property
@@ -98,6 +98,8 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
     change, named, left = ChangeRequest(kind, words[0].text, ()), list[Word](), list(words[1:])
     while left:
         word = left.pop(0)
+        if word.keyword == "from":
+            raise misuse(kind, NO_START)
         if word.keyword in KEYWORDS:
             change = _with_option(change, word, left, text)
         elif not word.is_quoted and (preset := PRESET.fullmatch(folded(_tidied(word)))):
@@ -108,8 +110,6 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
         change = replace(change, identities=people(kind, named, text))
     if change.now and not change.reason:
         raise misuse("now", "“now” needs a reason. Add “because …” at the end.")
-    if change.now and change.start:
-        raise misuse(kind, "Use “now” or “from”, not both.")
     if change.duration_seconds and change.until:
         raise misuse(kind, "Use “for” or “until”, not both.")
     return replace(change, presets=tuple(dict.fromkeys(change.presets)))
@@ -147,7 +147,7 @@ def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str)
         raise misuse(kind, f"{problem if typed else missing} {TIME_EXAMPLES}.")
     when, count = found
     del left[:count]
-    return replace(change, start=when) if keyword == "from" else replace(change, until=when)
+    return replace(change, until=when)
 
 
 def _is_plain(word: Word) -> bool:
@@ -238,42 +238,30 @@ def quoted(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The start and end of access in UTC.
+    """The end of access in UTC, or None if there's no fixed end."""
 
-    `starts_at` is None to start immediately. `ends_at` is None if there's no fixed end.
-    """
-
-    starts_at: datetime | None = None
     ends_at: datetime | None = None
 
     def seconds(self, requested: ChangeRequest, now: datetime) -> float | None:
         """Return how many seconds the access lasts, or None if it has no end."""
         if self.ends_at is None:
             return requested.duration_seconds
-        return (self.ends_at - (self.starts_at or now)).total_seconds()
+        return (self.ends_at - now).total_seconds()
 
 
 def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
-    """Return the start and end of the requested access. Typed times are in `time_zone`."""
-    if requested.start is None and requested.until is None:
+    """Return the end of the requested access. Typed times are in `time_zone`."""
+    if requested.until is None:
         return Term()
     zone = zone_of(time_zone)
     if zone is None:
         problem = f"I don't know your time zone ({time_zone}), so I don't know when that is."
         raise misuse("add", problem, has_right_form=True)
-    starts_at = ends_at = None
-    if requested.start is not None:
-        starts_at = moment_of(requested.start, now, zone)
-        if starts_at is None:
-            far = "has passed, or is more than a year away"
-            raise misuse("add", f"“{spell_when(requested.start)}” {far}.", has_right_form=True)
-    if requested.until is not None:
-        ends_at = moment_of(requested.until, now, zone, after=starts_at, ends=True)
-        if ends_at is None:
-            far = "isn't after the start" if starts_at else "has passed"
-            problem = f"“{spell_when(requested.until)}” {far}, or is more than ten years away."
-            raise misuse("add", problem, has_right_form=True)
-    return Term(starts_at, ends_at)
+    ends_at = moment_of(requested.until, now, zone)
+    if ends_at is None:
+        far = "has passed, or is more than ten years away"
+        raise misuse("add", f"“{spell_when(requested.until)}” {far}.", has_right_form=True)
+    return Term(ends_at)
 
 
 def is_identity(text: str) -> bool:
@@ -424,7 +412,6 @@ def as_command(change: ChangeRequest) -> str:
     options = (
         *(f"@{name}" for name in change.presets),
         f"for {spell_duration(change.duration_seconds)}" if change.duration_seconds else "",
-        f"from {spell_when(change.start)}" if change.start else "",
         f"until {spell_when(change.until)}" if change.until else "",
         "now" if change.now else "",
         f"because {change.reason}" if change.reason else "",

@@ -48,7 +48,7 @@ class Prefilled(ButtonValue):
         kind: `add`, `remove`, or `add@` followed by the name of a preset.
         identities: The identities that a button fills in.
         duration: The duration as typed.
-        start, until: The start and the end of access.
+        until: The end of access.
         reason: The reason as typed.
         more_seconds: The number of seconds that a button adds without opening the form.
         lines: The lines of the identities input, as typed.
@@ -59,7 +59,6 @@ class Prefilled(ButtonValue):
     kind: Annotated[str, Field(alias="k")] = "add"
     identities: Annotated[tuple[str, ...], Field(alias="i")] = ()
     duration: Annotated[str, Field(alias="d")] = ""
-    start: Annotated[datetime | None, Field(alias="s")] = None
     until: Annotated[datetime | None, Field(alias="u")] = None
     reason: Annotated[str, Field(alias="r")] = ""
     more_seconds: Annotated[int, Field(alias="m")] = 0
@@ -77,7 +76,7 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
     """
     identities = tuple(filter(None, map(_identity, form.lines)))
     typed, reason = form.duration.strip(), " ".join(form.reason.split())
-    odd, start, until = odd_line(form.lines), form.start, form.until
+    odd, until = odd_line(form.lines), form.until
     preset = form.kind.partition("@")[2]
     wrong = {
         "flow": "" if form.flow else "Choose a flow.",
@@ -87,18 +86,16 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
     if odd:
         wrong["lines"] = question(odd, phone_in(odd))
     if form.kind == "remove":
-        only_add = {"duration": ("A duration", typed), "start": ("A start", start)}
-        for name, (what, value) in {**only_add, "until": ("An end", until)}.items():
+        only_add = {"duration": ("A duration", typed), "until": ("An end", until)}
+        for name, (what, value) in only_add.items():
             wrong[name] = f"{what} only works with Add." if value else ""
     else:
         if typed and until:
             wrong["duration"] = "Fill in “For” or “Until”, not both."
         elif typed and not parse_duration(typed):
             wrong["duration"] = duration_problem(typed)
-        if start and start <= now:
-            wrong["start"] = "This time has passed."
-        if until and until <= (start or now):
-            wrong["until"] = "The end must be in the future and after the start."
+        if until and until <= now:
+            wrong["until"] = "The end must be in the future."
     if found := {name: problem for name, problem in wrong.items() if problem}:
         return found
     return ChangeRequest(
@@ -108,7 +105,6 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
         parse_duration(typed) if typed else None,
         reason=reason,
         presets=(preset,) if preset else (),
-        start=start,
         until=until,
     )
 

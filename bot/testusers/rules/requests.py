@@ -64,7 +64,6 @@ class RequestedChange:
             to `seen_change_id`. It's deleted once the request is closed.
         end_changes: Added people who are already on the list, so only the end of their access
             changes. `current_ends` maps them to their current end, if any.
-        starts_at: The time to apply the change, or None to apply it once it's approved.
         shown_at: The time of the last comparison, or None until the change is compared again.
     """
 
@@ -78,7 +77,6 @@ class RequestedChange:
     without_approval: bool = False
     undo_of: str | None = None
     current_ends: Mapping[str, datetime] = field(default_factory=dict)
-    starts_at: datetime | None = None
     shown_at: datetime | None = None
 
     def end_of(self, identity: str, applied_at: datetime) -> datetime | None:
@@ -87,18 +85,13 @@ class RequestedChange:
             return self.ends[identity]
         if self.duration_seconds is None:
             return None
-        return (self.starts_at or applied_at) + timedelta(seconds=self.duration_seconds)
-
-    def begins_at(self, at: datetime) -> datetime:
-        """Return the time when the change starts: its planned start or `at`, whichever is later."""
-        return max(at, self.starts_at or at)
+        return applied_at + timedelta(seconds=self.duration_seconds)
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
         """Return the effect of `change` on each person if it's applied at this time."""
-        begins_at = self.begins_at(at)
         found = dict.fromkeys(change.removals, Effect.REMOVE)
         for identity in change.additions:
-            current, new = self.current_ends.get(identity), self.end_of(identity, begins_at)
+            current, new = self.current_ends.get(identity), self.end_of(identity, at)
             if identity not in self.end_changes:
                 found[identity] = Effect.ADD
             elif new is None:
@@ -111,14 +104,14 @@ class RequestedChange:
 
     @property
     def effect(self) -> tuple[object, ...]:
-        """A key for comparing requests: the people, and when their access starts and ends."""
+        """A key for comparing requests: the people, and when their access ends."""
         people = frozenset(self.change.additions), frozenset(self.change.removals)
-        return (*people, self.duration_seconds, self.starts_at, tuple(sorted(self.ends.items())))
+        return (*people, self.duration_seconds, tuple(sorted(self.ends.items())))
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The changes that an applied request actually made.
+    """The changes that a request actually made, in all its attempts.
 
     `already` is the part of the request that the list already showed. `outside` contains other
     people's changes since the request was made. If a grant was removed or changed, `previous_ends`
@@ -151,16 +144,16 @@ class Done:
             },
         )
 
-    def after(self, part: "Done | None") -> "Done":
-        """Return this record merged with the record of a part that took effect earlier."""
-        if part is None:
+    def after(self, earlier: "Done | None") -> "Done":
+        """Return this record merged with the record of earlier attempts."""
+        if earlier is None:
             return self
         return replace(
             self,
-            change=part.change.then(self.change),
-            size_before=part.size_before,
-            ends_at={**part.ends_at, **self.ends_at},
-            previous_ends={**part.previous_ends, **self.previous_ends},
+            change=earlier.change.then(self.change),
+            size_before=earlier.size_before,
+            ends_at={**earlier.ends_at, **self.ends_at},
+            previous_ends={**earlier.previous_ends, **self.previous_ends},
         )
 
 
@@ -177,14 +170,15 @@ class Ended:
 class Progress:
     """Everything that has happened to a request so far.
 
-    Decisions: `news` explains why the card asks for a new decision. `rule` is the automatic rule
-    that approved the request. `delivery_id` is the log ID of the click or command that led to the
+    Decisions: `news` explains why the card asks for a new decision, and `asked_at` is when it last
+    asked again after a decision. `rule` is the automatic rule that approved the request.
+    `delivery_id` is the log ID of the click or command that led to the
     last attempt.
 
     Attempts: `is_unsure` is True if a failed change may have reached the service anyway. `retries`
     contains the times when someone pressed Retry, and `retried_by` is the last person who did.
-    `part` records the changes made so far by a partly applied request. `respelled` maps requested
-    identities to the service's spellings.
+    `done` records what all attempts have changed so far, which can be less than what was requested.
+    `respelled` maps requested identities to the service's spellings.
 
     Afterward: `superseded` lists people who had a grant that a later request replaced or removed.
     `overdue` is the reason that expired access hasn't been removed yet. `undone_by` is the ID of
@@ -201,7 +195,6 @@ class Progress:
     retries: tuple[str, ...] = ()
     retried_by: Who | None = None
     respelled: Mapping[str, str] = field(default_factory=dict)
-    part: Done | None = None
     done: Done | None = None
     ended: tuple[Ended, ...] = ()
     superseded: tuple[str, ...] = ()
@@ -210,6 +203,7 @@ class Progress:
     is_undone: bool = False
     delivery_id: str = ""
     news: tuple[str, ...] = ()
+    asked_at: datetime | None = None
     rung: tuple[str, ...] = ()
     rule: ApprovedByRule | None = None
     announced_until: datetime | None = None
@@ -243,7 +237,6 @@ class Request:
             self.requester.slack_user_id,
             self.expires_at,
             tuple(approval.who.slack_user_id for approval in self.progress.approvals),
-            self.requested.starts_at,
             is_being_undone=self.progress.undone_by is not None,
         )
 
@@ -257,49 +250,51 @@ class Request:
         """The time when the card should appear in the channel, or None if it isn't due yet."""
         if not self.requested.without_approval:
             return self.created_at
-        return self.took_effect.at if self.took_effect else self.decided_at
+        return self.progress.done.at if self.progress.done else self.decided_at
 
     @property
     def next_end(self) -> datetime | None:
         """The next end of access that still has to be announced, or None if there's none."""
-        done, progress = self.took_effect, self.progress
+        done, progress = self.progress.done, self.progress
         if done is None:
             return None
-        gone = {ended.identity for ended in progress.ended} | set(progress.superseded)
         said = progress.announced_until or done.at
         ends = {
             end
             for identity, end in done.ends_at.items()
-            if identity not in gone and end > said and end - done.at > ANNOUNCED_FROM
+            if identity not in self.gone and end > said and end - done.at > ANNOUNCED_FROM
         }
         return min(ends, default=None)
-
-    @property
-    def has_failed_in_part(self) -> bool:
-        """True if the request failed, but part of its change took effect."""
-        return self.state is State.FAILED and self.progress.part is not None
-
-    @property
-    def took_effect(self) -> Done | None:
-        """The changes that the request has made so far, or None if there are none."""
-        return self.progress.done or self.progress.part
 
     @property
     def left(self) -> Change:
         """The part of the change that hasn't taken effect yet."""
         change, progress = self.requested.change, self.progress
-        made = {*progress.part.change.identities} if progress.part else set()
+        made = {*progress.done.change.identities} if progress.done else set()
         now = {name: progress.respelled.get(name, name) for name in change.identities}
         return change.without([name for name in now if {name, now[name]} & made])
 
     @property
+    def gone(self) -> set[str]:
+        """The people who no longer have the access that this request gave them."""
+        return {ended.identity for ended in self.progress.ended} | set(self.progress.superseded)
+
+    @property
     def is_over(self) -> bool:
         """True if this request no longer gives anyone access."""
-        gone = {ended.identity for ended in self.progress.ended} | set(self.progress.superseded)
-        part = self.progress.part
-        change = self.requested.change if part is None else part.change
+        change = self.requested.change
+        if self.progress.done is not None and self.state is not State.APPLIED:
+            change = self.progress.done.change
         let_in = {self.progress.respelled.get(identity, identity) for identity in change.additions}
-        return self.progress.is_undone or gone.issuperset(let_in)
+        return self.progress.is_undone or self.gone.issuperset(let_in)
+
+    @property
+    def can_be_undone(self) -> bool:
+        """True if the request has changed something that's still in effect."""
+        done = self.progress.done
+        if done is None or self.state not in {State.APPLIED, State.FAILED}:
+            return False
+        return not self.is_over or bool(done.change.removals)
 
     def moved(self, state: State, by: Who, at: datetime, progress: Progress) -> "Request":
         """Return the request in a new state, with the person and the time of the decision."""

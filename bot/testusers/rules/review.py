@@ -51,6 +51,9 @@ def reconsidered(
         approvals=request.progress.approvals if review.keeps_approvals else (),
         rule=None,
     )
+    if not is_waiting:
+        # A new round of approval has its own reminder and escalation.
+        progress = replace(progress, asked_at=at, rung=())
     return replace(
         review.request,
         state=State.PENDING,
@@ -77,17 +80,16 @@ def review(
     end of their access, if there is one.
     """
     requested = request.requested
-    begins_at = requested.begins_at(at)
     capped, longest = requested, policy.longest_seconds
     if longest is not None and requested.change.additions:
-        last = begins_at + timedelta(seconds=longest)
+        last = at + timedelta(seconds=longest)
         ends = {identity: min(end, last) for identity, end in requested.ends.items()}
         duration = requested.duration_seconds
         if set(requested.change.additions) - requested.ends.keys():
             duration = min(duration or longest, longest)
         capped = replace(requested, ends=ends, duration_seconds=duration)
-    present = {identity for identity in listed if grant_ends.get(identity, LATER) > begins_at}
-    change, end_changes = _change(capped, request.left, begins_at, present, grant_ends)
+    present = {identity for identity in listed if grant_ends.get(identity, LATER) > at}
+    change, end_changes = _change(capped, request.left, at, present, grant_ends)
     over = set(request.left.additions) - set(change.identities)
     settled = requested.change.without(request.left.identities)
     now = replace(
@@ -103,11 +105,10 @@ def review(
     after = now.effects(change, at)
     news = tuple(_news(request, flow, capped, len(over), before, after))
     reviewed = replace(request, flow=flow, requested=now)
-    is_approved = request.state in {State.SCHEDULED, State.FAILED}
     # An approval by a rule counts as one approval.
     given = len(request.progress.approvals) or int(request.progress.rule is not None)
     has_enough = given >= policy.approvals_needed or requested.without_approval
-    if news or not is_approved or has_enough:
+    if news or request.state is not State.FAILED or has_enough:
         return Review(reviewed, news)
     needed = f"{policy.approvals_needed} approvals are now needed."
     return Review(reviewed, (needed,), keeps_approvals=True)
@@ -116,15 +117,15 @@ def review(
 def _change(
     requested: RequestedChange,
     left: Change,
-    begins_at: datetime,
+    at: datetime,
     present: Collection[str],
     grant_ends: Mapping[str, datetime],
 ) -> tuple[Change, tuple[str, ...]]:
     """Return the change left to apply and the added people who only get a new end of access."""
     additions, removals, end_changes = [], list(left.removals), []
     for identity in left.additions:
-        end, is_there = requested.end_of(identity, begins_at), identity in present
-        if end is not None and end <= begins_at:
+        end, is_there = requested.end_of(identity, at), identity in present
+        if end is not None and end <= at:
             # An undo restores an earlier end. If that end has passed, the person is removed.
             removals += [identity] if requested.undo_of and is_there else []
             continue

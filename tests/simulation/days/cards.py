@@ -11,7 +11,6 @@ from bot.testusers.rules.requests import Grant, Request
 
 MARKS = {
     State.PENDING: (":hourglass:",),
-    State.SCHEDULED: (":calendar:",),
     State.APPLYING: (":gear:",),
     State.APPLIED: (":white_check_mark:", ":warning:"),
     State.FAILED: (":x:", ":grey_question:"),
@@ -86,5 +85,5 @@ def _let_in(request: Request) -> set[str]:
         return {
             respelled.get(addition, addition) for addition in request.requested.change.additions
         }
-    part = request.progress.part
-    return set(part.change.additions) if part else set()
+    done = request.progress.done
+    return set(done.change.additions) if done else set()

@@ -198,13 +198,13 @@ class Day:
         kind, flow = self.random.choice(("add", "add", "remove")), self.random.choice(list(FLOWS))
         who = self.random.sample(IDENTITIES, self.random.choice((1, 1, 2, 3)))
         lasts = self.random.choice(("", " for 40s", " for 5m")) if kind == "add" else ""
-        if kind == "add" and self.random.random() < 0.2:
-            lasts += f" from {self._soon()}"
+        if kind == "add" and not lasts and self.random.random() < 0.2:
+            lasts = f" until {self._soon()}"
         if self.random.random() < 0.2:
             await self._save_preset(process)
             who[0] = f"@{PRESET}"
         asker = self.random.choice((OTTO, OTTO, OTTO, ADA, ADA, ADAM))
-        now = " now because urgent" if asker == ADAM and "from" not in lasts else ""
+        now = " now because urgent" if asker == ADAM else ""
         text = f"{kind} {flow} {' '.join(who)}{lasts}{now}"
         self.loop.trace(f"{asker} {text}")
         self.deliveries += 1

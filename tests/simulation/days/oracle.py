@@ -31,7 +31,6 @@ IDENTITIES = (*(f"+155501{n:02}" for n in range(6)), "whatsapp:Ada", "whatsapp:B
 CREATED = ("request.created", "request.created_without_approval")
 ENDS = ("request.applied", "request.failed", "request.denied", "request.cancelled")
 ENDS = (*ENDS, "request.expired")
-EFFECTS = ("request.applied", "request.applied_in_part")
 AGAIN = "request.asked_again"
 MOVES = (AGAIN, *CREATED, "request.approved", "request.retried", *ENDS)
 ONCE = frozenset({*CREATED, "request.escalated", "request.denied", "request.expired"})
@@ -112,14 +111,7 @@ class Oracle:
         """Each person is on a list, or not, as the last thing says that happened to them."""
         expected: dict[tuple[str, str], tuple[bool, str]] = {}
         for entry in self.entries:
-            detail, flow_sid = entry.detail, entry.detail.get("flow", "")
-            if entry.action in EFFECTS:
-                for identity in (*detail["additions"], *detail.get("already_there", ())):
-                    expected[flow_sid, identity] = True, entry.subject
-                for identity in (*detail["removals"], *detail.get("already_gone", ())):
-                    expected[flow_sid, identity] = False, entry.subject
-            elif entry.action == "grant.ended":
-                expected[flow_sid, detail["identity"]] = False, f"the end of {entry.subject}"
+            expected |= _expected_after(entry)
         for flow_sid, listed in self.outside.flows.lists.items():
             for identity in map(self.outside.flows.stored_as, IDENTITIES):
                 is_there, why = expected.get((flow_sid, identity), (False, "nothing"))
@@ -150,19 +142,17 @@ class Oracle:
         applied = [
             entry
             for entry in self.entries
-            if entry.subject == request_id and entry.action in EFFECTS
+            if (entry.subject == request_id and entry.action == "request.applied")
+            or request_id in entry.detail.get("requests", ())
         ]
         if created.action == CREATED[1]:
             if created.actor != ADAM:
                 yield f"{request_id}: applied without approval"
-        elif applied and len({approval.actor for approval in approvals}) < self._needed(applied[0]):
+        elif applied and len({approval.actor for approval in approvals}) < self._needed(created):
             yield f"{request_id}: applied with {len(approvals)} approvals"
-        starts_at = created.detail["starts_at"]
-        if starts_at and any(item.at < datetime.fromisoformat(starts_at) for item in applied):
-            yield f"{request_id}: applied before {starts_at}"
 
-    def _needed(self, applied: Entry) -> int:
-        return APPROVALS_NEEDED[applied.detail["flow"]]
+    def _needed(self, created: Entry) -> int:
+        return APPROVALS_NEEDED[created.detail["flow"]]
 
     def _made_twice(self, twice: Sequence[tuple[str, str]]) -> Iterator[str]:
         """A delivery that comes again asks for nothing new while the first waits."""
@@ -231,10 +221,14 @@ class Oracle:
         """What people are told is in Slack, in the order of what happened."""
         arrived = {name: at for at, name in enumerate(self.outside.slack.by_client_id)}
         problems, last = [], dict[str, tuple[datetime, int]]()
-        for row in await self._rows(outbox_messages):
+        rows = await self._rows(outbox_messages)
+        cleared = {row.key: row.id for row in rows if row.kind == NOTE}
+        for row in rows:
             name = f"letter:{row.id}:{row.created_at}"
             at = arrived.get(bot.slack.sender._client_msg_id(name), -1)
-            if at < 0 and row.kind in {OUTCOME, NOTE} and not self._is_of_no_account(row):
+            # "Cleared" is dropped if the incident is open again, and said when it closes again.
+            is_due = row.kind == OUTCOME or cleared.get(row.key) == row.id
+            if at < 0 and is_due and not self._is_of_no_account(row):
                 problems.append(f"{row.key} has not heard of {row.payload}")
             sent_at, before = last.get(row.key, (row.created_at, -1))
             if (row.sent_at or sent_at) < sent_at or 0 <= at < before:
@@ -246,7 +240,7 @@ class Oracle:
         """Whether it was to tell of an end that was over when Slack was there again."""
         if row.payload.get("event") != "ended":
             return False
-        applied = [entry for entry in self.entries if entry.action in EFFECTS]
+        applied = [entry for entry in self.entries if entry.action == "request.applied"]
         flow_sids = {item.detail["flow"] for item in applied if item.subject == row.subject}
         let_in = {
             identity
@@ -298,3 +292,24 @@ class Oracle:
                 if action in ONCE and count > 1
             ),
         ]
+
+
+def _expected_after(entry: Entry) -> dict[tuple[str, str], tuple[bool, str]]:
+    """By flow and identity: whether it is on the list after this entry, and the reason."""
+    detail, flow_sid = entry.detail, entry.detail.get("flow", entry.subject)
+    there: set[str] = set()
+    gone: set[str] = set()
+    match entry.action:
+        case "flow.changed":
+            there = set(detail["after"]) - set(detail["before"])
+            gone = set(detail["before"]) - set(detail["after"])
+        case "request.applied":
+            there = {*detail["additions"], *detail["already_there"]}
+            gone = {*detail["removals"], *detail["already_gone"]}
+        case "grant.ended":
+            gone = {detail["identity"]}
+    reason = f"{entry.action} of {entry.subject}"
+    return {
+        **{(flow_sid, identity): (True, reason) for identity in there},
+        **{(flow_sid, identity): (False, reason) for identity in gone},
+    }
