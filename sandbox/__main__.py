@@ -2,10 +2,11 @@
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 
-from sandbox.launch import serve
+from sandbox.launch import LOOPBACK, serve
 from sandbox.services.running import serve_alone
 
 MAX_PORT = 65_536
@@ -16,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.part == "services":
         return _serve_services(options.services_port, options.latency_ms / 1000)
-    return _serve_everything(options.port, dict(options.set))
+    return _serve_everything(options.host, options.port, dict(options.set))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -24,7 +25,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="gatehouse sandbox",
         description="Run the bot in a browser, between stand-ins of Slack and the three services.",
     )
-    parser.add_argument("--port", type=_port, default=8765, help="of the page (%(default)s)")
+    parser.add_argument(
+        "--host",
+        default=os.environ.get("SANDBOX_HOST", LOOPBACK),
+        help="the address that the page listens on (%(default)s); in a container, 0.0.0.0",
+    )
+    parser.add_argument("--port", type=_port, default=8765, help="the page's port (%(default)s)")
     parser.add_argument(
         "--set",
         type=_setting,
@@ -58,13 +64,13 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _serve_everything(port: int, settings: dict[str, str]) -> int:
+def _serve_everything(host: str, port: int, settings: dict[str, str]) -> int:
     try:
-        return asyncio.run(serve(port, settings))
+        return asyncio.run(serve(host, port, settings))
     except OSError as error:
         print(
-            f"The sandbox cannot listen on port {port}: {error.strerror}. "
-            "Choose another port with --port.",
+            f"The sandbox cannot listen on port {port} of {host}: {error.strerror}. "
+            "Choose another with --port or --host.",
             file=sys.stderr,
         )
         return 1

@@ -33,6 +33,7 @@ class BotProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._is_wanted = False
+        self._settled = asyncio.Event()
         self.port = free_port()
         self.state = "starting"
         self.lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -60,6 +61,10 @@ class BotProcess:
         self._watcher = asyncio.create_task(self._watch(self._process))
         await self._until_ready()
         self._become("ready")
+
+    async def until_settled(self) -> None:
+        """Return once the bot is ready or has stopped, which is at once unless it is starting."""
+        await self._settled.wait()
 
     async def stop(self) -> None:
         """End it: SIGTERM first, and SIGKILL when that takes too long."""
@@ -124,6 +129,10 @@ class BotProcess:
 
     def _become(self, state: str) -> None:
         self.state = state
+        if state == "starting":
+            self._settled.clear()
+        else:
+            self._settled.set()
         self._changed()
 
 

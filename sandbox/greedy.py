@@ -1,11 +1,12 @@
 """A greedy script: one of the team's own programs that calls the inventory as often as it can.
 
-It runs against the service itself, with the inventory's own token and no manners, or through the
-gateway as the client `script`. The page starts it, stops it and shows what each way got.
+It calls the service directly, with the inventory's own token and without ever pausing, or through
+the gateway as the client `script`. The page starts it, stops it and shows the results.
 """
 
 import asyncio
 import json
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,18 +18,21 @@ from sandbox.services.state import inventory_token
 
 CLIENT, TOKEN = "script", "demo-gateway-token"
 SECONDS, CALLERS = 30.0, 3
-# What waits for its turn in the gateway, waits so long.
+# The gateway may hold a call for this long until it is the call's turn.
 WAIT_SECONDS = 60
-# Who has no manners comes again at once; a real one would, too.
+# A call that has had no answer for this long is shown as waiting.
+WAITING_SECONDS = 1.0
+# The direct script ignores `Retry-After`, as real scripts do.
 IMPATIENT_SECONDS = 0.05
 
 
 @dataclass
 class Run:
-    """One way's last run, `directly` or through the `gateway`, and what came of it.
+    """The latest run of the script, `directly` or through the `gateway`, with its results.
 
-    `refused` counts the service's own 429s by code, `declined` the gateway's by kind, and `last` is
-    the message of the newest answer that was not 200.
+    `refused` counts the service's own 429s by code, and `declined` the gateway's by kind. `last` is
+    the message of the latest response other than 200. `started` holds the start times of the calls
+    that have no response yet, by the number of the call.
     """
 
     through: str
@@ -41,10 +45,19 @@ class Run:
     refused: Counter[str] = field(default_factory=Counter)
     declined: Counter[str] = field(default_factory=Counter)
     last: str = ""
+    started: dict[int, float] = field(default_factory=dict)
+
+    def shown(self) -> dict[str, Any]:
+        """The results as the page shows them; `waiting` counts calls that wait for their turn."""
+        now = time.monotonic()
+        waits = [now - started for started in self.started.values()]
+        shown = dict(vars(self))
+        del shown["started"]
+        return {**shown, "waiting": sum(wait >= WAITING_SECONDS for wait in waits)}
 
 
 class Greedy:
-    """Runs the script, at most once each way, on `services` or through the gateway."""
+    """Run the script against `services` or through the gateway, at most once each at a time."""
 
     def __init__(self, services: RunningServices, gateway_url: str) -> None:
         self._services = services
@@ -53,20 +66,20 @@ class Greedy:
         self.runs: dict[str, Run] = {}
 
     async def start(self, through: str, data_center: str, organization_id: str) -> None:
-        """Start one way, and stop its last run."""
+        """Start a run, after stopping the one before it."""
         await self.stop(through)
         run = self.runs[through] = Run(through, data_center, organization_id)
         self._tasks[through] = asyncio.create_task(self._run(run))
 
     async def stop(self, through: str) -> None:
-        """Stop one way, if it runs."""
+        """Stop the run, if there is one."""
         if task := self._tasks.get(through):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             self.runs[through].running = False
 
     async def close(self) -> None:
-        """Stop both ways."""
+        """Stop both runs."""
         for through in self.runs:
             await self.stop(through)
 
@@ -87,7 +100,7 @@ class Greedy:
             await asyncio.sleep(pause)
 
     async def _call(self, session: aiohttp.ClientSession, run: Run) -> float:
-        """Make one call; how long to pause before the next one."""
+        """Make one call. Returns the seconds to pause before the next one."""
         is_direct = run.through == "directly"
         root = self._services.inventory_url(run.data_center)
         url = root if is_direct else f"{self._gateway_url}/{run.data_center}"
@@ -95,6 +108,8 @@ class Greedy:
         query = {"organization_id": run.organization_id, "authtoken": token}
         manners = {} if is_direct else {"Prefer": f"wait={WAIT_SECONDS}"}
         run.sent += 1
+        number = run.sent
+        run.started[number] = time.monotonic()
         try:
             async with session.get(f"{url}/organizations", params=query, headers=manners) as answer:
                 return self._note(run, answer, await answer.read())
@@ -102,6 +117,8 @@ class Greedy:
             run.failed += 1
             run.last = type(error).__name__
             return 1.0
+        finally:
+            del run.started[number]
 
     def _note(self, run: Run, answer: aiohttp.ClientResponse, body: bytes) -> float:
         if answer.status == 200:

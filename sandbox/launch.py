@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.bot_process import BotProcess, BotStoppedError
+from sandbox.flows import ALIASES, PRACTICE, PRACTICE_FLOW
 from sandbox.greedy import CLIENT, TOKEN, Greedy
 from sandbox.manifest import read_manifest
+from sandbox.panel import Panel
 from sandbox.people import ROLES
 from sandbox.ports import free_port, port_near
 from sandbox.services.running import RunningServices, running_services, told_to_stop
-from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW, Flow, ServicesState
+from sandbox.services.state import Flow, ServicesState
 from sandbox.slack.server import RunningSlack, running_slack
 from sandbox.slack.workspace import Workspace
 from sandbox.web import Page
 
+LOOPBACK = "127.0.0.1"
 SERVICE_SECONDS = 0.05
-PRACTICE_FLOW = "FW00000000000000000000000000000003"
-# In this flow, requests are approved automatically.
-PRACTICE = {"auto": {"from": ["S0TESTERS"], "longest": "4h", "a_day": 5}, "auto_remove": True}
-ALIASES = {"welcome": WELCOME_FLOW, "survey": SURVEY_FLOW, "practice": PRACTICE_FLOW}
 
 
 def bot_settings(
@@ -56,11 +55,15 @@ def bot_settings(
 
 
 @asynccontextmanager
-async def running_sandbox(port: int = 0, **overrides: str) -> AsyncIterator["Sandbox"]:
-    """Everything but the bot, which `Sandbox.bot.start()` starts.
+async def running_sandbox(
+    port: int = 0, host: str = LOOPBACK, **overrides: str
+) -> AsyncIterator["Sandbox"]:
+    """Run everything except the bot, which `Sandbox.bot.start()` starts.
 
     Args:
-        port: of the page; 0 for any free one.
+        port: the page's port; 0 for any free one.
+        host: the address that the page listens on. It answers only to loopback names, such as
+            `localhost`, whatever the address is.
         overrides: settings of the bot that differ, such as `APPROVALS_NEEDED="2"`.
 
     Raises:
@@ -73,7 +76,7 @@ async def running_sandbox(port: int = 0, **overrides: str) -> AsyncIterator["San
     with tempfile.TemporaryDirectory(prefix="gatehouse-sandbox-") as folder:
         async with (
             running_services(ServicesState(latency_seconds=SERVICE_SECONDS)) as services,
-            running_slack(workspace, port=port, add_routes=page.add_routes) as slack,
+            running_slack(workspace, host=host, port=port, add_routes=page.add_routes) as slack,
         ):
             database = Path(folder) / "gatehouse.db"
             services.state.flows[PRACTICE_FLOW] = Flow(PRACTICE_FLOW, name="Practice")
@@ -82,7 +85,7 @@ async def running_sandbox(port: int = 0, **overrides: str) -> AsyncIterator["San
             bot = BotProcess(settings, workspace.changed)
             slack.bot_url = bot.url
             greedy = Greedy(services, f"http://127.0.0.1:{gateway_port}")
-            page.connect(slack, services, bot, greedy)
+            page.connect(slack, bot, Panel(slack, services, greedy))
             try:
                 yield Sandbox(slack, services, bot, database, greedy)
             finally:
@@ -107,10 +110,10 @@ class Sandbox:
         return self.slack.address
 
 
-async def serve(port: int, overrides: dict[str, str]) -> int:
-    """Run until told to stop; gives the exit code."""
+async def serve(host: str, port: int, overrides: dict[str, str]) -> int:
+    """Run until told to stop. Returns the exit code."""
     stop = told_to_stop()
-    async with running_sandbox(port, **overrides) as sandbox:
+    async with running_sandbox(port, host, **overrides) as sandbox:
         starting = asyncio.create_task(sandbox.bot.start())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,32 +1,30 @@
 """The page: its files, what it shows (`/page/state`), and what people do on it.
 
-The page asks for the whole state of one person's screen whenever `/page/events` says that something
-changed; what they do comes back as a POST of JSON. Everything goes through `RunningSlack`, as in a
-test.
+The page requests the whole state of one person's screen whenever `/page/events` reports a change.
+Whatever the person does arrives as a POST with a JSON body. As in a test, everything goes through
+`RunningSlack`.
 
-The state's `home` is the Home tab of the bot as it was published last (in the form of a modal, None
-before that). POST /page/home {"as"} opens it; its buttons are pressed with POST /page/press and its
-id as `view_id`. POST /page/shortcut {"as", "callback_id"} runs a global shortcut, with "channel"
-and "ts" that of a message; those that there are stand in /page/welcome as `shortcuts`. What is said
-in the conversation with the bot is delivered to it.
+In the state, `home` is the bot's Home tab as it was last published, in the form of a modal (None
+before that). `POST /page/home {"as"}` opens it. Its buttons are pressed with `POST /page/press` and
+its ID as `view_id`. `POST /page/shortcut {"as", "callback_id"}` runs a global shortcut, or a
+message's shortcut if the body also has "channel" and "ts"; `/page/welcome` lists them all as
+`shortcuts`. Direct messages to the bot are delivered to it. `POST /page/panel/<name>` presses a
+button of the services panel (`sandbox/panel.py`).
 """
 
 import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from sandbox.bot_process import BotProcess, BotStoppedError
-from sandbox.greedy import Greedy
 from sandbox.manifest import Manifest
+from sandbox.panel import Panel
 from sandbox.screen import find_place, screen, welcome
-from sandbox.services.faults import Fault, FaultKind
-from sandbox.services.running import RunningServices
 from sandbox.slack.delivery import Delivery, tell_as_slackbot
 from sandbox.slack.filling import NotThereError, fill, missing
 from sandbox.slack.messages import Json, Message, View
@@ -55,18 +53,16 @@ class Page:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._slack: RunningSlack
-        self._services: RunningServices
         self._bot: BotProcess
-        self._greedy: Greedy
+        self._panel: Panel
         self._closing = False
         self._delivering: set[asyncio.Task[Delivery]] = set()
 
-    def connect(
-        self, slack: RunningSlack, services: RunningServices, bot: BotProcess, greedy: Greedy
-    ) -> None:
+    def connect(self, slack: RunningSlack, bot: BotProcess, panel: Panel) -> None:
         """Show these from now on."""
-        self._slack, self._services, self._bot = slack, services, bot
-        self._greedy = greedy
+        self._slack = slack
+        self._bot = bot
+        self._panel = panel
 
     def close(self) -> None:
         """End the connections over which browsers hear of changes."""
@@ -85,11 +81,6 @@ class Page:
         app.router.add_get("/page/events", self._events)
         app.router.add_get("/page/services", self._show_services)
         acts: dict[str, Act] = {
-            "block": self._block,
-            "trouble": self._trouble,
-            "list": self._edit_list,
-            "slack": self._break_slack,
-            "greedy": self._greedy_script,
             "say": self._say,
             "press": self._press,
             "suggest": self._suggest,
@@ -101,6 +92,7 @@ class Page:
         }
         for name, act in acts.items():
             app.router.add_post(f"/page/{name}", doing(act))
+        app.router.add_post("/page/panel/{name}", self._press_in_panel)
 
     async def _welcome(self, _request: web.Request) -> web.Response:
         return web.json_response(welcome(self._slack.workspace, self._manifest))
@@ -135,89 +127,33 @@ class Page:
                 await response.write(b": still here\n\n")
 
     async def _show_services(self, _request: web.Request) -> web.Response:
-        services = self._services.state
-        troubles = {fault.data_center: fault.kind for fault in services.faults.active()}
-        centers = [
-            {
-                "data_center": suffix,
-                "organizations": [
-                    {
-                        "organization_id": row.organization_id,
-                        "name": row.name,
-                        "code": block.code if block else None,
-                    }
-                    for row in center.organizations
-                    if row.is_org_active
-                    for block in [services.limits.current((suffix, row.organization_id)).block]
-                ],
-                "trouble": troubles.get(suffix),
-            }
-            for suffix, center in services.data_centers.items()
-        ]
-        return web.json_response(
-            {
-                "data_centers": centers,
-                "flows": [asdict(flow) for flow in services.flows.values()],
-                "calls": [asdict(call) for call in services.calls[-14:]],
-                "greedy": {way: vars(run) for way, run in self._greedy.runs.items()},
-            }
-        )
+        return web.json_response(self._panel.shown())
 
-    async def _block(self, body: Json) -> Json:
-        """Block an organization with a code, or end its block without."""
-        at, limits = (body["data_center"], body["organization_id"]), self._services.state.limits
-        if body["code"] is None:
-            limits.lift(at)
-        else:
-            limits.block(at, body["code"])
-        return {}
-
-    async def _trouble(self, body: Json) -> Json:
-        """Have a data center fail in one way, or work again."""
-        faults, center = self._services.state.faults, body["data_center"]
-        faults.lift(center)
-        if body["kind"]:
-            kind = FaultKind(body["kind"])
-            faults.add(Fault(kind, "inventory", center, status=503, seconds=4))
-        return {}
-
-    async def _edit_list(self, body: Json) -> Json:
-        self._services.state.edit_flow(body["sid"], body["identities"])
-        return {}
-
-    async def _break_slack(self, body: Json) -> Json:
-        """Have the bot's next post fail."""
-        faults, method = self._slack.workspace.faults, "chat.postMessage"
-        match body["kind"]:
-            case "ratelimit":
-                faults.ratelimit(method, retry_after=2)
-            case "status":
-                faults.status(method, 500, times=2)
-            case "cut":
-                faults.cut(method)
-        return {}
-
-    async def _greedy_script(self, body: Json) -> Json:
-        if "organization_id" in body:
-            await self._greedy.start(**body)
-        else:
-            await self._greedy.stop(body["through"])
-        return {}
+    async def _press_in_panel(self, request: web.Request) -> web.Response:
+        act = self._panel.acts.get(request.match_info["name"])
+        if act is None:
+            raise web.HTTPNotFound(text="The panel has no such button.")
+        return await doing(act)(request)
 
     async def _say(self, body: Json) -> Json:
         user, channel, text = body["as"], body["channel"], body["text"].strip()
-        if not text.startswith("/") and self._slack.workspace.channels[channel].is_direct:
-            # Not waited for: a bot that has stopped is tried again for minutes.
+        if text.startswith("/"):
+            return await self._run_command(user, channel, text)
+        if self._slack.workspace.channels[channel].is_direct:
+            await self._bot.until_settled()
+            # The page doesn't wait: Slack retries an event for minutes if the bot has stopped.
             self._start(self._slack.direct_message(user, text))
-            return {}
-        if not text.startswith("/"):
+        else:
             self._slack.say(user, channel, text, body.get("thread_ts"))
-            return {}
+        return {}
+
+    async def _run_command(self, user: str, channel: str, text: str) -> Json:
         command, _, rest = text.partition(" ")
         names = [known.name for known in self._manifest.commands]
         if command not in names:
             tell_as_slackbot(self._slack.workspace, user, channel, f"{command} is not a command.")
             return {}
+        await self._bot.until_settled()
         return outcome(await self._slack.command(user, channel, command, rest.strip()))
 
     def _start(self, delivering: Coroutine[Any, Any, Delivery]) -> None:
@@ -231,6 +167,7 @@ class Page:
 
     async def _shortcut(self, body: Json) -> Json:
         user, callback_id = body["as"], body["callback_id"]
+        await self._bot.until_settled()
         if not body.get("ts"):
             return outcome(await self._slack.shortcut(user, callback_id))
         message = find_place(self._slack.workspace, body)
@@ -239,6 +176,7 @@ class Page:
         return outcome(await self._slack.message_shortcut(user, message, callback_id))
 
     async def _press(self, body: Json) -> Json:
+        await self._bot.until_settled()
         place = find_place(self._slack.workspace, body)
         if isinstance(place, View):
             fill_all(place, body.get("values") or {})
@@ -246,10 +184,13 @@ class Page:
         return outcome(await self._slack.click(body["as"], place, body["action_id"], **where))
 
     async def _suggest(self, body: Json) -> Json:
-        typed = body["action_id"], body["typed"]
-        return {"options": await self._slack.suggest(body["as"], self._modal(body), *typed)}
+        await self._bot.until_settled()
+        view = self._modal(body)
+        found = await self._slack.suggest(body["as"], view, body["action_id"], body["typed"])
+        return {"options": found}
 
     async def _submit(self, body: Json) -> Json:
+        await self._bot.until_settled()
         view = self._modal(body)
         fill_all(view, body["values"])
         lacking = missing(view)

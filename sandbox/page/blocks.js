@@ -27,7 +27,7 @@ const RENDER = {
   input: inputBlock,
 };
 
-/** All blocks of a message or a modal. `place` says where they stand, for what is pressed in them. */
+/** All blocks of a message or a modal. `place` says where they are, for the clicks in them. */
 export function blocks(list, place) {
   return list.map((block) => {
     const node = (RENDER[block.type] ?? unknown)(block, place);

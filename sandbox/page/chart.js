@@ -1,8 +1,8 @@
-// data_visualization blocks, drawn. The same numbers stand in a table beneath, for whoever prefers it.
+// Charts of data_visualization blocks. A table below each chart has the same numbers.
 
 import { el, svg } from "./dom.js";
 
-// What is drawn is scaled to the room there is, so on a phone it is drawn narrow: words stay readable.
+// The drawing is scaled to its room. On a phone it is narrow, so that words stay readable.
 const phone = matchMedia("(max-width: 480px)");
 let width = 640;
 const HEIGHT = 230;

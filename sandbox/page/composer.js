@@ -14,7 +14,7 @@ let sent = "";
 
 /** Wire the composer; done once. */
 export function startComposer() {
-  // It stays a text box (of several lines), so what opens and closes is told by the hint and not by aria-expanded.
+  // It is a text box of several lines, so the hint says what opens, and not aria-expanded.
   input.setAttribute("aria-autocomplete", "list");
   input.setAttribute("aria-haspopup", "listbox");
   input.setAttribute("aria-controls", "completions");

@@ -1,4 +1,4 @@
-// The first steps: each is one click, and is ticked when what it asks for has happened.
+// The first steps. A step is ticked when what it describes has happened.
 
 import { byId, el } from "./dom.js";
 import { HOME } from "./home.js";
@@ -9,15 +9,17 @@ const [GENERAL, APPROVALS, ALERTS] = ["C0GENERAL", "C0APPROVALS", "C0ALERTS"];
 const NUMBER = "+15550142";
 
 const posts = (channel) => topLevel(channel).filter((m) => m.author.kind === "app" && !m.ephemeral);
+const isOnCard = (words) => posts(APPROVALS).some((m) => words.test(JSON.stringify(m.blocks)));
 const newest = () => Math.max(0, ...store.screen.messages.map((m) => m.number));
 const isAnswered = (channel, since) =>
   topLevel(channel).some((m) => m.author.kind === "app" && m.number > since);
 
+// A step with `after` can be pressed once that step is done.
 const STEPS = [
   {
     title: "Ask for a test user",
     about: `Otto asks to add ${NUMBER} to the flow “welcome” for two hours.`,
-    tip: "Otto’s request waits in #approvals. Nothing has changed yet.",
+    tip: "Otto’s request is in #approvals, where an approver decides.",
     as: OTTO,
     channel: GENERAL,
     text: `/testusers add welcome ${NUMBER} for 2h because trying the new draft`,
@@ -25,17 +27,18 @@ const STEPS = [
   },
   {
     title: "Approve it as Ada",
-    about: "Ada is an approver. The card waits for her in #approvals.",
+    about: "Ada is an approver. Open #approvals as Ada and press Approve on the card.",
     tip: "You are Ada now. Press Approve on the card.",
+    after: "Ask for a test user",
     as: ADA,
     channel: APPROVALS,
-    isDone: () =>
-      posts(APPROVALS).some((m) => /\*Applied\*.*approved by Ada /.test(JSON.stringify(m.blocks))),
+    isDone: () => isOnCard(/\*Applied\*.*approved by Ada /),
   },
   {
     title: "See who can test",
     about: "Otto looks at the list: who can test the flow, until when, and who approved it.",
-    tip: "Only Otto sees this reply.",
+    tip: "You are Otto again, and only Otto sees this reply.",
+    after: "Approve it as Ada",
     as: OTTO,
     channel: GENERAL,
     text: "/testusers list welcome",
@@ -44,18 +47,17 @@ const STEPS = [
   {
     title: "Skip the wait",
     about:
-      "The flow “practice” has a rule: up to 4 hours, five times a day, nobody needs to approve.",
-    tip: "Applied at once. The card in #approvals names the rule and how often Otto used it today, and has Undo.",
+      "The flow “practice” has a rule: nobody needs to approve up to 4 hours, five times a day.",
+    tip: "The rule approved it at once. See the card in #approvals, which has an Undo button.",
     as: OTTO,
     channel: GENERAL,
     text: `/testusers add practice ${NUMBER} for 2h because trying the new draft`,
-    isDone: () =>
-      posts(APPROVALS).some((m) => /\*Applied\*.*Rule .*used today/.test(JSON.stringify(m.blocks))),
+    isDone: () => isOnCard(/\*Applied\*.*Rule .*used today/),
   },
   {
     title: "Block an organization",
-    about: "Another program has used up its limit: an alert opens, and clears by itself.",
-    tip: "The alert is in #alerts. Unblock it under Services, and the alert clears by itself.",
+    about: "The inventory service blocks it, as if another program had used up the limit.",
+    tip: "The alert appears here, and clears after you press Unblock under Services.",
     as: OTTO,
     channel: ALERTS,
     text: "/ratelimits check ",
@@ -64,12 +66,13 @@ const STEPS = [
   },
 ];
 const INTRODUCTION =
-  "Gatehouse lets a team change who can test a flow, with a second person’s approval, from Slack. It also watches API limits. " +
-  "This is the real bot in a Slack-like page on your machine. Try it:";
+  "Gatehouse lets a team change who can test a flow, with a second person’s approval, from " +
+  "Slack. It also watches API limits. This is the real bot in a Slack-like page on your machine. " +
+  "Try it:";
 
 let items = [];
 
-/** Show the steps; `take(step)` does what one says. */
+/** Show the steps; `take(step)` carries one out. */
 export function startGuide(take) {
   if (sessionStorage.getItem("guide") === "away") return;
   const tip = el("p", { class: "tip", role: "status" });
@@ -99,15 +102,22 @@ export function startGuide(take) {
   );
 }
 
+/** Whether another step has to be done before this one. */
+const isWaiting = ({ after }) =>
+  items.some(({ step, node }) => step.title === after && !node.classList.contains("done"));
+
 function item(step, tip, take) {
   const one = { step, since: Infinity };
   const press = async () => {
+    if (button.getAttribute("aria-disabled")) return;
+    const isDone = node.classList.contains("done");
     one.since = newest();
     for (const other of items) other.button.removeAttribute("aria-current");
     button.setAttribute("aria-current", "step");
     button.scrollIntoView({ block: "nearest", inline: "center" });
-    tip.textContent = step.tip;
-    await take(step);
+    tip.textContent = isDone ? "" : step.tip;
+    // A step that is done only shows where it happened.
+    await take(isDone ? { as: step.as, channel: step.channel } : step);
   };
   const done = el("span", { class: "unseen" });
   const button = el("button", { type: "button", onclick: press, text: step.title });
@@ -115,12 +125,16 @@ function item(step, tip, take) {
   return Object.assign(one, { button, done, node });
 }
 
-/** Tick what has happened; in a channel where nobody has said anything the steps fill the screen. */
+/** Tick the steps that are done. While #general is empty, the steps fill the screen. */
 export function showGuide() {
   for (const { step, node, done, since } of items) {
     if (node.classList.contains("done") || !step.isDone(since)) continue;
     node.classList.add("done");
     done.textContent = " (done)";
+  }
+  for (const { step, button } of items) {
+    if (isWaiting(step)) button.setAttribute("aria-disabled", "true");
+    else button.removeAttribute("aria-disabled");
   }
   const isFresh = items.length > 0 && store.channel === GENERAL && !topLevel(GENERAL).length;
   document.body.classList.toggle("fresh", isFresh);

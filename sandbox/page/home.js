@@ -1,17 +1,17 @@
-// The Home tab of the bot, as it was published last.
+// The bot's Home tab, as it was last published.
 
 import { blocks } from "./blocks.js";
 import { byId, el } from "./dom.js";
 import { post } from "./net.js";
 import { store } from "./store.js";
 
-/** The place of the Home tab, where a channel has its id. */
+/** The Home tab's place, used like the ID of a channel. */
 export const HOME = "home";
 
-/** Tell the bot that this person looks at its Home tab. */
+/** Tell the bot that this person opened its Home tab. */
 export const openHome = () => post("/page/home", { as: store.me });
 
-/** Show what stands in the Home tab; drawn anew only when the bot has published it anew. */
+/** Show the Home tab. It is drawn again only after the bot has published it again. */
 export function showHome(view) {
   const place = byId(HOME);
   const state = `${store.me} ${view?.hash}`;

@@ -5,7 +5,10 @@ import { el, freshId } from "./dom.js";
 import { textObject } from "./markup.js";
 import { typeahead } from "./typeahead.js";
 
-/** A label with its input; `node.read()` gives the value once `node.settle?.()` is done, `node.dataset.block` its block_id. */
+/**
+ * A label with its input. `node.read()` returns the value once `node.settle?.()` is done, and
+ * `node.dataset.block` is its block_id.
+ */
 export function inputBlock(block, place) {
   const id = freshId("input");
   const hintId = `${id}-hint`;

@@ -54,7 +54,7 @@ export function showMessages(list, messages, openThread) {
   list.dataset.shown = list.dataset.channel ?? "";
 }
 
-/** Go to the end; but where the last message has just become taller than the list, to its beginning. */
+/** Scroll to the end, or to the start of the last message if it is taller than the list. */
 function toEnd(list, end) {
   const last = list.lastElementChild;
   list.scrollTop = list.scrollHeight;

@@ -133,7 +133,7 @@ async function openServices() {
   return node;
 }
 
-/** One of the first steps: go there as that person, and say it. */
+/** Carry out one of the first steps: go to its channel as its person, and send its text. */
 async function take(step) {
   if (step.as !== store.me) await become(step.as);
   go(step.channel);
@@ -142,13 +142,12 @@ async function take(step) {
   if (!step.blocks && beside) closeBeside();
 }
 
-/** Block the first organization, as if another program had used it up; where there is room, beside the panel. */
+/** Block the first organization. If there is room, open the panel, which can unblock it. */
 async function blockFirst() {
-  const [{ data_center, organizations }] = (await get("/page/services")).data_centers;
-  const [{ organization_id }] = organizations;
-  await post("/page/block", { data_center, organization_id, code: 1070 });
-  if (beside?.kind !== "services" && matchMedia("(min-width: 1021px)").matches)
-    await openServices();
+  const [{ data_center, organization_id }] = (await get("/page/services")).organizations;
+  await post("/page/panel/block", { data_center, organization_id, code: 1070 });
+  const hasRoom = matchMedia("(min-width: 1021px)").matches;
+  if (beside?.kind !== "services" && hasRoom) await openServices();
   return organization_id;
 }
 
@@ -160,23 +159,27 @@ function lost(gone) {
   if (!gone) refresh();
 }
 
-/** Say it when the sandbox or the bot does not run. */
+const TROUBLE = {
+  lost: "The sandbox doesn’t answer. Is it still running?",
+  starting: "Gatehouse is restarting. What you send now is delivered as soon as it is ready.",
+  stopped: "Gatehouse has stopped. See the terminal for its log.",
+};
+
+/** Show a notice while the sandbox or the bot isn't running. */
 function showTrouble() {
   const place = byId("trouble");
-  const kind = isLost ? "lost" : store.screen.bot === "stopped" ? "stopped" : "";
+  const kind = isLost ? "lost" : store.screen.bot;
   if (place.dataset.kind === kind) return;
   place.dataset.kind = kind;
-  place.hidden = !kind;
-  if (kind === "lost") place.replaceChildren("The sandbox doesn’t answer. Is it still running?");
-  if (kind !== "stopped") return;
-  const again = () => post("/page/restart", {});
-  const button = el("button", {
-    type: "button",
-    class: "action",
-    onclick: again,
-    text: "Start it",
-  });
-  place.replaceChildren("Gatehouse has stopped. See the terminal for its log.", button);
+  place.hidden = !(kind in TROUBLE);
+  if (place.hidden) return;
+  place.replaceChildren(TROUBLE[kind]);
+  if (kind === "stopped") place.append(startButton());
+}
+
+function startButton() {
+  const start = () => post("/page/restart", {});
+  return el("button", { type: "button", class: "action", onclick: start, text: "Start it" });
 }
 
 async function start() {

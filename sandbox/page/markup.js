@@ -4,8 +4,25 @@ import { slackDate } from "./dates.js";
 import { el } from "./dom.js";
 import { channelName, personName } from "./store.js";
 
-const PIECES =
-  /```([\s\S]+?)```|`([^`\n]+)`|<([^<>\n]+)>|:([a-z0-9_+-]+):|(?<![\p{L}\p{N}*])\*(\S(?:[^*\n]*\S)?)\*(?![\p{L}\p{N}*])|(?<![\p{L}\p{N}_])_(\S(?:[^_\n]*\S)?)_(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}~])~(\S(?:[^~\n]*\S)?)~(?![\p{L}\p{N}~])/gu;
+/** Text between two of the same sign that are not inside a word: `*bold*`. */
+function between(sign) {
+  const inWord = `[\\p{L}\\p{N}${sign}]`;
+  const edge = sign === "*" ? "\\*" : sign;
+  return `(?<!${inWord})${edge}(\\S(?:[^${sign}\\n]*\\S)?)${edge}(?!${inWord})`;
+}
+
+const PIECES = new RegExp(
+  [
+    "```([\\s\\S]+?)```",
+    "`([^`\\n]+)`",
+    "<([^<>\\n]+)>",
+    ":([a-z0-9_+-]+):",
+    between("*"),
+    between("_"),
+    between("~"),
+  ].join("|"),
+  "gu",
+);
 
 // Those that the bot uses; another name stays as it was written.
 const EMOJI = {

@@ -64,7 +64,8 @@ function stand(list, button) {
   const at = button.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = list;
   const isRoomBelow = at.bottom + MARGIN + height < innerHeight;
-  list.style.top = `${isRoomBelow ? at.bottom + MARGIN : Math.max(MARGIN, at.top - MARGIN - height)}px`;
+  const above = Math.max(MARGIN, at.top - MARGIN - height);
+  list.style.top = `${isRoomBelow ? at.bottom + MARGIN : above}px`;
   list.style.left = `${Math.max(MARGIN, Math.min(at.left, innerWidth - width - MARGIN))}px`;
 }
 

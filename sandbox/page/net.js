@@ -14,7 +14,7 @@ const SAID = {
   dispatch_failed: "Gatehouse could not be reached, or refused the request.",
 };
 
-/** Do something; what went wrong is shown unless Slackbot says it, and the answer has it as `error`. */
+/** POST a body. An error is the answer's `error`, and is shown unless Slackbot says it. */
 export async function post(path, body, { isSaid = false } = {}) {
   const answer = await fetch(path, {
     method: "POST",

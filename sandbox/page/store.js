@@ -43,7 +43,7 @@ export function markNew(channel) {
   store.newSince = unread(channel) ? (read.get(place(channel)) ?? 0) : null;
 }
 
-/** How many messages of a channel this person has not seen; as in Slack, replies and what vanishes do not count. */
+/** The number of unread messages in a channel, without replies and ephemeral messages. */
 export function unread(channel) {
   const seen = read.get(place(channel)) ?? 0;
   return topLevel(channel).filter(

@@ -56,7 +56,7 @@ class Typeahead {
     this.input.value = option?.text.text ?? "";
   }
 
-  /** What was offered fits no more: until the bot has answered anew there is nothing to choose from. */
+  /** Remove the old options: until the bot answers again, there is nothing to choose from. */
   typed() {
     this.option = null;
     this.options = [];

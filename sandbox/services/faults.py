@@ -139,9 +139,8 @@ class Faults:
             self._changed()
         return taken
 
-    def lift(self, data_center: str | None = None) -> None:
-        """Lift every fault, or those of one data center."""
+    def lift(self) -> None:
+        """Lift every fault."""
         for fault in self._faults:
-            if data_center in (None, fault.data_center):
-                fault.lift()
+            fault.lift()
         self._changed()

@@ -323,15 +323,17 @@ async def running_slack(
     *,
     bot_url: str | None = None,
     signing_secret: str = SIGNING_SECRET,
+    host: str = "127.0.0.1",
     port: int = 0,
     add_routes: Callable[[web.Application], None] | None = None,
 ) -> AsyncIterator[RunningSlack]:
-    """Run the stand-in on loopback until the block ends.
+    """Run the stand-in until the block ends.
 
     Args:
         workspace: its state; a fresh one with the default people when left out.
         bot_url: where the bot listens; may be set later.
         signing_secret: what requests to the bot are signed with.
+        host: the address to listen on. The bot always uses the loopback address.
         port: 0 for any free one.
         add_routes: adds what else is served at the same address.
     """
@@ -344,7 +346,7 @@ async def running_slack(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
+        await web.TCPSite(runner, host, port).start()
         address = f"http://127.0.0.1:{runner.addresses[0][1]}"
         async with aiohttp.ClientSession() as session:
             deliverer = Deliverer(session, signing_secret, sockets.send)

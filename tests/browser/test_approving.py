@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, expect
 
-from sandbox.launch import PRACTICE_FLOW, Sandbox
+from sandbox.flows import PRACTICE_FLOW
+from sandbox.launch import Sandbox
 from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
 from tests.browser.conftest import sandbox_with_bot
 from tests.browser.looking import focused, violations
@@ -27,6 +28,8 @@ async def test_the_first_minute_asks_and_a_second_person_approves(
     person: Person, sandbox: Sandbox
 ) -> None:
     page = person.page
+    look = page.get_by_role("button", name="See who can test")
+    await expect(look).to_have_attribute("aria-disabled", "true")
     await page.get_by_role("button", name="Ask for a test user").click()
     await expect(person.newest).to_contain_text("Sent to #approvals")
     await expect(step(person, "Ask for a test user")).to_have_class("done")
@@ -38,7 +41,8 @@ async def test_the_first_minute_asks_and_a_second_person_approves(
     await expect(step(person, "Approve it as Ada")).to_have_class("done")
     assert "+15550142" in sandbox.services.state.flows[WELCOME_FLOW].identities
     await expect(person.newest.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
-    await page.get_by_role("button", name="See who can test").click()
+    await expect(look).not_to_have_attribute("aria-disabled", "true")
+    await look.click()
     await expect(page.get_by_label("Acting as")).to_have_value("U0OPERATOR")
     await expect(person.newest).to_contain_text("+15550142")
     await expect(step(person, "See who can test")).to_have_class("done")

@@ -101,3 +101,53 @@ async def test_direct_script_is_blocked_and_alert_names_another_client(
     await person.type(f"/ratelimits check {await organization_of(way)}")
     alert = person.log.get_by_role("article").filter(has_text="is blocked")
     await expect(alert.first).to_contain_text("another client")
+
+
+async def test_calls_of_the_script_wait_at_the_gateway(person: Person, sandbox: Sandbox) -> None:
+    panel = await person.services()
+    way = panel.get_by_role("group", name="Run through the gateway")
+    organization = way.get_by_label("Organization")
+    await expect(organization.locator("option").first).to_be_attached()
+    data_center, organization_id = (await organization.input_value()).split(" ")
+    sandbox.services.state.limits.block((data_center, organization_id), 44)
+    await way.get_by_role("button", name="Run through the gateway").click()
+    await expect(got(way, "Waiting")).to_have_text(re.compile("^[123]$"))
+    await way.get_by_role("button", name="Stop").click()
+    await expect(got(way, "Waiting")).to_have_text("0")
+
+
+async def test_a_change_fails_while_the_flow_service_is_broken(person: Person) -> None:
+    panel = await person.services()
+    flow = panel.get_by_label("flow", exact=True)
+    await flow.select_option("401")
+    await expect(flow).to_have_class("troubled")
+    await flow.select_option("")
+    await expect(flow).not_to_have_class("troubled")
+    await person.type("/testusers add survey retry@example.com for 2h because a demo")
+    await expect(person.newest).to_contain_text("Sent to #approvals")
+    await person.act_as("Ada")
+    await person.go_to("#approvals")
+    card = person.log.get_by_role("article").filter(has_text="retry@example.com").first
+    await flow.select_option("401")
+    await expect(flow).to_have_class("troubled")
+    await card.get_by_role("button", name="Approve").click()
+    await expect(card).to_contain_text("Failed")
+    await flow.select_option("")
+    await expect(flow).not_to_have_class("troubled")
+    await card.get_by_role("button", name="Retry", exact=True).click()
+    await person.page.get_by_role("dialog").get_by_role("button", name="Retry").click()
+    await expect(card).to_contain_text("Applied")
+
+
+async def test_a_command_during_a_restart_is_delivered_afterwards(
+    person: Person, sandbox: Sandbox
+) -> None:
+    panel = await person.services()
+    await panel.get_by_role("button", name="Restart the bot").click()
+    notice = person.page.get_by_role("alert")
+    await expect(notice).to_contain_text("Gatehouse is restarting")
+    await person.type("/gatehouse whoami")
+    await expect(person.newest).to_contain_text("operator")
+    await expect(notice).to_be_hidden()
+    said = [message.text for message in sandbox.slack.workspace.all_messages]
+    assert not any("dispatch_failed" in text for text in said)

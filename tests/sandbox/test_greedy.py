@@ -30,14 +30,14 @@ async def test_greedy_script_is_refused_only_without_the_gateway():
         listed = sandbox.services.state.data_centers["eu"].organizations
         organization = listed[0].organization_id
         order = {"data_center": "eu", "organization_id": organization}
-        await session.post("/page/greedy", json={"through": "gateway", **order})
+        await session.post("/page/panel/greedy", json={"through": "gateway", **order})
         await run_when(session, "gateway", lambda run: run["running"] and run["passed"] >= 70)
-        await session.post("/page/greedy", json={"through": "gateway"})
+        await session.post("/page/panel/greedy", json={"through": "gateway"})
         run = await run_when(session, "gateway", lambda run: not run["running"])
         assert run["refused"] == {}
         assert sandbox.services.state.refused == []
         await sandbox.slack.command("U0OPERATOR", "C0GENERAL", "/ratelimits", organization)
         seen = sandbox.slack.workspace.ephemerals
         await sandbox.slack.until(lambda: f"`{CLIENT}`" in seen("U0OPERATOR")[-1].all_text)
-        await session.post("/page/greedy", json={"through": "directly", **order})
+        await session.post("/page/panel/greedy", json={"through": "directly", **order})
         await run_when(session, "directly", lambda run: run["refused"].get("44"))

@@ -1,0 +1,134 @@
+"""The services panel: it breaks Slack and the services, and shows the calls they received."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+
+from sandbox.flows import ALIASES
+from sandbox.greedy import Greedy
+from sandbox.services.faults import Fault, FaultKind
+from sandbox.services.organizations import DataCenter
+from sandbox.services.running import RunningServices
+from sandbox.services.state import ServicesState
+from sandbox.slack.messages import Json
+from sandbox.slack.server import RunningSlack
+
+SHOWN_CALLS = 14
+SLOW_SECONDS = 4
+
+OUTAGES: dict[str, dict[str, Any]] = {
+    "503": {"kind": FaultKind.STATUS, "status": 503, "message": "Service unavailable."},
+    "401": {"kind": FaultKind.STATUS, "status": 401, "message": "Authentication failed."},
+    "slow": {"kind": FaultKind.SLOW, "seconds": SLOW_SECONDS},
+    "reset": {"kind": FaultKind.RESET},
+}
+
+
+class Panel:
+    """What the services panel shows (`shown`), and its buttons (`acts`, by name)."""
+
+    def __init__(self, slack: RunningSlack, services: RunningServices, greedy: Greedy) -> None:
+        self._slack = slack
+        self._services = services
+        self._greedy = greedy
+        # By service and, for the inventory, data center.
+        self._outages: dict[tuple[str, str | None], tuple[str, Fault]] = {}
+
+    @property
+    def acts(self) -> dict[str, Callable[[Json], Awaitable[Json]]]:
+        """One function for each `POST /page/<name>`."""
+        return {
+            "block": self._block,
+            "outage": self._set_outage,
+            "list": self._edit_list,
+            "slack": self._break_slack,
+            "greedy": self._run_greedy_script,
+        }
+
+    def shown(self) -> Json:
+        """Organizations with their blocks, outages, lists, the latest calls, and greedy scripts."""
+        services = self._services.state
+        return {
+            "organizations": [
+                organization
+                for center in services.data_centers.values()
+                for organization in _organizations(services, center)
+            ],
+            "outages": [self._outage("inventory", suffix) for suffix in services.data_centers]
+            + [self._outage("flow"), self._outage("email")],
+            "flows": [
+                {"sid": sid, "alias": alias, "identities": services.flows[sid].identities}
+                for alias, sid in ALIASES.items()
+            ],
+            "calls": [asdict(call) for call in services.calls[-SHOWN_CALLS:]],
+            "greedy": {way: run.shown() for way, run in self._greedy.runs.items()},
+        }
+
+    def _outage(self, service: str, data_center: str | None = None) -> Json:
+        kind, _ = self._outages.get((service, data_center), (None, None))
+        return {"service": service, "data_center": data_center, "kind": kind}
+
+    async def _block(self, body: Json) -> Json:
+        """Block an organization with a code, or end its block without one."""
+        organization = (body["data_center"], body["organization_id"])
+        limits = self._services.state.limits
+        if body["code"] is None:
+            limits.lift(organization)
+        else:
+            limits.block(organization, body["code"])
+        return {}
+
+    async def _set_outage(self, body: Json) -> Json:
+        """Make a service fail in one way, or work again."""
+        service, data_center, kind = body["service"], body["data_center"], body["kind"]
+        if (service, data_center) in self._outages:
+            _, fault = self._outages.pop((service, data_center))
+            fault.lift()
+        if kind:
+            fault = Fault(service=service, data_center=data_center, **OUTAGES[kind])
+            self._services.state.faults.add(fault)
+            self._outages[service, data_center] = (kind, fault)
+        return {}
+
+    async def _edit_list(self, body: Json) -> Json:
+        self._services.state.edit_flow(body["sid"], body["identities"])
+        return {}
+
+    async def _break_slack(self, body: Json) -> Json:
+        """Make the bot's next post fail."""
+        faults = self._slack.workspace.faults
+        method = "chat.postMessage"
+        match body["kind"]:
+            case "ratelimit":
+                faults.ratelimit(method, retry_after=2)
+            case "status":
+                faults.status(method, 500, times=2)
+            case "cut":
+                faults.cut(method)
+        return {}
+
+    async def _run_greedy_script(self, body: Json) -> Json:
+        if "organization_id" in body:
+            await self._greedy.start(**body)
+        else:
+            await self._greedy.stop(body["through"])
+        return {}
+
+
+def _organizations(services: ServicesState, center: DataCenter) -> list[Json]:
+    """The active organizations of a data center, each with the code of its block or None."""
+    listed = []
+    for organization in center.organizations:
+        if not organization.is_org_active:
+            continue
+        key = (center.suffix, organization.organization_id)
+        block = services.limits.current(key).block
+        listed.append(
+            {
+                "data_center": center.suffix,
+                "organization_id": organization.organization_id,
+                "name": organization.name,
+                "code": block.code if block else None,
+            }
+        )
+    return listed
