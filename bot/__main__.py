@@ -11,7 +11,7 @@ import structlog
 
 from bot import __version__
 from bot.audit.reading import export_audit, verify_audit
-from bot.backup import back_up, restore
+from bot.backup import back_up, refuse_restore
 from bot.check import examine
 from bot.checks.findings import Finding, as_json, as_table
 from bot.configured import redactor_of
@@ -100,12 +100,13 @@ def _parser() -> argparse.ArgumentParser:
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
     token.set_defaults(run=lambda _: print(new_token()))
-    backup = commands.add_parser("backup", help="write the whole database to a new file")
+    backup = commands.add_parser("backup", help="copy a SQLite database to a new file")
     backup.add_argument("file", type=Path, metavar="FILE")
-    backup.set_defaults(run=lambda options: asyncio.run(back_up(_database_url(), options.file)))
-    restoring = commands.add_parser("restore", help="replace the whole database with a backup")
-    restoring.add_argument("file", type=Path, metavar="FILE")
-    restoring.set_defaults(run=lambda options: asyncio.run(restore(_database_url(), options.file)))
+    backup.set_defaults(run=lambda options: back_up(_database_url(), options.file))
+    # Without a help text, this command isn't listed.
+    restoring = commands.add_parser("restore")
+    restoring.add_argument("file", nargs="*")
+    restoring.set_defaults(run=lambda _: refuse_restore())
     policy = commands.add_parser("policy", help="explain approvals").add_subparsers(required=True)
     explain = policy.add_parser("explain", help="show who decides on a flow's requests, and why")
     explain.add_argument("flow", help="an alias from FLOW_ALIASES, or a SID")

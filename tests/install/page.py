@@ -160,7 +160,8 @@ async def choice(machine: Machine, kind: str) -> AsyncIterator[dict[str, str]]:
         url = told["DATABASE_URL"].replace("gatehouse", name)
         yield {"DATABASE_URL": url.replace("127.0.0.1:5432", address)}
     finally:
-        await admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        for database in (name, f"{name}_replaced"):
+            await admin.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
         await admin.execute(f'DROP ROLE IF EXISTS "{name}"')
         await admin.close()
 

@@ -27,9 +27,11 @@ from bot.store.migrations import known_revisions
 from sandbox.services.running import running_services
 from sandbox.slack.messages import Message
 from sandbox.slack.server import running_slack
-from tests.install.page import choice
+from tests.install.page import choice, postgres_environment
+from tests.support import backup_steps
 from tests.support.fleet import Fleet
 from tests.support.needs import PYTHON_FOR_ALL, ROOT_USER, lacks
+from tests.support.postgres import server_url
 from tests.support.processes import BotProcess
 from tests.support.world import environment_for
 
@@ -207,12 +209,12 @@ def state_of_service(folder: Path) -> Path:
 async def test_second_day_on_sqlite(versions, folder):
     state = state_of_service(folder)
     old, new = (Program(paths, folder, SERVICE_USER) for paths in versions)
-    saved = state / "saved"
     async with surroundings(f"sqlite:///{state}/gatehouse.db") as fleet:
         process = await serving(old, fleet)
         await approve(fleet, await ask(fleet, "+15551001"))
         waiting = await ask(fleet, "+15551002")
-        back_up(old, fleet, saved)
+        status, said = old.run(fleet.environment, "backup", state / "backup.db")
+        assert status == 0, said
         await process.stop()
         process = await serving(new, fleet)
         await approve(fleet, waiting)
@@ -220,20 +222,15 @@ async def test_second_day_on_sqlite(versions, folder):
         assert new.run(fleet.environment, "audit", "verify")[0] == 0
         status, said = old.run(fleet.environment)
         assert (status, "newer version of Gatehouse" in said) == (2, True), said
-        await go_back(old, fleet, saved, "+15551002")
-    assert {path.stat().st_uid for path in state.iterdir()} == {SERVICE_USER}
-    assert {path.stat().st_mode & 0o777 for path in state.iterdir()} == {0o600}
+        backup_steps.run(backup_steps.commands("SQLite")[1], state, fleet.environment)
+        await go_back(old, fleet, "+15551002")
+    files = [path.stat() for path in state.iterdir() if path.is_file()]
+    assert {file.st_uid for file in files} == {SERVICE_USER}
+    assert {file.st_mode & 0o777 for file in files} == {0o600}
 
 
-def back_up(program: Program, fleet: Fleet, saved: Path) -> None:
-    status, said = program.run(fleet.environment, "backup", saved)
-    assert (status, "audit log is intact" in said) == (0, True), said
-
-
-async def go_back(old: Program, fleet: Fleet, saved: Path, waiting: str) -> None:
-    """Roll back to the old program and to what was saved, when a request was waiting."""
-    status, said = old.run(fleet.environment, "restore", saved)
-    assert (status, "audit log is intact" in said) == (0, True), said
+async def go_back(old: Program, fleet: Fleet, waiting: str) -> None:
+    """Start the old program on the restored database, in which a request was waiting."""
     await serving(old, fleet)
     listed = await fleet.ask("U0APPROVER", "/testusers", "requests")
     assert waiting in listed.all_text
@@ -246,7 +243,8 @@ async def test_no_click_is_lost_in_a_rolling_upgrade_on_postgresql(machine, vers
     async with choice(machine, "postgres") as chosen, surroundings(chosen["DATABASE_URL"]) as fleet:
         first, second = [await serving(old, fleet) for _ in range(2)]
         cards = [await ask(fleet, identity) for identity in identities]
-        back_up(old, fleet, folder / "saved")
+        settings = {**fleet.environment, **postgres_environment(server_url())}
+        backup_steps.run(backup_steps.commands("PostgreSQL")[0], folder, settings)
         upgraded = await serving(new, fleet)
         for number, card in enumerate(cards):
             fleet.slack.bot_url = (first, second)[number % 2].address
@@ -259,7 +257,9 @@ async def test_no_click_is_lost_in_a_rolling_upgrade_on_postgresql(machine, vers
         assert set(identities) <= set(fleet.services.state.flows[WELCOME].identities)
         for process in (first, second, upgraded):
             await process.stop()
-        await go_back(old, fleet, folder / "saved", identities[0])
+        name = chosen["DATABASE_URL"].rpartition("/")[2]
+        backup_steps.run(backup_steps.restore_of(name), folder, settings)
+        await go_back(old, fleet, identities[0])
 
 
 async def press_until_it_counts(fleet: Fleet, card: Message, upgraded: str) -> None:

@@ -1,202 +1,137 @@
-"""`gatehouse backup` and `gatehouse restore`, on both databases and from one to the other."""
+"""`gatehouse backup` copies a SQLite database beside a running bot."""
 
 import asyncio
-import gzip
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select, update
 
-from bot.backup import back_up, restore
+from bot.__main__ import main
+from bot.backup import back_up
 from bot.ops.clock import SystemClock
-from bot.store import audit, outbox
+from bot.store import audit
 from bot.store.audit_entry import AuditEntry
-from bot.store.engine import Database, process_lock
-from bot.store.migrations import migrate
-from bot.store.outbox import OutboxMessage
-from bot.store.tables import audit_entries, outbox_messages
-from tests.support import revision_0015
-from tests.support.needs import ROOT_USER, lacks
-from tests.support.postgres import connect
+from bot.store.engine import Database
+from tests.support.needs import ROOT_USER, lacks, needs
 from tests.support.settings import LEAST
 
 
-@pytest.fixture(params=[("sqlite", "empty_postgres"), ("postgres", "empty_sqlite")])
-def two_urls(request) -> list[str]:
-    """A database, and an empty one of the other kind."""
-    return [request.getfixturevalue(f"{kind}_url") for kind in request.param]
-
-
-async def work(url: str, number: int) -> None:
-    """Write so many entries and messages."""
-    database = Database(url, SystemClock())
+async def work(database: Database, number: int) -> None:
+    """Write so many audit entries."""
     for _ in range(number):
         async with database.transaction() as tx:
             await audit.append(tx, AuditEntry("U1", "plan.set", "é 株", {"x": None}))
-            await outbox.put(tx, OutboxMessage("key", "kind", "subject", {"half": "\ud800"}))
-    await database.close()
 
 
-async def state(url: str) -> tuple[bool, int, int]:
-    """Return whether the audit is intact, and how many entries and messages there are."""
+async def entries(url: str) -> int:
+    """Return how many entries the database has, and check that the log is intact."""
     database = Database(url, SystemClock())
     async with database.read_only() as tx:
         verdict = await audit.verify(tx)
-        messages = await tx.connection.scalar(select(func.count()).select_from(outbox_messages))
     await database.close()
-    return verdict.is_intact, verdict.entries, messages
+    assert verdict.is_intact
+    return verdict.entries
 
 
-async def restore_soon(url: str, path: Path) -> int:
-    """Restore once the closed connections have ended, which PostgreSQL does a moment later."""
-    codes = [await restore(url, path)]
-    while codes[-1] == 2 and len(codes) < 100:
-        codes.append(await restore(url, path))
-    return codes[-1]
-
-
-async def test_restored_database_is_that_of_the_backup(database_url, tmp_path, capsys):
-    await work(database_url, 3)
-    path = tmp_path / "saved"
-    assert await back_up(database_url, path) == 0
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    await work(database_url, 2)
-    assert await restore(database_url, path) == 0
-    assert await state(database_url) == (True, 3, 3)
-    await work(database_url, 1)
-    assert await state(database_url) == (True, 4, 4)
-    assert "The audit log is intact: 3 entries" in capsys.readouterr().out
-
-
-@pytest.mark.postgres
-async def test_backup_is_restored_into_another_database(two_urls, tmp_path):
-    url, other_url = two_urls
-    await work(url, 3)
-    assert await back_up(url, tmp_path / "saved") == 0
-    assert await restore(other_url, tmp_path / "saved") == 0
-    assert await state(other_url) == (True, 3, 3)
-
-
-async def test_database_of_another_version_is_not_backed_up(empty_sqlite_url, tmp_path, capsys):
-    await revision_0015.write(empty_sqlite_url)
-    assert await back_up(empty_sqlite_url, tmp_path / "saved") == 2
-    assert not (tmp_path / "saved").exists()
-    assert "with the version that wrote it" in capsys.readouterr().out
-
-
-async def test_file_that_exists_is_not_written_over(sqlite_url, tmp_path, capsys):
-    (tmp_path / "saved").write_text("mine")
-    assert await back_up(sqlite_url, tmp_path / "saved") == 2
-    assert (tmp_path / "saved").read_text() == "mine"
-    assert "exists" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("damage", ["cut", "text", "empty", "edited", "away"])
-async def test_damaged_backup_changes_nothing(sqlite_url, tmp_path, damage, capsys):
-    await work(sqlite_url, 3)
-    path = tmp_path / "saved"
-    await back_up(sqlite_url, path)
-    content = path.read_bytes()
-    if damage == "edited":
-        told = gzip.decompress(content).replace(b"plan.set", b"plan.get")
-        path.write_bytes(gzip.compress(told))
-    else:
-        path.write_bytes({"cut": content[:-20], "text": b"no backup"}.get(damage, b""))
-    if damage == "away":
-        path.unlink()
-    await work(sqlite_url, 1)
-    assert await restore(sqlite_url, path) == 2
-    assert await state(sqlite_url) == (True, 4, 4)
-    assert str(path) in capsys.readouterr().out or damage == "edited"
-
-
-async def test_audit_that_was_broken_is_told_and_restored_as_it_was(database, tmp_path, capsys):
-    await work(database.url, 3)
+async def test_backup_beside_a_writer_is_one_complete_file(sqlite_url, tmp_path, capsys):
+    database, folder = Database(sqlite_url, SystemClock()), tmp_path / "backups"
+    folder.mkdir()
+    await work(database, 3)
     async with database.transaction() as tx:
-        await tx.connection.execute(
-            update(audit_entries).where(audit_entries.c.position == 2).values(actor="U2")
-        )
+        await audit.append(tx, AuditEntry("U1", "plan.set", "not committed", {}))
+        assert await asyncio.to_thread(back_up, sqlite_url, folder / "backup.db") == 0
     await database.close()
-    assert await back_up(database.url, tmp_path / "saved") == 1
-    assert await restore(database.url, tmp_path / "saved") == 1
-    assert capsys.readouterr().out.count("The audit log is broken at entry 2") == 2
+    assert [path.name for path in folder.iterdir()] == ["backup.db"]
+    assert stat.S_IMODE((folder / "backup.db").stat().st_mode) == 0o600
+    assert str(folder / "backup.db") in capsys.readouterr().out
+    assert await entries(f"sqlite:///{folder}/backup.db") == 3
+    assert await entries(sqlite_url) == 4
 
 
-async def test_restore_is_refused_while_a_process_uses_the_database(database_url, tmp_path, capsys):
-    await work(database_url, 1)
-    await back_up(database_url, tmp_path / "saved")
-    database = Database(database_url, SystemClock())
-    with process_lock(database_url):
-        await database.now()
-        assert await restore(database_url, tmp_path / "saved") == 2
-        assert "Stop" in capsys.readouterr().out
-        await database.close()
-    assert await restore_soon(database_url, tmp_path / "saved") == 0
+def test_backup_has_what_a_killed_bot_had_committed(sqlite_url, tmp_path):
+    file = sqlite_url.removeprefix("sqlite:///")
+    script = "import os, sqlite3; c = sqlite3.connect(__import__('sys').argv[1]);"
+    script += "c.execute('CREATE TABLE mark (n)'); c.commit(); os._exit(0)"
+    subprocess.run([sys.executable, "-c", script, file], check=True)
+    assert Path(f"{file}-wal").stat().st_size > 0
+    assert back_up(sqlite_url, tmp_path / "backup.db") == 0
+    assert sqlite3.connect(tmp_path / "backup.db").execute("SELECT * FROM mark").fetchall() == []
 
 
-async def test_sqlite_file_keeps_its_owner_and_the_old_one_is_kept(sqlite_url, tmp_path):
+@pytest.mark.parametrize("stands", ["file", "link", "dangling link", "folder"])
+def test_what_stands_at_the_target_is_left_alone(sqlite_url, tmp_path, stands, capsys):
+    target, other = tmp_path / "backup.db", tmp_path / "other"
+    if stands == "folder":
+        target.mkdir()
+    elif stands == "file":
+        target.write_text("mine")
+    else:
+        target.symlink_to(other)
+        if stands == "link":
+            other.write_text("mine")
+    assert back_up(sqlite_url, target) == 2
+    assert f"{target} already exists" in capsys.readouterr().err
+    if stands in {"file", "link"}:
+        assert target.read_text() == "mine"
+    assert other.exists() == (stands == "link")
+
+
+@pytest.mark.parametrize("target", ["missing/backup.db", "file/backup.db", "x" * 300])
+def test_target_that_cannot_be_written_is_named(sqlite_url, tmp_path, target, capsys):
+    (tmp_path / "file").write_text("")
+    before = sorted(tmp_path.iterdir())
+    assert back_up(sqlite_url, tmp_path / target) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"{tmp_path / target}: ")
+    assert said.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_backup_to_a_full_disk_leaves_nothing(sqlite_url, tmp_path, capsys):
     if os.geteuid() != 0:
         lacks(ROOT_USER)
-    file = tmp_path / "gatehouse.db"
-    await work(sqlite_url, 1)
-    await back_up(sqlite_url, tmp_path / "saved")
-    os.chown(file, 61184, 61184)
-    assert await restore(sqlite_url, tmp_path / "saved") == 0
-    for path in (file, tmp_path / "gatehouse.db.lock"):
-        assert (path.stat().st_uid, path.stat().st_gid) == (61184, 61184)
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert await state(f"sqlite:///{file}.old") == (True, 1, 1)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount, unmount = needs("mount"), needs("umount")
+    subprocess.run([mount, "-t", "tmpfs", "-o", "size=64k", "none", disk], check=True)
+    try:
+        assert back_up(sqlite_url, disk / "backup.db") == 2
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run([unmount, disk], check=True)
+    assert capsys.readouterr().err == f"{disk}/backup.db: database or disk is full.\n"
 
 
-async def test_log_that_a_crash_left_is_not_replayed_over_the_restored_file(sqlite_url, tmp_path):
-    await work(sqlite_url, 1)
-    await back_up(sqlite_url, tmp_path / "saved")
-    script = "import os, sqlite3; c = sqlite3.connect(__import__('sys').argv[1]);"
-    script += "c.execute('DELETE FROM audit_entries'); c.commit(); os._exit(0)"
-    crashed = [sys.executable, "-c", script, tmp_path / "gatehouse.db"]
-    await asyncio.to_thread(subprocess.run, crashed, check=True)
-    assert (tmp_path / "gatehouse.db-wal").stat().st_size > 0
-    assert await restore(sqlite_url, tmp_path / "saved") == 0
-    assert await state(sqlite_url) == (True, 1, 1)
+@pytest.mark.parametrize("content", [None, "not a database, but a longer text"])
+def test_source_that_is_no_database_is_named(tmp_path, content, capsys):
+    source = tmp_path / "source.db"
+    if content is not None:
+        source.write_text(content)
+    assert back_up(f"sqlite:///{source}", tmp_path / "backup.db") == 2
+    assert str(source) in capsys.readouterr().err
+    assert not (tmp_path / "backup.db").exists()
+    assert source.exists() == (content is not None)
 
 
-@pytest.mark.postgres
-async def test_tables_restored_by_an_administrator_keep_their_owner(
-    empty_postgres_url, tmp_path, capsys
-):
-    name, role = empty_postgres_url.rsplit("/", 1)[1], f"role_{uuid.uuid4().hex[:8]}"
-    admin = await connect(empty_postgres_url)
-    await admin.execute(f'CREATE ROLE "{role}" LOGIN')
-    await admin.execute(f'ALTER DATABASE "{name}" OWNER TO "{role}"')
-    await admin.close()
-    url = empty_postgres_url.replace("postgres@", f"{role}@")
-    database = Database(url, SystemClock())
-    await migrate(database)
-    await work(url, 2)
-    assert await back_up(url, tmp_path / "saved") == 0
-    await database.now()
-    assert await restore(empty_postgres_url, tmp_path / "saved") == 2
-    await database.close()
-    assert await restore_soon(empty_postgres_url, tmp_path / "saved") == 0
-    assert "Gatehouse's database user has" in capsys.readouterr().out
-    assert await state(url) == (True, 2, 2)
-    await work(url, 1)
-    admin = await connect(empty_postgres_url)
-    # Other users of a hosted database may stay connected.
-    assert await restore_soon(url, tmp_path / "saved") == 0
-    await admin.execute(f'REASSIGN OWNED BY "{role}" TO postgres')
-    await admin.execute(f'DROP OWNED BY "{role}"')
-    await admin.execute(f'DROP ROLE "{role}"')
-    await admin.close()
+def test_backup_of_postgresql_names_its_own_tool(tmp_path, capsys):
+    assert back_up("postgresql://gatehouse@127.0.0.1/gatehouse", tmp_path / "backup") == 2
+    assert "pg_dump" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["backup.db"], ["backup.db", "again"]])
+def test_restore_is_refused_with_the_way_to_do_it(words, capsys):
+    assert main(["restore", *words]) == 2
+    assert "docs/operations.md" in capsys.readouterr().err
 
 
 async def test_reader_of_the_export_may_stop(sqlite_url):
-    await work(sqlite_url, 300)
+    database = Database(sqlite_url, SystemClock())
+    await work(database, 300)
+    await database.close()
     environment = {**os.environ, **LEAST, "DATABASE_URL": sqlite_url}
     program = f"{sys.executable} -m bot audit export | head -1"
     ended = await asyncio.create_subprocess_shell(

@@ -23,11 +23,14 @@ HOW = {
     "curl": "apt-get install curl",
     "git": "apt-get install git",
     "make": "apt-get install make",
+    "mount": "apt-get install mount",
     "nginx": "apt-get install nginx",
+    "pg_dump": "apt-get install postgresql-client",
     "pgbouncer": "apt-get install pgbouncer",
     "promtool": "apt-get install prometheus",
     "psql": "apt-get install postgresql-client",
     "systemd-analyze": "apt-get install systemd",
+    "umount": "apt-get install mount",
 }
 SKIPPED = "Skipped: "
 
