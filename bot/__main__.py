@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from bot.gateway.rules import new_token
 from bot.ops.logs import configure_logs
 from bot.ops.loop import run
 from bot.serve import CannotStartError, serve
-from bot.settings import Settings, SettingsError, read_settings
+from bot.settings import Settings, SettingsError, read_settings, unused
 from bot.settings.env_file import load_env_file
 from bot.setup.run import set_up
 from bot.slack.manifest import manifest_text
@@ -116,7 +117,9 @@ def _parser() -> argparse.ArgumentParser:
         required=True
     )
     verify = audit.add_parser("verify", help="check every entry of the audit log")
-    verify.add_argument("--head", metavar="HASH", help="an earlier head, to detect removed entries")
+    verify.add_argument(
+        "--head", type=_hash, metavar="HASH", help="an earlier head, to detect removed entries"
+    )
     verify.set_defaults(run=lambda options: asyncio.run(verify_audit(_settings(), options.head)))
     export = audit.add_parser("export", help="print the entries in JSON Lines format")
     export.add_argument(
@@ -124,6 +127,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.set_defaults(run=lambda options: asyncio.run(export_audit(_settings(), options.since)))
     return parser
+
+
+def _hash(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise argparse.ArgumentTypeError("must be 64 hexadecimal digits, as in the alerts channel")
+    return text.lower()
 
 
 def _settings() -> Settings:
@@ -140,6 +149,8 @@ def _serve(_options: argparse.Namespace) -> int:
     settings = _settings()
     redactor = redactor_of(settings)
     configure_logs(settings.log_level, settings.log_format, redactor)
+    for name, reason in unused(os.environ).items():
+        log.warning("setting.unused", reason=f"{name} {reason}")
     try:
         run(serve(settings, redactor))
     except CannotStartError as error:

@@ -12,7 +12,7 @@ from bot.checks.findings import NOT_TRIED, Finding
 from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import ROLES, app_token, channels, roles, slack_token
 from bot.ops.secrets import is_loopback
-from bot.settings import AUDIT_KEY_UNUSED, EXAMPLES, Settings, unknown
+from bot.settings import EXAMPLES, UNUSED, Settings, unknown, unused
 from bot.settings.env_file import ENV_FILE
 from bot.settings.model import revealed
 
@@ -58,11 +58,11 @@ async def examine(
 
 def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
     """Run the checks that make no calls to other services, and return the findings."""
-    names = [ENV_FILE, *(name.upper() for name in Settings.model_fields)]
+    names = [ENV_FILE, *UNUSED, *(name.upper() for name in Settings.model_fields)]
     ignored = "is not a Gatehouse setting and is ignored. Check its spelling."
     found = [Finding(name, "setting_unknown", ignored) for name in unknown(environment, names)]
-    if settings.audit_key is not None:
-        found.append(Finding("AUDIT_KEY", "setting_unused", AUDIT_KEY_UNUSED))
+    for name, reason in unused(environment).items():
+        found.append(Finding(name, "setting_unused", reason))
     if settings.metrics_token is None and not is_loopback(settings.host):
         found.append(Finding("METRICS_TOKEN", "metrics_without_token", OPEN_METRICS))
     return [*found, *_secrets(settings)]

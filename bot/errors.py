@@ -181,8 +181,8 @@ class DatabaseTooOld(DatabaseUnavailable):
 
     outcome = "database_too_old"
     sentence = (
-        "This database was written by a version of Gatehouse before 0.2.0. Run version 0.2.0"
-        " on it once, and then start this version."
+        "This database was written by a version of Gatehouse before 0.3.0, which can't be upgraded."
+        " Set DATABASE_URL to a new database."
     )
 
 

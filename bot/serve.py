@@ -28,9 +28,9 @@ from bot.ops.redaction import Redactor
 from bot.quotas.rules.limits import LimitKind
 from bot.server import Site, make_server, most_connections
 from bot.services.http import proxy_for
-from bot.settings import AUDIT_KEY_UNUSED, Settings
+from bot.settings import Settings
 from bot.settings.model import SERVICES, revealed
-from bot.store import audit, jobs
+from bot.store import jobs
 from bot.store.causes import cause_of, technical_cause
 from bot.store.engine import process_lock
 from bot.store.migrations import migrate, notice_newer
@@ -99,8 +99,6 @@ class Service:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until `stopping` is set, then finish work in progress."""
-        if self._bot.settings.audit_key is not None:
-            log.warning("setting.unused", reason=f"AUDIT_KEY {AUDIT_KEY_UNUSED}")
         runner = await self._listen()
         tasks = [
             asyncio.create_task(self._run_jobs(), name="jobs"),
@@ -182,7 +180,6 @@ class Service:
             if self._bot.database.is_sqlite:
                 # Only this process uses the file, so all existing leases belong to dead processes.
                 await jobs.release_all(tx)
-            await audit.begin_chain(tx)
             for plan in self._bot.plans:
                 await plan(tx)
 

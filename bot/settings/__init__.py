@@ -15,9 +15,10 @@ from bot.settings.model import EXAMPLES, FLOW_SID, Settings
 
 __all__ = ["EXAMPLES", "Settings", "SettingsError", "read_settings"]
 
-AUDIT_KEY_UNUSED = (
-    "is no longer used, because audit log entries aren't signed anymore. Remove the setting."
-)
+# Settings of earlier versions, and the reason why they have no effect.
+UNUSED = {
+    "AUDIT_KEY": "is no longer used, because audit log entries aren't signed. Remove the setting."
+}
 # Stand-ins for missing or invalid required settings, used to check the other settings.
 PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
 
@@ -120,6 +121,11 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
             problem = f"is probably misspelled as {name}, which isn't a setting. Correct the name"
             problems.append(_line(near[0], problem))
     return problems
+
+
+def unused(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of earlier versions that are set, each with the reason to remove it."""
+    return {name: reason for name, reason in UNUSED.items() if environment.get(name, "").strip()}
 
 
 def unknown(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:

@@ -286,8 +286,6 @@ class Settings(BaseModel):
     gateway_port: Port | None = None
     gateway_host: str = "127.0.0.1"
     gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = {}
-    # No longer used. Setting it logs a warning.
-    audit_key: str | None = Field(default=None, repr=False)
     audit_witness: bool = True
     retain_days: float = Field(default=400, gt=0, le=100 * 365)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
@@ -400,6 +398,5 @@ EXAMPLES: Mapping[str, str] = {
         ' "e6267729024129bcb9f8ca4911ff7ff135181e5c637b4114650c5d8d54c148d6",'
         ' "organizations": ["eu/10234695"], "methods": ["GET"], "share": 0.5}}'
     ),
-    "AUDIT_KEY": "32 random bytes in hex",
     "AUDIT_WITNESS": "on",
 }

@@ -75,6 +75,12 @@ async def test_wrong_settings_are_told_all_at_once_without_a_traceback():
     assert "token-word" not in printed
 
 
+async def test_a_setting_of_earlier_versions_is_a_warning_at_the_start(fleet):
+    process = await started(fleet, audit_key="x" * 32)
+    (line,) = [json.loads(line) for line in process.lines if "AUDIT_KEY" in line]
+    assert (line["event"], line["level"]) == ("setting.unused", "warning")
+
+
 @pytest.mark.parametrize(
     "wrong", [{"SLACK_BOT_TOKEN": "xoxb-wrong"}, {"SLACK_APP_TOKEN": "xapp-wrong"}]
 )

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bot.store.migrations import known_revisions
-from tests.support import revision_0015
+from tests.support import revision_0020
 from tests.support.fleet import running_fleet
 from tests.support.world import ABEL, ADA, OTTO, WELCOME
 
@@ -94,14 +94,14 @@ async def test_process_of_an_older_version_leaves_clicks_of_its_socket(postgres_
         (process,) = fleet.processes
         (card,) = await asked(fleet, "+1")
         assert fleet.slack.sockets == 1
-        await revision_0015.set_revision(postgres_url, "9999")
+        await revision_0020.set_revision(postgres_url, "9999")
         async with asyncio.timeout(60):
             # An earlier answer is kept for a moment.
             while await process.readiness() != (503, "schema"):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         await fleet.slack.click(ADA, card, "Approve")
         await fleet.slack.until(lambda: "again in a moment" in said(fleet, ADA))
-        await revision_0015.set_revision(postgres_url, known_revisions()[-1])
+        await revision_0020.set_revision(postgres_url, known_revisions()[-1])
         await process.ready()
         assert flow(fleet).history == []
         await fleet.slack.click(ADA, card, "Approve")

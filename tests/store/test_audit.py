@@ -1,7 +1,6 @@
 """The chain: what is edited, removed, moved or cut is found."""
 
 import asyncio
-import json
 
 import pytest
 from sqlalchemy import delete, literal, literal_column, update
@@ -135,55 +134,3 @@ async def test_an_entry_that_no_longer_is_of_its_type_is_found(sqlite_url, clock
         assert (await verdict(database)).broken_at == 3
     finally:
         await database.close()
-
-
-async def fill_with_key(database):
-    """Write a chain as earlier versions did with `AUDIT_KEY`."""
-    await fill(database, 2)
-    async with database.transaction() as tx:
-        await audit.append(tx, AuditEntry("gatehouse", "audit.key_began", "audit"))
-        await tx.connection.execute(
-            update(audit_entries).where(audit_entries.c.position == 3).values(hash="f" * 64)
-        )
-        await tx.connection.execute(update(audit_head).values(hash="f" * 64))
-
-
-async def begin(database):
-    async with database.transaction() as tx:
-        await audit.begin_chain(tx)
-
-
-async def test_chain_with_a_key_goes_on_from_a_named_head(database):
-    await fill_with_key(database)
-    assert "AUDIT_KEY" in (await verdict(database)).reason
-    for _ in range(2):
-        await begin(database)
-    await fill(database, 2)
-    found = await verdict(database, (await verdict(database)).head)
-    assert (found.is_intact, found.entries) == (True, 6)
-    async with database.read_only() as tx:
-        entry = (await audit.latest(tx, 3))[-1]
-    detail = json.loads(entry.detail)
-    assert (detail["old_entries"], detail["old_head"]) == (3, "f" * 64)
-
-
-async def test_chain_without_a_key_is_not_begun_again(database):
-    await fill(database)
-    await begin(database)
-    assert (await verdict(database)).entries == 5
-
-
-@pytest.mark.parametrize("position", [1, 3, 4, 5])
-async def test_edited_entry_before_or_after_the_new_chain_is_found(database, position):
-    await fill_with_key(database)
-    await begin(database)
-    await fill(database, 2)
-    where = audit_entries.c.position == position
-    await change(database, update(audit_entries).where(where).values(actor="U2"))
-    assert (await verdict(database)).broken_at == max(position, 4)
-
-
-async def test_head_from_before_the_new_chain_does_not_vouch_for_it(database):
-    await fill_with_key(database)
-    await begin(database)
-    assert "older than entry 4" in (await verdict(database, "f" * 64)).reason

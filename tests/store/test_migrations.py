@@ -8,12 +8,12 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
-from bot.errors import DatabaseTooNew
+from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.store import migrations
 from bot.store.engine import Database
 from bot.store.migrations import is_current, known_revisions, migrate
 from bot.store.tables import metadata
-from tests.support import revision_0015
+from tests.support import revision_0020
 
 
 def difference(connection):
@@ -57,12 +57,22 @@ async def test_a_schema_of_a_newer_program_is_refused(database):
         await migrate(database)
 
 
-async def test_database_of_version_0_2_0_gets_the_same_tables(empty_database_url, clock):
-    await revision_0015.write(empty_database_url)
+async def test_database_of_version_0_3_0_gets_the_same_tables(empty_database_url, clock):
+    await revision_0020.write(empty_database_url)
     database = Database(empty_database_url, clock)
     assert await migrate(database)
     async with database.transaction() as tx:
         assert await tx.connection.run_sync(difference) == []
+    await database.close()
+
+
+@pytest.mark.parametrize("revision", ["0003", "0015", "0019"])
+async def test_database_from_before_version_0_3_0_is_refused(empty_sqlite_url, clock, revision):
+    await revision_0020.write(empty_sqlite_url)
+    await revision_0020.set_revision(empty_sqlite_url, revision)
+    database = Database(empty_sqlite_url, clock)
+    with pytest.raises(DatabaseTooOld, match=r"before 0\.3\.0.*Set DATABASE_URL"):
+        await migrate(database)
     await database.close()
 
 

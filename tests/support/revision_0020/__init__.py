@@ -56,3 +56,12 @@ async def move_card(url: str, key: str, message_ts: str) -> None:
         moved = text("UPDATE cards SET message_ts = :ts WHERE key = :key")
         await tx.connection.execute(moved, {"ts": message_ts, "key": key})
     await database.close()
+
+
+async def set_revision(url: str, revision: str) -> None:
+    """Record another revision in the database."""
+    database = Database(url, SystemClock())
+    async with database.transaction() as tx:
+        stated = text("UPDATE alembic_version SET version_num = :revision")
+        await tx.connection.execute(stated, {"revision": revision})
+    await database.close()

@@ -1,9 +1,9 @@
-"""The schema of version 0.2.0, the oldest version that can be upgraded.
+"""The schema of version 0.3.0, the oldest version that can be upgraded.
 
 A new database skips the migrations and gets the tables in `bot.store.tables`.
 """
 
-revision = "0015"
+revision = "0020"
 down_revision = None
 branch_labels = None
 depends_on = None
