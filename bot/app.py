@@ -221,8 +221,7 @@ class Gatehouse:
         )
 
     def _observe_call(self, observed: Observed) -> None:
-        status = str(observed.status or observed.outcome)
-        self.metrics.service_calls.labels(observed.service, status).inc()
+        self.metrics.service_calls.labels(observed.service, observed.label).inc()
         center = f" ({observed.data_center})" if observed.data_center else ""
         failure = None if observed.outcome == "ok" else observed.outcome
         self.services.note(f"{observed.service}{center}", failure)

@@ -97,10 +97,14 @@ class Health:
         async def look_at_socket() -> None:
             self.note_socket(connected=await is_connected())
 
+        async def look_at_credentials() -> None:
+            self.note_credentials()
+
         async with asyncio.TaskGroup() as group:
             for check, seconds in EVERY.items():
                 group.create_task(self._repeat(partial(self.look, check), seconds))
             group.create_task(self._repeat(look_at_socket, SOCKET_EVERY))
+            group.create_task(self._repeat(look_at_credentials, ALERTS_EVERY))
             group.create_task(self._repeat(self.tell, ALERTS_EVERY))
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
@@ -155,6 +159,15 @@ class Health:
             self.note([Finding("socket", "socket_closed", problem)])
         elif connected is not None:
             self.note([well("socket", "is connected.")])
+
+    def note_credentials(self) -> None:
+        """Record which services refused their credential in this process's last call."""
+        refused = [seen.name for seen in self._parts.services.seen() if seen.is_refused]
+        if refused:
+            sentence = f"{', '.join(refused)} rejected Gatehouse's credential. Run gatehouse check."
+            self.note([Finding("service credentials", "credentials_refused", sentence)])
+        else:
+            self.note([well("service credentials", "are accepted.")])
 
     async def tell(self) -> None:
         """Open an alert for each part that stays broken, or keep an existing alert open."""

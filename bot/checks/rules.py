@@ -20,6 +20,7 @@ class Part(StrEnum):
     ALERTS_CHANNEL = "alerts_channel"
     CLOCK = "clock"
     DATABASE_CLOCK = "database_clock"
+    SERVICE_CREDENTIALS = "service_credentials"
 
 
 # The word that `/readyz` returns for each broken part. Other parts don't affect readiness.
@@ -39,6 +40,7 @@ NOUNS = {
     Part.ALERTS_CHANNEL: "the alerts channel",
     Part.CLOCK: "the clock",
     Part.DATABASE_CLOCK: "the database's clock",
+    Part.SERVICE_CREDENTIALS: "a service's credential",
 }
 
 

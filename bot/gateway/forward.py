@@ -11,7 +11,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import IO, cast
 from urllib.parse import quote_plus
@@ -53,8 +53,6 @@ from bot.services.http import (
 IN_MEMORY_BYTES = 256 * 1024
 PIECE_BYTES = 64 * 1024
 SHORTEST_SECRET = 4
-# The minimum time between renewals of an access token that the service has never accepted.
-RENEW_SECONDS = 60.0
 # The time limit for reading the body of a 429, which has already been recorded.
 REFUSAL_SECONDS = 3.0
 # Disconnect a client that reads no data for this long.
@@ -105,8 +103,6 @@ class Forwarder:
     turns: Turns
     redactor: Redactor
     observer: Observer
-    # When each data center's credential was renewed, unless the service has accepted it since.
-    _renewed_at: dict[str, float] = field(default_factory=dict, init=False)
 
     async def forward(
         self, request: web.BaseRequest, call: GatewayCall, body: IO[bytes], seen: Seen
@@ -124,26 +120,12 @@ class Forwarder:
                     raise ServiceUnreachable("inventory", ClientGone.sentence, sent=False)
                 answer, failure, signed = await self._exchange(call, body, permit, seen, content)
             if isinstance(failure, CredentialsRefused):
-                self._renew(call.key.data_center, credential, signed)
-            else:
-                self._renewed_at.pop(call.key.data_center, None)
+                self.turns.guard.tasks.start(renew(credential, signed), "renew a token")
             if isinstance(failure, RateLimited):
                 seconds = pause_seconds(BlockCode.known(failure.code), 0)
                 answer.headers["Retry-After"] = whole_seconds(max(seconds, failure.retry_after))
             await self.deliver(request, answer, content, seen)
         return answer
-
-    def _renew(self, center: str, credential: Credential, refused: Signed) -> None:
-        now = self.turns.clock.monotonic()
-        if now - self._renewed_at.get(center, -RENEW_SECONDS) < RENEW_SECONDS:
-            return
-        self._renewed_at[center] = now
-
-        async def renew() -> None:
-            with suppress(ServiceError):
-                await credential.renewed(refused)
-
-        self.turns.guard.tasks.start(renew(), "renew a token")
 
     async def _exchange(
         self, call: GatewayCall, body: IO[bytes], permit: Permit, seen: Seen, content: IO[bytes]
@@ -250,6 +232,12 @@ class Forwarder:
             # Break the connection, so that a partial response can't look complete.
             if request.transport is not None:
                 request.transport.abort()
+
+
+async def renew(credential: Credential, refused: Signed) -> None:
+    """Renew a token that the service refused, for the next call."""
+    with suppress(ServiceError):
+        await credential.renewed(refused)
 
 
 def _decompressed(body: bytes, coding: str) -> bytes:

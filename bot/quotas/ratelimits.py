@@ -118,8 +118,6 @@ class RateLimits:
         except OrganizationBlocked:
             return ui.checked(*await self._known(key))
         except RateLimited as refusal:
-            if refusal.service != "inventory":
-                raise
             return ui.checked(*await self._known(key), refusal=refusal.message)
         seconds = self.clock.monotonic() - began
         await self.directory.accept(key, found)

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, Self
+from http import HTTPStatus
+from typing import Any, Literal, Self
 
 from yarl import URL
 
@@ -14,7 +15,8 @@ class ServiceCall:
 
     `label` is the service's name as used within a sentence. `advice` maps HTTP statuses to
     sentences that recommend a fix. `missing` is the error message for a 404 that the service itself
-    sent. `words_field` is the field of an error's JSON that contains the error message.
+    sent. `words_fields` are the fields of an error's JSON that contain the error message. `explain`
+    can replace the error for a refused call with a more precise one.
     """
 
     service: Literal["inventory", "flow", "email", "oauth"]
@@ -27,7 +29,8 @@ class ServiceCall:
     data_center: str | None = None
     advice: Mapping[int, str] = field(default_factory=dict, repr=False)
     missing: str = ""
-    words_field: str = "message"
+    words_fields: tuple[str, ...] = ("message",)
+    explain: Callable[[Any], Exception] = lambda error: error
 
     @property
     def path(self) -> str:
@@ -49,6 +52,11 @@ class Answer:
     body: bytes = field(repr=False)
 
 
+# The metric labels of outcomes that mean the same with any HTTP status.
+REFUSED = "credentials_refused"
+LABELS = {REFUSED: "401", "provider_throttled": "429"}
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """The result of one attempt at a call, for metrics and `/gatehouse status`.
@@ -61,6 +69,19 @@ class Observed:
     outcome: str
     status: int | None
     seconds: float
+
+    @property
+    def label(self) -> str:
+        """The status as a metric label: the HTTP status, unless the outcome says more.
+
+        OAuth providers refuse a credential with any status, even with 200.
+        """
+        if self.outcome in LABELS:
+            return LABELS[self.outcome]
+        is_failed = self.outcome not in {"ok", "cancelled"}
+        if self.status is None or (is_failed and self.status < HTTPStatus.BAD_REQUEST):
+            return self.outcome
+        return str(self.status)
 
 
 Observer = Callable[[Observed], None]
@@ -156,6 +177,11 @@ class ServiceSeen:
     failed_at: datetime | None = None
     failure: str | None = None
     is_failing: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the service refused the credential in the last call."""
+        return self.is_failing and self.failure == REFUSED
 
 
 class ServiceLog:

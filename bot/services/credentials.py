@@ -4,6 +4,7 @@ import asyncio
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from urllib.parse import quote, quote_plus
 
@@ -14,11 +15,13 @@ from bot.ops.clock import Clock
 from bot.services.calls import Answer, ServiceCall
 from bot.services.errors import (
     CredentialsRefused,
+    ProviderThrottled,
+    RateLimited,
     RotatingRefreshToken,
     ServiceError,
     ServiceRefused,
+    code_and_words,
     json_of,
-    plain_words,
     wrong_form,
 )
 from bot.services.http import ServiceHttp
@@ -72,7 +75,8 @@ def bearer(token: SecretStr) -> Mapping[str, str]:
     return {"Authorization": f"Bearer {token.get_secret_value()}"}
 
 
-# Tokens are renewed this long before they expire, or halfway through a short lifetime.
+# Tokens are renewed this long before they expire. A short lifetime is used nearly to its end,
+# because providers limit the number of tokens.
 MARGIN_SECONDS = 60.0
 # The pause after a failed renewal. Without it, people would wait again for a token URL that doesn't
 # respond, and retries would prolong a 429. The pause is shorter after a temporary failure.
@@ -83,9 +87,22 @@ ASSUMED_LIFE_SECONDS = 600.0
 # Longer lifetimes aren't trusted, because some providers state them in milliseconds.
 LONGEST_LIFE_SECONDS = 3_600.0
 TOKENS_IN_USE = 2
+OAUTH_WORDS = ("error", "error_description")
 # `invalid_grant` is in the RFC. At least one provider sends `invalid_code` with status 200 instead.
 REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
-REFUSED_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
+REFUSED_CLIENT = {
+    "invalid_client": "client_id or client_secret",
+    "unauthorized_client": "client_id or client_secret",
+    "invalid_client_secret": "client_secret",
+}
+# A throttled provider is asked again after a pause that doubles up to this.
+LONGEST_PAUSE_SECONDS = 900.0
+# At least one provider says "Access Denied" if too many tokens were requested.
+THROTTLED = ("too many", "access denied", "slow_down")
+# The renewals after a 401 in ten minutes. A 401 may concern a single resource, which no new token
+# changes, and providers limit the number of tokens (one provider to ten in ten minutes).
+RENEWALS_AFTER_401 = 2
+RENEWALS_WINDOW_SECONDS = 600.0
 
 
 class _Renewal(BaseModel):
@@ -119,6 +136,9 @@ class OAuthCredential(Credential):
         self._hidden: list[str] = []
         # The error from the last renewal, and the earliest time to try again.
         self._failure: tuple[ServiceError, float] | None = None
+        self._throttled_in_a_row = 0
+        # The tokens that were renewed after a 401, with the times.
+        self._refused: list[tuple[Signed, float]] = []
 
     async def sign(self) -> Signed:
         """Return the `Authorization` header. Renew the token first if it's about to expire.
@@ -141,26 +161,46 @@ class OAuthCredential(Credential):
                 self._renew_at = now + PAUSE_SECONDS
             return token
 
-    async def renewed(self, refused: Signed) -> Signed:
-        """Return the header with a token newer than `refused`. Renew the token if necessary."""
-        if self._token is None or self._token is refused:
-            return await self._renew_once()
-        return self._token
+    async def renewed(self, refused: Signed) -> Signed | None:
+        """Return the header with a token newer than `refused`. Renew the token if necessary.
+
+        Return None if tokens were renewed after a 401 several times in the last ten minutes.
+        """
+        if self._token is not None and self._token is not refused:
+            return self._token
+        now = self.clock.monotonic()
+        recent = [each for each in self._refused if now - each[1] < RENEWALS_WINDOW_SECONDS]
+        if not any(token is refused for token, _ in recent):
+            if len(recent) >= RENEWALS_AFTER_401:
+                return None
+            recent.append((refused, now))
+        self._refused = recent
+        return await self._renew_once()
 
     async def _renew_once(self) -> Signed:
-        if self._failure is not None and self.clock.monotonic() < self._failure[1]:
-            raise self._failure[0]
+        if self._failure is not None:
+            error, until = self._failure
+            seconds = until - self.clock.monotonic()
+            if seconds > 0:
+                raise self._throttled(seconds) if isinstance(error, ProviderThrottled) else error
         return await asyncio.shield(self._renewals.start("", self._renew))
 
     async def _renew(self, _: str) -> Signed:
         asked_at = self.clock.monotonic()
         try:
             renewal = await self._ask()
+        except ProviderThrottled as error:
+            pause = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * 2.0**self._throttled_in_a_row)
+            pause = max(pause, error.retry_after)
+            self._throttled_in_a_row += 1
+            self._failure = error, self.clock.monotonic() + pause
+            raise self._throttled(pause) from None
         except ServiceError as error:
             pause = SHORT_PAUSE_SECONDS if error.retryable else PAUSE_SECONDS
             self._failure = error, self.clock.monotonic() + pause
             raise
         self._failure = None
+        self._throttled_in_a_row = 0
         token = renewal.access_token.get_secret_value()
         # Keep redacting the previous token, because a call may still be using it.
         self.http.redactor.add(token)
@@ -170,7 +210,7 @@ class OAuthCredential(Credential):
         stated = renewal.expires_in or 0
         life = min(stated, LONGEST_LIFE_SECONDS)
         self._ends_at = asked_at + life if 0 < stated == life else float("inf")
-        usable = life - min(MARGIN_SECONDS, life / 2) if life > 0 else ASSUMED_LIFE_SECONDS
+        usable = life - min(MARGIN_SECONDS, life / 8) if life > 0 else ASSUMED_LIFE_SECONDS
         self._renew_at = asked_at + usable
         self._token = Signed(token, headers=authorization(self.template, token))
         return self._token
@@ -190,29 +230,48 @@ class OAuthCredential(Credential):
             ],
             headers={"Accept": "application/json"},
             data_center=self.data_center,
-            words_field="error",
+            words_fields=OAUTH_WORDS,
+            explain=self._explained,
         )
-        try:
-            return await self.http.request(call, partial(self._renewal_in, call))
-        except (ServiceRefused, CredentialsRefused) as refusal:
-            said, where = refusal.message, f"for {self.data_center} in INVENTORY_DATA_CENTERS"
-            if said in REFUSED_TOKEN:
-                sentence = (
-                    f"The refresh token {where} was rejected ({said}). It was revoked, has expired,"
-                    " or belongs to another client. Create a new token."
-                )
-            elif said in REFUSED_CLIENT:
-                sentence = f"The client_id or client_secret {where} was rejected ({said})."
-            else:
-                raise
-            raise CredentialsRefused("oauth", sentence, message=said) from None
+        return await self.http.request(call, partial(self._renewal_in, call))
+
+    def _throttled(self, seconds: float) -> ProviderThrottled:
+        """Return the error for a provider that issues no tokens for this many seconds."""
+        when = datetime.fromtimestamp(self.clock.now().timestamp() + seconds, UTC)
+        error = ProviderThrottled(
+            "oauth",
+            f"The OAuth provider ({self.data_center}) is receiving too many requests for access"
+            f" tokens. Gatehouse will try again at {when:%H:%M} UTC.",
+        )
+        error.retry_after = seconds
+        return error
+
+    def _explained(self, failure: ServiceError) -> ServiceError:
+        """Return the error for a refusal by the provider, whatever its HTTP status is."""
+        said = failure.message
+        error = said.partition(": ")[0]
+        where = f"for {self.data_center} in INVENTORY_DATA_CENTERS"
+        is_throttled = any(word in said.casefold() for word in THROTTLED)
+        if isinstance(failure, RateLimited) or is_throttled:
+            return self._throttled(getattr(failure, "retry_after", 0.0))
+        if error in REFUSED_TOKEN:
+            sentence = (
+                f"The refresh token {where} was rejected ({said}). It was revoked, has expired, or"
+                " belongs to another client. Create a new token."
+            )
+        elif error in REFUSED_CLIENT:
+            sentence = f"The {REFUSED_CLIENT[error]} {where} was rejected ({said})."
+        else:
+            return failure
+        return CredentialsRefused("oauth", sentence, message=said)
 
     def _renewal_in(self, call: ServiceCall, answer: Answer) -> _Renewal:
         body = json_of(call, answer)
         if isinstance(body, dict) and isinstance(body.get("error"), str):
-            said = plain_words(body["error"], self.http.redactor)
+            _, said = code_and_words(call, answer.body, self.http.redactor)
             sentence = f"{call.subject} rejected the request: “{said}”."
-            raise ServiceRefused("oauth", sentence, status=answer.status, message=said)
+            refusal = ServiceRefused("oauth", sentence, status=answer.status, message=said)
+            raise self._explained(refusal)
         try:
             renewal = _Renewal.model_validate(body)
         except ValidationError:

@@ -111,6 +111,14 @@ class RotatingRefreshToken(ServiceError):
     outcome = "rotating_token"
 
 
+class ProviderThrottled(ServiceError):
+    """The OAuth provider issues no tokens for a while. `retry_after` is in seconds."""
+
+    outcome = "provider_throttled"
+    is_passing = True
+    retry_after: float = 0.0
+
+
 class ServiceRefused(ServiceError):
     """Another 4xx status, or a `code` other than 0: the service refused the request."""
 
@@ -208,10 +216,15 @@ def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[
         return None, ""
     if not isinstance(sent, dict):
         return None, ""
-    code, message = sent.get("code"), sent.get(call.words_field)
+    code = sent.get("code")
     is_code = isinstance(code, int) and not isinstance(code, bool)
-    words = plain_words(message, redactor) if isinstance(message, str) else ""
-    return (code if is_code else None), words
+    # The email service sends a list of errors.
+    match sent.get("errors"):
+        case [dict(first), *_]:
+            sent = first
+    said = [sent.get(field) for field in call.words_fields]
+    words = ": ".join(word for word in said if isinstance(word, str))
+    return (code if is_code else None), plain_words(words, redactor)
 
 
 def plain_words(text: str, redactor: Redactor) -> str:

@@ -254,7 +254,7 @@ class ServiceHttp:
                     body = b""
             failure = failure_of_status(call, status, response.headers, body, self.redactor)
             if failure is not None:
-                raise failure
+                raise call.explain(failure)
             answer = Answer(status, response.headers, body)
             # Parsing a large response here would block the event loop and delay other people.
             is_large = len(body) >= LARGE_BYTES

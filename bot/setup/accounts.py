@@ -75,7 +75,7 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
         ],
         headers={"Accept": "application/json"},
         data_center=data_center,
-        words_field="error",
+        words_fields=("error",),
     )
     try:
         tokens = await _call(call, _Tokens, client_secret, code)

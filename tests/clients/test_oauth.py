@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aioresponses import CallbackResult
 from pydantic import SecretStr
 from yarl import URL
 
 from bot.organizations.client import DataCenterAccess, InventoryClient
 from bot.organizations.rules import OrganizationKey
 from bot.services.calls import CallCause
-from bot.services.credentials import OAuthCredential
+from bot.services.credentials import RENEWALS_AFTER_401, OAuthCredential
 from bot.services.errors import (
     CredentialsRefused,
+    ProviderThrottled,
     ResponseUnreadable,
     RotatingRefreshToken,
     ServiceError,
@@ -21,7 +23,7 @@ from bot.services.errors import (
     ServiceRefused,
 )
 from bot.settings.model import OAuthSettings
-from tests.support.http import Bench, FakeGuard, FakeServices, web_server
+from tests.support.http import Bench, CompatibleResponse, FakeGuard, FakeServices, web_server
 
 TOKEN_URL = "https://accounts.example.eu/oauth/v2/token"
 ROOT = URL("https://inventory.example.eu/inventory/v1")
@@ -78,7 +80,7 @@ async def test_the_request_is_the_refresh_token_grant(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("expires_in", "good_until"),
-    [(3600, 3540), ("3600", 3540), (60, 30), (0, 600), (None, 600), (3_600_000, 3540)],
+    [(3600, 3540), ("3600", 3540), (40, 35), (0, 600), (None, 600), (3_600_000, 3540)],
 )
 async def test_a_token_is_renewed_before_it_expires(
     bench: Bench, services: FakeServices, expires_in: object, good_until: float
@@ -141,7 +143,15 @@ async def test_no_call_is_granted_while_there_is_no_token(
     [
         (400, {"error": "invalid_grant"}, CredentialsRefused, "refresh token"),
         (200, {"error": "invalid_code"}, CredentialsRefused, "refresh token"),
+        (
+            400,
+            {"error": "invalid_grant", "error_description": "Revoked."},
+            CredentialsRefused,
+            "Revoked.",
+        ),
+        (403, {"error": "invalid_grant"}, CredentialsRefused, "refresh token"),
         (401, {"error": "invalid_client"}, CredentialsRefused, "client_secret"),
+        (200, {"error": "invalid_client_secret"}, CredentialsRefused, "The client_secret for eu"),
         (401, {}, CredentialsRefused, "rejected Gatehouse's credentials"),
         (400, {"error": "invalid_scope"}, ServiceRefused, "invalid_scope"),
         (200, {"error": "odd <!channel>"}, ServiceRefused, "odd"),
@@ -171,6 +181,10 @@ async def test_each_way_to_fail_has_a_sentence_and_no_secret(
         await a_credential(bench).sign()
     assert says in caught.value.sentence
     assert "eu" in caught.value.sentence
+    if error is CredentialsRefused:
+        # The alert rule looks for this label, whatever the status was.
+        assert [observed.label for observed in bench.observed] == ["401"]
+    assert bench.observed[-1].label != "200"
     assert not any(
         secret in caught.value.sentence
         for secret in ("cl1ent-secret", "refresh-me", "next", "\n", "accounts.example")
@@ -238,3 +252,102 @@ async def test_a_token_that_is_given_out_again_stays_hidden(
         await credential.sign()
         bench.clock.advance(100)
     assert bench.redactor.clean("token-1") == "[secret]"
+
+
+TOO_MANY = "You have made too many requests continuously. Please try again after some time."
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"error": "Access Denied", "error_description": TOO_MANY}),
+        (200, {"error": "Access Denied", "error_description": TOO_MANY}),
+        (200, {"error": "Access Denied"}),
+        (400, {"error": "slow_down"}),
+        (429, {}),
+    ],
+)
+async def test_a_throttled_provider_is_left_in_peace_for_longer_each_time(
+    bench: Bench, services: FakeServices, status: int, body: dict[str, str]
+) -> None:
+    services.post(TOKEN_URL, status=status, payload=body, repeat=True)  # type: ignore[arg-type]
+    credential = a_credential(bench)
+    for _ in range(3600):
+        with pytest.raises(
+            ProviderThrottled, match=r"OAuth provider \(eu\) .* again at \d\d:\d\d UTC"
+        ):
+            await credential.sign()
+        bench.clock.advance(1)
+    # After 10, 20, 40, … 640, 900, and 900 s.
+    assert renewals(services) == 10
+    assert {observed.label for observed in bench.observed} == {"429"}
+
+
+async def test_the_time_of_the_next_try_is_never_before_retry_after(
+    bench: Bench, services: FakeServices
+) -> None:
+    services.post(TOKEN_URL, status=429, headers={"Retry-After": "600"})
+    answers(services, "one")
+    credential = a_credential(bench)
+    # The clock starts at 9:00.
+    with pytest.raises(ProviderThrottled, match="again at 09:10 UTC"):
+        await credential.sign()
+    bench.clock.advance(599)
+    with pytest.raises(ProviderThrottled, match="again at 09:10 UTC"):
+        await credential.sign()
+    bench.clock.advance(1)
+    assert await header(credential) == "Bearer one"
+
+
+def _answer(status: int, **payload: object) -> CallbackResult:
+    return CallbackResult(status=status, payload=payload, response_class=CompatibleResponse)
+
+
+class FakeProvider:
+    """Gives at most `most` tokens in ten minutes, each for `life` seconds."""
+
+    def __init__(self, bench: Bench, life: float, most: float) -> None:
+        self.bench = bench
+        self.life = life
+        self.most = most
+        self.given: list[float] = []
+
+    def give(self, _url: URL, **_request: object) -> CallbackResult:
+        now = self.bench.clock.monotonic()
+        if sum(now - at < 600 for at in self.given) >= self.most:
+            return _answer(400, error="Access Denied")
+        self.given.append(now)
+        return _answer(200, access_token=f"token-{len(self.given)}", expires_in=self.life)
+
+    def accepts(self, authorization: str) -> bool:
+        number = int(authorization.rpartition("-")[2])
+        return self.bench.clock.monotonic() - self.given[number - 1] < self.life
+
+
+@pytest.mark.parametrize(("life", "most"), [(3600, 10), (40, float("inf"))])
+async def test_calls_that_are_always_refused_take_no_token_from_others(
+    bench: Bench, services: FakeServices, life: float, most: float
+) -> None:
+    provider = FakeProvider(bench, life, most)
+    services.post(TOKEN_URL, callback=provider.give, repeat=True)
+    credential = a_credential(bench)
+    for _ in range(600):
+        refused = await credential.sign()
+        await credential.renewed(refused)
+        assert provider.accepts(await header(credential))
+        bench.clock.advance(1)
+    by_themselves = 600 / life * 8 / 7
+    assert len(provider.given) <= 1 + by_themselves + RENEWALS_AFTER_401
+
+
+async def test_a_revoked_token_is_renewed_after_one_401(
+    bench: Bench, services: FakeServices
+) -> None:
+    answers(services, "one", "two", "three", expires_in=3600)
+    credential = a_credential(bench)
+    one = await credential.sign()
+    two = await credential.renewed(one)
+    assert two is not None
+    assert two.token == "two"
+    assert await credential.renewed(one) is two
+    assert await credential.sign() is two

@@ -19,6 +19,7 @@ import pytest
 from bot.checks import health
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.faults import Fault, FaultKind
+from sandbox.services.oauth_tokens import CLIENT_ID, CLIENT_SECRET
 from tests.faults.drills.database import small_disk
 from tests.support.forks import run_forked
 from tests.support.postgres import connect
@@ -144,6 +145,18 @@ async def old_inventory_key(broken: Broken, _url: str) -> None:
     broken.environment["INVENTORY_DATA_CENTERS"] = json.dumps(centers)
 
 
+async def old_refresh_token(broken: Broken, _url: str) -> None:
+    broken.services.state.oauth.refuses_with_200 = True
+    oauth = {
+        "client_id": CLIENT_ID,
+        "client_secret": CLIENT_SECRET,
+        "refresh_token": "an-old-token",
+        "token_url": broken.services.token_url,
+    }
+    centers = {"eu": {"oauth": oauth, "base_url": broken.services.inventory_url("eu")}}
+    broken.environment["INVENTORY_DATA_CENTERS"] = json.dumps(centers)
+
+
 async def approve_for_somebody_gone(broken: Broken, _url: str) -> None:
     """Approve a request whose requester no longer has an account."""
     slack = broken.slack
@@ -256,6 +269,7 @@ CASES = (
     Case("Slack responds with 500", after=slack_answers(500)),
     Case("Slack responds with 429", after=slack_answers(429)),
     Case("the inventory credential was revoked", before=old_inventory_key, after=typed("/orgs")),
+    Case("the OAuth refresh token was revoked", before=old_refresh_token, after=typed("/orgs")),
     Case(
         "the flow token was revoked",
         before=setting(FLOW_AUTH_TOKEN="an-old-token"),
