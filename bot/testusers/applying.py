@@ -37,6 +37,7 @@ from bot.testusers.rules.applying import (
     Ending,
     ListChangePlan,
     Post,
+    StoredOtherwise,
     failed,
     is_before,
     make_plan,
@@ -157,15 +158,17 @@ class Run:
                 # Connecting can take up to 5 s, so the lease is checked again once connected.
                 service, may_send = self.bot.flows.service(), lambda: self.lease.is_fresh
                 answered = await service.replace(self.flow.sid, plan.after, may_send)
-                spellings = plan.spellings_on(answered)
+                spellings = plan.spellings_on(answered, is_answer=True)
                 sent = [spellings.get(identity, identity) for identity in plan.after]
                 async with self.bot.database.transaction() as tx:
                     changes = await ChangeSet.begin(tx, self.flow)
-                    await changes.settle(plan, await tx.now(), answered)
+                    await changes.settle(plan, await tx.now(), answered, is_answer=True)
                     await changes.write()
                     await store.keep_post(tx, self.flow.key, None)
                     await _tell(tx, self.flow)
                     await self.lease.hold(tx)
+                if unknown := plan.unknown_in(answered, spellings):
+                    raise StoredOtherwise.of(answered, unknown)
                 if sorted(sent) != sorted(answered):
                     raise ResponseUnreadable("flow", OTHER_LIST)
         except (ServiceError, NotConfigured) as error:

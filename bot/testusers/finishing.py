@@ -88,9 +88,14 @@ class ChangeSet:
             await put_timer(tx, request_id, self._at)
         await put_timers_of(tx, self._flow.key, self._touched)
 
-    async def settle(self, plan: ListChangePlan, at: datetime, listed: Sequence[str]) -> None:
-        """Record the part of a plan that the flow's list shows. `at` is when it took effect."""
-        spellings = plan.spellings_on(listed)
+    async def settle(
+        self, plan: ListChangePlan, at: datetime, listed: Sequence[str], *, is_answer: bool = False
+    ) -> None:
+        """Record the part of a plan that the flow's list shows. `at` is when it took effect.
+
+        `is_answer` is True if `listed` comes from the answer to the plan's own POST.
+        """
+        spellings = plan.spellings_on(listed, is_answer=is_answer)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)
         on_list = {*as_sent}

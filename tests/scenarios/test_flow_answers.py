@@ -117,6 +117,55 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
     assert world.flow.identities == []
 
 
+def storing(monkeypatch, form) -> None:
+    """Let the flow service store each identity in the form that this function returns."""
+    real = flow_service._store
+    monkeypatch.setattr(
+        flow_service,
+        "_store",
+        lambda request, state, sid, sent: real(request, state, sid, [form(one) for one in sent]),
+    )
+
+
+def with_mobile_prefix(identity: str) -> str:
+    """Return a Mexican number as some vendors store it."""
+    is_without = identity.startswith("whatsapp:+52") and not identity.startswith("whatsapp:+521")
+    return identity.replace("+52", "+521") if is_without else identity
+
+
+async def test_another_form_of_the_service_is_the_identity_and_ends(world, monkeypatch):
+    storing(monkeypatch, with_mobile_prefix)
+    world.flow.identities[:] = ["+1"]
+    message = await world.applied("add welcome whatsapp:+525512345678 for 20s")
+    assert "The service stores this as `whatsapp:+5215512345678`" in message.all_text
+    assert posts(world) == [["+1", "whatsapp:+5215512345678"]]
+    await world.until(lambda: world.flow.identities == ["+1"])
+    assert len(posts(world)) == 2
+
+
+async def test_a_list_with_unknown_entries_is_never_sent_again(world, monkeypatch):
+    storing(monkeypatch, with_mobile_prefix)
+    message = await world.asked("add welcome whatsapp:+525512345678 whatsapp:+525512345679")
+    await world.approve(message, "Failed: the list holds something else")
+    assert "2 of its 2 entries in another form" in message.all_text
+    assert "nothing was changed" not in message.all_text
+    await world.later(timedelta(minutes=5))
+    assert posts(world) == [["whatsapp:+5215512345678", "whatsapp:+5215512345679"]]
+    assert message.buttons == ["Retry"]
+
+
+async def test_an_unknown_entry_fails_only_what_it_may_belong_to(world, monkeypatch):
+    storing(monkeypatch, lambda one: "user-1" if one == "chat:ada" else one)
+    await world.applied("add welcome +1 chat:ada")
+    assert world.flow.identities == ["+1", "user-1"]
+    storing(monkeypatch, lambda one: {"chat:b": "user-2", "chat:c": "user-3"}.get(one, one))
+    message = await world.asked("add welcome +2 chat:b chat:c")
+    await world.approve(message, "Failed: the list holds something else")
+    assert len(posts(world)) == 2
+    assert "*On the list now:* `+2`" in message.all_text
+    assert message.buttons == ["Retry", "Undo"]
+
+
 @pytest.mark.parametrize("respell", [str.lower, partial(unicodedata.normalize, "NFD")])
 async def test_grant_in_a_new_spelling_ends_on_time(world, monkeypatch, respell):
     real = flow_service._store

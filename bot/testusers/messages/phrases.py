@@ -8,6 +8,7 @@ from typing import Protocol
 
 from bot.approvals.rules import State
 from bot.slack.messages import text
+from bot.testusers.rules.applying import OTHER_ENTRIES
 from bot.testusers.rules.changes import Change, Flow, mask, mask_in
 from bot.testusers.rules.requests import Effect, Request, Who
 
@@ -325,6 +326,8 @@ def what_failed(request: Request) -> str:
     done = request.progress.done
     if request.progress.is_unsure:
         return "not sure whether the change went through"
+    if request.progress.failure.startswith(OTHER_ENTRIES):
+        return "the list holds something else"
     if done is None:
         return "nothing was changed"
     made, asked = done.change.identities, request.requested.change.identities

@@ -16,6 +16,7 @@ from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
     RateLimited,
+    ResponseUnreadable,
     ServiceFailed,
     ServiceRefused,
     ServiceTimeout,
@@ -106,11 +107,38 @@ class ListChangePlan:
         """The IDs of the requests in the plan."""
         return [step.request_id for step in self.steps]
 
-    def spellings_on(self, listed: Collection[str]) -> Mapping[str, str]:
-        """Map each added identity that the list spells differently to the list's spelling."""
+    def spellings_on(
+        self, listed: Collection[str], *, is_answer: bool = False
+    ) -> Mapping[str, str]:
+        """Map each added identity that the list spells differently to the list's spelling.
+
+        In the answer to the plan's own POST (`is_answer`), one unknown entry in place of one
+        missing identity is its spelling, however different it looks.
+        """
         missing = [identity for identity in self.change.additions if identity not in listed]
         unknown = [identity for identity in listed if identity not in self.after]
+        new = self.unknown_in(unknown, {})
+        if is_answer and len(missing) == len(new) == 1:
+            return {missing[0]: new[0]}
         return stored_spellings(missing, unknown)
+
+    def unknown_in(self, listed: Collection[str], spellings: Mapping[str, str]) -> list[str]:
+        """Return the entries that weren't on the list before and weren't sent."""
+        known = {*self.before, *self.after, *spellings.values()}
+        return [identity for identity in listed if identity not in known]
+
+
+OTHER_ENTRIES = "The flow service stored something else than what I sent."
+
+
+class StoredOtherwise(ResponseUnreadable):
+    """The list has entries that neither stood there before nor were sent."""
+
+    @classmethod
+    def of(cls, listed: Collection[str], unknown: Collection[str]) -> "StoredOtherwise":
+        """Return the error for an answer with these unknown entries."""
+        count = f"{len(unknown):,} of its {len(listed):,} entries"
+        return cls("flow", f"{OTHER_ENTRIES} The list now has {count} in another form. Check it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +307,9 @@ def tried(
     `post` is the request's POST if it's in doubt. `is_shared` is True if the POST also contained
     other changes. If the service refused a shared POST, the request is tried once more on its own.
     """
+    if isinstance(error, StoredOtherwise):
+        # The change is on the list in another form. Sending it again would add it again.
+        return failed(request, reason_of(error))
     is_refused, tries = is_final(error) and post is None, request.progress.tries + 1
     if is_shared and is_refused and not isinstance(error, (CredentialsRefused, NotConfigured)):
         tries, pause = TRIES - 1, 0.0
