@@ -31,11 +31,12 @@ RUN install -d -o 65532 -g 65532 -m 0700 /data
 USER 65532:65532
 WORKDIR /data
 VOLUME /data
-# Slack's library needs a home folder.
+# Slack's library needs a home folder. A published port reaches the sandbox only on all addresses.
 ENV HOME=/data \
     PATH=/opt/gatehouse/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONUNBUFFERED=1
+    PYTHONUNBUFFERED=1 \
+    SANDBOX_HOST=0.0.0.0
 EXPOSE 3000
 STOPSIGNAL SIGTERM
 # The check also works if HOST is 0.0.0.0 or ::, because both reach this machine.
