@@ -4,15 +4,11 @@ from dataclasses import replace
 from functools import partial
 
 from bot.app import Gatehouse
-from bot.commands import TESTUSERS
 from bot.errors import NotFound
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message
 from bot.slack.replies import DirectReplies
-from bot.testusers.asking import prefilled, require_asking
-from bot.testusers.messages import notes as ui
-from bot.testusers.parse.command import ChangeRequest, as_typed, parse_testusers
 from handlers.answering import Answering
 from handlers.listeners import (
     ANYTHING,
@@ -25,19 +21,12 @@ from handlers.listeners import (
     helped,
     listens,
 )
-from handlers.testusers import answer_testusers
 
 # Messages from people have one of these subtypes. Edits and deletions have other subtypes.
-PLAIN_SUBTYPES = frozenset({None, "file_share"})
+PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"})
 FORMATTING = "`*_~"
-HELP = frozenset({"help", "?", "what can you do"})
-GREETINGS = frozenset(
-    {"hi", "hello", "hey", "hallo", "good morning", "thanks", "thank you", "thx", "ok"}
-)
-WAITING = frozenset({"approve", "deny", "approvals", "pending"})
-NOT_UNDERSTOOD = "I didn't understand that. You can send me these commands, without the slash:"
+WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
 OUTDATED = "This button is from an older version of Gatehouse and no longer works."
-CHANGES = frozenset({"add", "remove"})
 
 
 @listens("event", "message", None, place=Place.NOWHERE)
@@ -57,21 +46,16 @@ async def written(context: Context) -> None:
 
 
 async def _respond(bot: Gatehouse, message: Interaction) -> None:
-    typed = message.text.strip().strip(FORMATTING)
-    first, text = (*typed.split(maxsplit=1), "", "")[:2]
-    name, plain = f"/{first.lstrip('/').casefold()}", typed.casefold().strip(" .!?")
+    typed = _unformatted(message.text)
+    first = next(iter(typed.split(maxsplit=1)), "")
+    text = typed.removeprefix(first).strip()
+    name = f"/{first.lstrip('/').casefold()}"
     answer: Answer
     if found := LISTENERS.get(("command", name)):
         answer = found.answer
-    elif plain in WAITING:
-        name, text, answer = TESTUSERS.name, "requests", answer_testusers
-    elif first.casefold() in CHANGES:
-        text = as_typed(typed, bot.flows.aliases)
-        name, answer = TESTUSERS.name, _offer_form
     else:
-        title = help_ui.TITLE if plain in HELP else NOT_UNDERSTOOD
-        shown = ui.greeting if plain in GREETINGS else partial(help_ui.of_all, title=title)
-        name, text, answer = "message", typed, partial(helped, show=shown)
+        name = "message"
+        answer = partial(helped, show=partial(help_ui.of_all, title=WHAT_TO_SEND))
     event_id, thread_ts = message.event_id, message.event.get("thread_ts")
     port = DirectReplies(bot.slack, bot.clock, message.channel_id, thread_ts, event_id)
     listener = Listener("command", name, None, answer, Place.NEW)
@@ -79,14 +63,12 @@ async def _respond(bot: Gatehouse, message: Interaction) -> None:
     await bot.received.answered(event_id)
 
 
-async def _offer_form(context: Context) -> Message:
-    bot = context.bot
-    await require_asking(bot, context.person)
-    typed = parse_testusers(context.text, bot.flows.aliases)
-    if not isinstance(typed, ChangeRequest):
-        raise NotFound(f"I don't understand “{context.text[:80]}”.")
-    flow = bot.flows.named(typed.flow)
-    return ui.filled_form(flow, await prefilled(bot, context.person, flow, typed))
+def _unformatted(text: str) -> str:
+    """Return the text without the marks of formatting that applies to all of it."""
+    plain = text.strip()
+    while len(plain) > 1 and plain[0] == plain[-1] and plain[0] in FORMATTING:
+        plain = plain[1:-1].strip()
+    return plain
 
 
 @listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED)
