@@ -6,39 +6,33 @@ never contains a credential or a response body. `outcome` is a stable name for m
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import ClassVar, Self
-
-
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """A suggestion to replace `typed` with `words`. `label` overrides the button's text."""
-
-    typed: str
-    words: str
-    label: str = ""
 
 
 class GatehouseError(Exception):
     """The base class of expected errors. Some subclasses have a default `sentence`.
 
-    `is_passing` is True if nothing was done and a retry may soon succeed. `meant` contains the
-    suggested corrections.
+    `is_passing` is True if nothing was done and a retry may soon succeed. `closest` contains known
+    words that are similar to the `unknown` word, each with a label for its button (an empty label
+    stands for the whole command).
     """
 
     outcome: ClassVar[str] = "error"
     is_passing: ClassVar[bool] = False
     sentence: str = ""
-    meant: tuple[Meant, ...] = ()
+    unknown: str = ""
+    closest: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, sentence: str = "") -> None:
         self.sentence = sentence or self.sentence
         super().__init__(self.sentence)
 
-    def or_rather(self, *meant: Meant) -> Self:
-        """Set the suggested corrections and return this error."""
-        self.meant = meant
+    def suggesting(self, unknown: str, closest: Mapping[str, str]) -> Self:
+        """Set the unknown word and the suggestions, and return this error."""
+        self.unknown = unknown
+        self.closest = closest
         return self
 
 
@@ -144,10 +138,7 @@ class DatabaseUnavailable(GatehouseError):
 
     outcome = "database"
     is_passing = True
-    sentence = (
-        "Gatehouse can't reach its database. Nothing was changed. Please try again. If this goes"
-        " on, ask whoever runs Gatehouse."
-    )
+    sentence = "Gatehouse can't reach its database. Nothing was changed. Please try again."
 
 
 class DatabaseInUse(DatabaseUnavailable):

@@ -44,7 +44,6 @@ _LOOK_ALIKES = str.maketrans(
 LIKENESS = 0.6
 _BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
 _AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
-_NUMBER_DASH = re.compile("(?<=[0-9)])[\u2010\u2011\u2012\u2013\u2212](?=[0-9(])")
 _DASHES = re.compile("-{2,}")
 
 
@@ -93,8 +92,7 @@ def skeleton(text: str) -> str:
 def tidy_identity(text: str) -> str:
     """Return an identity in Unicode NFC, without the characters that phones add.
 
-    Remove whitespace and invisible characters at both ends, and semicolons at the end. Replace
-    typographic dashes between digits with hyphens.
+    Remove whitespace and invisible characters at both ends, and semicolons at the end.
     """
     composed = unicodedata.normalize("NFC", text)
     bare = _BEFORE.sub("", composed)
@@ -102,7 +100,7 @@ def tidy_identity(text: str) -> str:
     # Avoid a pattern that ends in `$`, which would be retried at every character.
     while end and _AFTER.match(bare, end - 1):
         end -= 1
-    return _NUMBER_DASH.sub("-", bare[:end])
+    return bare[:end]
 
 
 def closest(typed: str, known: Iterable[str], count: int = 1) -> list[str]:

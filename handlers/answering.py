@@ -16,7 +16,7 @@ from slack_bolt.async_app import AsyncAck
 from slack_bolt.response import BoltResponse
 
 from bot.app import Gatehouse
-from bot.errors import GatehouseError, Meant, NotFound, Replayed, TooManyCommands, UsageError
+from bot.errors import GatehouseError, NotFound, Replayed, TooManyCommands, UsageError
 from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
 from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
@@ -153,7 +153,7 @@ class Answering:
             # The clicked message has already been replaced, so add a button to repeat the click.
             message = replies.with_retry(message, self.interaction.name, self.interaction.value)
         if message is not None and typed is not None and outcome != "ok":
-            message = replies.with_command(message, typed(self._context()))
+            message = replies.with_form(message, typed(self._context()))
         if message is not None and place is not Place.NOWHERE:
             # An error leaves the clicked message in place.
             await self._say(message, replace=stands or (is_clicked and outcome == "ok"))
@@ -164,19 +164,18 @@ class Answering:
         return await self.replies.say(url, message, to=asker, replace=replace, tries=tries)
 
     async def _outcome(self, reference: str) -> tuple[Message | None, str]:
-        interaction, typed = self.interaction, self.listener.typed
+        interaction = self.interaction
         try:
             return await self._work(), "ok"
         except Replayed as error:
             return None, error.outcome
         except GatehouseError as error:
             first = next(iter(interaction.text.split()), "")
-            if first and not error.meant and isinstance(error, UsageError | NotFound):
+            if first and not error.closest and isinstance(error, UsageError | NotFound):
                 meant = help_ui.meant_subcommand(interaction.name, first)
-                error.or_rather(*([Meant(first, meant)] if meant else []))
+                if meant:
+                    error.suggesting(first, {meant: ""})
             command = f"{interaction.name} {interaction.text}".strip()
-            if typed is not None:
-                command = typed(self._context())
             message = replies.sorry(error)
             if command.startswith("/"):
                 message = replies.with_next_steps(message, error, command)

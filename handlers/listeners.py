@@ -60,15 +60,11 @@ class Interaction:
 
         Lone surrogates are kept so that a request that contains them is refused, not changed.
         """
-        for element in _part(self._values, self.block(block_id)).values():
+        for element in _part(self._values, block_id).values():
             if isinstance(element, Mapping):
                 value = element.get("value") or _part(element, "selected_option").get("value")
                 return str(value or element.get("selected_date_time") or "").replace(NUL, MARK)
         return ""
-
-    def block(self, block_id: str) -> str:
-        """Return an input's current block ID, which changes when the bot refills the input."""
-        return next((name for name in self._values if name.startswith(f"{block_id}+")), block_id)
 
     @property
     def _values(self) -> Body:
@@ -237,7 +233,7 @@ class Listener:
     `answer` returns a message or None, or the options for a type-ahead. If `requires_itself` is
     True, `answer` checks the permission itself, because the result depends on a request. `check`
     returns a form's error messages keyed by block ID, and the form stays open if there are any.
-    `typed` returns a submitted form as a command, so that people can resend it after an error.
+    `typed` returns the value of a button that opens a submitted form again after an error.
     """
 
     surface: Surface
@@ -303,7 +299,8 @@ def command(
                     await people.require(person, described.permission(error.kind))
                     raise
                 usable = described.only(partial(people.may, person))
-                raise usable.misuse(error.sentence).or_rather(*error.meant) from None
+                usage = usable.misuse(error.sentence)
+                raise usage.suggesting(error.unknown, error.closest) from None
             permission = described.permission(typed.form)
             await require(context, permission, acts=typed.form != FORM)
             if typed.form == HELP:

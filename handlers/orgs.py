@@ -24,7 +24,8 @@ async def answer_orgs(context: Context, typed: OrgsRequest) -> Message:
     except Ambiguous as several:
         return replies.choice(several, ids.ORGS_SHOW)
     except NotFound as none:
-        raise ORGS.misuse(none.sentence, "show").or_rather(*none.meant) from none
+        error = ORGS.misuse(none.sentence, "show")
+        raise error.suggesting(none.unknown, none.closest) from none
 
 
 @listens("action", ids.ORGS_PAGE, Permission.READ, place=Place.CLICKED)
@@ -68,7 +69,8 @@ async def _listed(context: Context, wanted: orgs.OrgsPage) -> Message:
     if close := help_ui.meant_subcommand("/orgs", first):
         command_line = f"/orgs {close} {rest}".strip()
         meant.append((command_line, command_line))
-    meant += [(near.label, f"/orgs show {near.words}") for near in directory.meant(wanted.words)]
+    near = directory.closest(wanted.words)
+    meant += [(label, f"/orgs show {path}") for path, label in near.items()]
     return replies.with_commands(message, meant)
 
 

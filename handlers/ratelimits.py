@@ -32,7 +32,8 @@ async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Messa
     except NotFound as none:
         # The word may be a typo for `check` or `plan`.
         kind = typed.form if typed.form in {"check", "plan"} else None
-        raise RATELIMITS.misuse(none.sentence, kind).or_rather(*none.meant) from none
+        error = RATELIMITS.misuse(none.sentence, kind)
+        raise error.suggesting(none.unknown, none.closest) from none
 
 
 @listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED)

@@ -1,30 +1,27 @@
 """The `/testusers` command, its form, and the buttons on cards and pages about test users."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from bot.app import Gatehouse
 from bot.approvals.rules import Act
 from bot.commands import FORM, TESTUSERS
-from bot.errors import GatehouseError, NotConfigured, NotFound, UsageError
+from bot.errors import NotConfigured, NotFound, UsageError
 from bot.permissions import Permission, Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
-from bot.slack.parse import escaped
-from bot.spelling import tidy_identity
 from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction
 from bot.testusers.messages import forms, notes, pages
 from bot.testusers.parse.command import (
     ChangeRequest,
     TestusersRequest,
-    as_command,
+    Unclear,
     parse_testusers,
     reason_problem,
 )
-from bot.testusers.parse.form import NOTHING, Prefilled, moment, odd_line, parse_form
+from bot.testusers.parse.form import NOTHING, Prefilled, moment, parse_form, read_lines
 from bot.testusers.rendering import answer_to, card_link
 from handlers.listeners import Context, Place, command, listens
 
@@ -56,7 +53,7 @@ INPUTS = {
 async def answer_testusers(context: Context, typed: TestusersRequest) -> Message | None:
     """Answer `/testusers` with a page, the form, or the result of the requested change."""
     bot, person = context.bot, context.person
-    if isinstance(typed, ChangeRequest):
+    if isinstance(typed, ChangeRequest | Unclear):
         return await _request(context, typed)
     if show := PAGES.get(typed.form):
         return await show(bot, person, pages.FlowPage(typed.flow, text=typed.text))
@@ -88,9 +85,7 @@ async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | 
     return None
 
 
-async def _form(
-    context: Context, known: Prefilled, identities_block: str = ids.TESTUSERS_IDENTITIES
-) -> dict[str, Any]:
+async def _form(context: Context, known: Prefilled) -> dict[str, Any]:
     bot = context.bot
     flow = bot.flows.named(known.flow) if known.flow else None
     return forms.change_form(
@@ -99,7 +94,6 @@ async def _form(
         flow=flow,
         presets=await presets.names(bot),
         longest=asking.longest(bot, flow) if flow else "",
-        identities_block=identities_block,
     )
 
 
@@ -116,22 +110,16 @@ async def fill_in(context: Context) -> Message | None:
     return await _request(context, ChangeRequest("add", known.flow, known.identities, until=until))
 
 
-@listens("action", ids.TESTUSERS_ASK_ANYWAY, Permission.REQUEST, place=Place.CLICKED)
-async def ask_anyway(context: Context) -> Message:
-    """Handle `Ask anyway` by making the request despite an open request for the same change."""
-    typed = parse_testusers(escaped(context.value.removeprefix("/testusers")))
-    if not isinstance(typed, ChangeRequest) or typed.now:
-        raise NotFound("This button no longer works. Please send the command again.")
-    return await _request(context, typed, anyway=True)
-
-
-async def _request(context: Context, typed: ChangeRequest, *, anyway: bool = False) -> Message:
+async def _request(context: Context, typed: ChangeRequest | Unclear) -> Message:
     bot, person = context.bot, context.person
-    asked = await asking.ask(bot, person, typed, anyway=anyway or not notes.value_of(typed))
+    if isinstance(typed, Unclear):
+        await asking.require_asking(bot, person)
+        return notes.unclear(typed, await asking.understood(bot, person, typed.understood))
+    asked = await asking.ask(bot, person, typed)
     if asked.earlier is not None:
         link, now = await card_link(bot, asked.earlier.id), await bot.database.now()
         reader, channel = person.slack_user_id, bot.settings.approvals_channel
-        return notes.asked_before(asked.earlier, typed, reader, now, channel, link)
+        return notes.asked_before(asked.earlier, reader, now, channel, link)
     return await answer_to(bot, asked, person.time_zone if typed.until else "")
 
 
@@ -211,11 +199,7 @@ def _check_form(context: Context) -> Mapping[str, str]:
     """Return error messages keyed by block ID. Slack keeps the form open if there are any."""
     parsed = _parse_form(context)
     if isinstance(parsed, dict):
-        if odd_line(_typed_form(context).lines):
-            # Slack can't show buttons next to an error, so the form gets a new block for them.
-            context.bot.tasks.start(_offer_corrections(context), ids.TESTUSERS_WORD)
-        block = context.interaction.block
-        return {block(INPUTS[name]): problem for name, problem in parsed.items()}
+        return {INPUTS[name]: problem for name, problem in parsed.items()}
     try:
         problem = asking.limit_problem(context.bot, parsed, context.bot.clock.now())
     except UsageError as error:
@@ -225,31 +209,11 @@ def _check_form(context: Context) -> Mapping[str, str]:
     return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR: problem} if problem else {}
 
 
-async def _offer_corrections(context: Context) -> None:
-    with suppress(GatehouseError):  # The error in the form already explains the correction.
-        await _update_form(context, _typed_form(context))
-
-
-@listens("action", ids.TESTUSERS_WORD, Permission.REQUEST, place=Place.FORM)
-async def correct_word(context: Context) -> None:
-    """Replace a line that doesn't look like an identity with the clicked suggestion."""
-    typed = _typed_form(context)
-    odd, _, line = context.value.partition("\n")
-    lines = tuple(line if tidy_identity(other) == odd else other for other in typed.lines)
-    # Without a new block ID, Slack would keep showing the text that was typed.
-    await _update_form(context, replace(typed, lines=lines), "+")
-
-
-async def _update_form(context: Context, typed: Prefilled, id_suffix: str = "") -> None:
-    block = context.interaction.block(ids.TESTUSERS_IDENTITIES)
-    form = await _form(context, typed, f"{block}{id_suffix}")
-    await context.bot.slack.update_view(str(context.interaction.view.get("id")), form)
-
-
-def _command_of_form(context: Context) -> str:
-    """Return the command equivalent to the form, or an empty string if the form has errors."""
-    typed = _parse_form(context)
-    return as_command(typed) if isinstance(typed, ChangeRequest) else ""
+def _filled_form(context: Context) -> str:
+    """Return the value of a button that opens the form again, as it was submitted."""
+    form = _typed_form(context)
+    identities, _ = read_lines(form.lines)
+    return replace(form, identities=identities).value()
 
 
 @listens(
@@ -258,7 +222,7 @@ def _command_of_form(context: Context) -> str:
     Permission.REQUEST,
     place=Place.NEW,
     check=_check_form,
-    typed=_command_of_form,
+    typed=_filled_form,
 )
 async def request_of_form(context: Context) -> Message | None:
     """Make the request described in a submitted form."""

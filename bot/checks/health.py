@@ -138,11 +138,9 @@ class Health:
             if problem is not None:
                 since = old.since if old else self._parts.clock.now()
                 setting = f"{problem.subject} " if problem.subject.isupper() else ""
-                sentence = f"{setting}{problem.sentence}"
-                explanation = problem.explanation or sentence
-                self._troubles[part] = Trouble(part, sentence, explanation, since)
+                self._troubles[part] = Trouble(part, f"{setting}{problem.sentence}", since)
                 if old is None:
-                    log.error("health.broken", part=part.value, reason=explanation)
+                    log.error("health.broken", part=part.value, reason=problem.sentence)
             elif old is not None:
                 log.info("health.mended", part=part.value)
 

@@ -46,14 +46,10 @@ NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A broken part. The plain-text `sentence` describes the problem and how to fix it.
-
-    Admins read `explanation` instead.
-    """
+    """A broken part. The plain-text `sentence` describes the problem and how to fix it."""
 
     part: Part
     sentence: str
-    explanation: str
     since: datetime
 
 

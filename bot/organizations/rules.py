@@ -17,7 +17,7 @@ from pydantic import (
 )
 from rapidfuzz import fuzz, process
 
-from bot.errors import Ambiguous, Meant, NotFound
+from bot.errors import Ambiguous, NotFound
 from bot.spelling import LIKENESS, folded
 
 UNNAMED = "(no name)"
@@ -283,11 +283,14 @@ class Directory:
             raise NotFound(
                 f"No organization is called {shown}.{hint} Use /orgs <text> to search by part of a"
                 " name."
-            ).or_rather(*self.meant(text))
+            ).suggesting(text, self.closest(text))
         return found[0]
 
-    def meant(self, text: str) -> list[Meant]:
-        """Suggest up to three organizations whose name or its first word resembles the text."""
+    def closest(self, text: str) -> dict[str, str]:
+        """Return up to three organizations whose name or its first word resembles the text.
+
+        The result maps their paths to their labels.
+        """
         wanted = folded(text)[:COMPARED_CHARACTERS]
         names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
         firsts = {len(names) + at: name.partition(" ")[0] for at, name in names.items()}
@@ -297,7 +300,7 @@ class Directory:
         # Both a name and its first word may be similar.
         found = dict.fromkeys(at % len(names) for _, _, at in near)
         places = [self.places[at] for at in [*found][:MEANT]]
-        return [Meant(text, place.key.path, place.label) for place in places]
+        return {place.key.path: place.label for place in places}
 
 
 def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:

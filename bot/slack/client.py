@@ -176,10 +176,6 @@ class SlackClient:
         answer = await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
         return str((answer.get("view") or {}).get("id", ""))
 
-    async def update_view(self, view_id: str, view: Mapping[str, Any]) -> None:
-        """Replace the content of an open modal (`views.update`)."""
-        await self._call(self._web.views_update, view_id=view_id, view=dict(view))
-
     async def permalink(self, channel_id: str, message_ts: str) -> str:
         """Return a message's URL (`chat.getPermalink`)."""
         answer = await self._call(

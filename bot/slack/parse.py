@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bot.commands import Command
 from bot.errors import UsageError
-from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, closest
+from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, closest, folded
 
 MAX_CHARS = 12_000
 """The maximum length of a text to parse, in characters. Slack doesn't document its own limit."""
@@ -33,10 +33,10 @@ class Word:
 
     @property
     def keyword(self) -> str:
-        """The lowercase word without leading dashes, or an empty string if the word is quoted."""
+        """The folded word without leading dashes, or an empty string if the word is quoted."""
         if self.is_quoted:
             return ""
-        plain = re.sub(rf"[{LONG_DASHES}]", "-", self.text).casefold()
+        plain = folded(self.text)
         return plain.lstrip("-") or plain
 
     @property

@@ -1,6 +1,7 @@
 """New requests: check a change against the current list, store it, and post its card."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +14,7 @@ from bot.approvals.rules import (
     is_automatic,
     rule_id,
 )
-from bot.errors import Conflict, NotFound
+from bot.errors import Conflict, NotFound, UsageError
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store import audit
@@ -74,12 +75,10 @@ async def require_asking(
     bot.flows.service()
 
 
-async def ask(
-    bot: Parts, person: Person, requested: ChangeRequest, *, anyway: bool = True
-) -> Asked:
+async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     """Make a request from a command or a form. Skip the approval if `requested.now` is set.
 
-    Unless `anyway` or `now` is set, no request is made if an open one asks for the same change.
+    Unless `now` is set, no request is made if an open one asks for the same change.
     """
     await require_asking(bot, person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
     flow, now = bot.flows.named(requested.flow), await bot.database.now()
@@ -109,7 +108,7 @@ async def ask(
         without_approval=requested.now,
         ends=dict.fromkeys(change.additions, term.ends_at) if term.ends_at else {},
     )
-    if not (anyway or requested.now):
+    if not requested.now:
         async with bot.database.read_only() as tx:
             waiting = await store.requests_in(tx, State.PENDING, flow_key=flow.key)
         for earlier in waiting:
@@ -302,17 +301,21 @@ async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
     return replace(known, duration=duration, ends_at=ends_at)
 
 
-async def prefilled(bot: Parts, person: Person, flow: Flow, command: ChangeRequest) -> Prefilled:
-    """Return the form's initial values for a complete command."""
-    term = term_of(person.time_zone, command, await bot.database.now())
+async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Prefilled:
+    """Return the form's values for a command, without those that the form wouldn't accept."""
+    flow_sid, until = "", None
+    with suppress(NotFound):
+        flow_sid = bot.flows.named(command.flow).sid
+    with suppress(UsageError):
+        until = term_of(person.time_zone, command, await bot.database.now()).ends_at
     preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
     seconds = command.duration_seconds
     return Prefilled(
-        flow.sid,
-        f"{command.kind}{preset}",
+        flow_sid,
+        f"{command.kind}{preset}" if command.kind == "add" else command.kind,
         command.identities,
         spell_duration(seconds) if seconds else "",
-        term.ends_at,
+        until,
         command.reason,
     )
 

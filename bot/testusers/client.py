@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
-from bot.errors import Meant, NotConfigured, NotFound
+from bot.errors import NotConfigured, NotFound
 from bot.services.calls import Answer, ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import (
@@ -166,7 +166,7 @@ class Flows:
         known = f"{guess} (Flows: {', '.join(self.aliases[:FLOWS_NAMED])}{more})"
         use_sid = " Use its SID: FW followed by 32 hexadecimal digits."
         error = NotFound(f"{unknown}{known if self.aliases else use_sid}")
-        raise error.or_rather(*(Meant(typed, alias) for alias in near))
+        raise error.suggesting(typed, dict.fromkeys(near, ""))
 
     def now(self, flow: Flow) -> Flow:
         """Return the flow, with its alias if the current settings contain one."""

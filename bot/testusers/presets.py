@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from sqlalchemy import delete, select
 
-from bot.errors import Meant, NotFound
+from bot.errors import NotFound
 from bot.permissions import Permission, Person
 from bot.spelling import closest
 from bot.store import audit
@@ -90,7 +90,7 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
         missing = [name for name in requested.presets if name not in saved]
         if missing:
             quoted = f" If “@{missing[0]}” is a test user, put it in quotes."
-            raise _unknown_preset(missing[0], list(await saved_presets(tx)), quoted)
+            raise _unknown_preset(missing[0], list(await saved_presets(tx)), "@", quoted)
     named = [identity for name in requested.presets for identity in saved[name].identities]
     identities = tuple(dict.fromkeys((*requested.identities, *named)))
     if problem := identities_problem(identities):
@@ -98,11 +98,14 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
     return identities
 
 
-def _unknown_preset(name: str, names: Sequence[str], hint: str = "") -> NotFound:
-    """Return an error that names an unknown preset and suggests the closest existing name."""
+def _unknown_preset(name: str, names: Sequence[str], mark: str = "", hint: str = "") -> NotFound:
+    """Return an error that names an unknown preset and suggests the closest existing name.
+
+    `mark` is what stands before the name in the command.
+    """
     close = closest(name, names)
     guess = f" Did you mean “@{close[0]}”?" if close else ""
     more = ", …" if len(names) > NAMED else ""
     known = f" (Presets: {', '.join(names[:NAMED])}{more})" if names else ""
     error = NotFound(f"There's no preset “@{name}”.{guess}{known}{hint}")
-    return error.or_rather(*(Meant(name, preset) for preset in close))
+    return error.suggesting(f"{mark}{name}", {f"{mark}{preset}": "" for preset in close})

@@ -1,4 +1,4 @@
-"""`make release-check`: what a release needs, apart from a successful `make check`."""
+"""What a release needs, besides a green `make check`: `make release-check`."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def problems() -> list[str]:
-    """List everything that is missing for a release."""
+    """Everything that stands in the way of a release."""
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changelog, re.MULTILINE)
     manifests = (ROOT / "deploy/kubernetes/gatehouse.yaml").read_text(encoding="utf-8")
@@ -23,9 +23,8 @@ def problems() -> list[str]:
         found.append(f"deploy/kubernetes does not name the image gatehouse:{__version__}")
     if _git("status", "--porcelain"):
         found.append("the tree is not clean")
-    other_tags = _git("tag", "--no-contains", "HEAD").split()
-    if __version__ in {tag.removeprefix("v") for tag in other_tags}:
-        found.append(f"{__version__} is already the tag of another commit")
+    if __version__ in _git("tag").removeprefix("v").split():
+        found.append(f"{__version__} is tagged already")
     return found
 
 
@@ -36,7 +35,7 @@ def _git(*arguments: str) -> str:
 
 
 def main() -> int:
-    """Print what is missing. Returns 0 if nothing is."""
+    """Print what is missing; 0 when nothing is."""
     found = problems()
     for problem in found:
         print(f"release-check: {problem}")

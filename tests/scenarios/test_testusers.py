@@ -200,22 +200,22 @@ async def fill_in(world, **inputs):
     return await world.answer(OTTO, after=before)
 
 
-async def test_what_a_form_lost_is_given_back_to_be_typed_just_as_it_was(world):
-    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
-    whole = "x" * 290
-    identities = f'"-now"\n"*bold* :x: <b>"\nx:{whole}1\nx:{whole}2\nx:{whole}3\nx:{whole}4'
-    answer = await fill_in(world, Flow="welcome", Identities=identities)
-    shown = answer.blocks[-1]["text"]["text"]
-    many = " ".join(f"x:{whole}{n}" for n in (1, 2, 3, 4))
-    assert shown == f'`/testusers add welcome "-now" "*bold* :x: &lt;b&gt;" {many}`'
-    assert "To try again, send:" in answer.all_text
+async def test_form_that_failed_opens_again_with_what_was_typed(world):
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET", times=3))
+    answer = await fill_in(world, Flow="welcome", Identities='"-now"\n"*bold* :x: <b>"', For="2h")
+    await world.slack.click(OTTO, answer, "Try again")
+    await world.slack.submit(OTTO, await world.form())
+    card = (await world.card()).all_text
+    for shown in ("`-now`", "`*bold* :x: &lt;b&gt;`", "for 2 h"):
+        assert shown in card
 
 
-async def test_what_a_form_lost_and_cannot_be_typed_is_said_to_be(world):
+async def test_form_that_failed_and_does_not_fit_in_a_button_says_so(world):
     world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
-    answer = await fill_in(world, Flow="welcome", Identities='"a`b"')
-    assert "Please fill it in again" in answer.all_text
-    assert "To try again" not in answer.all_text
+    many = "\n".join(f"x:{'x' * 290}{number}" for number in range(8))
+    answer = await fill_in(world, Flow="welcome", Identities=many)
+    assert "please fill it in again" in answer.all_text
+    assert answer.buttons == []
 
 
 async def test_a_form_is_given_back_to_whom_slack_does_not_know(world):
@@ -226,7 +226,7 @@ async def test_a_form_is_given_back_to_whom_slack_does_not_know(world):
     await world.slack.submit(OTTO, view, {"Flow": chosen, "Identities": "+1"})
     (answer,) = await world.slack.until(lambda: workspace.dm(OTTO))
     assert "couldn't verify who you are" in answer.all_text
-    assert f"`/testusers add {WELCOME} +1`" in answer.all_text
+    assert answer.buttons == ["Try again"]
 
 
 async def test_a_pasted_sid_is_offered_and_a_viewer_gets_no_form(world):

@@ -90,11 +90,6 @@ TESTUSERS: Rows = (
     _pressed(f"{ids.TESTUSERS_ACT}cancel", Permission.REQUEST, "none"),
     _pressed(f"{ids.TESTUSERS_ACT}undo", Permission.REQUEST, "none"),
     _pressed(
-        ids.TESTUSERS_ASK_ANYWAY,
-        Permission.REQUEST,
-        "/testusers add welcome +15550100001 because a test",
-    ),
-    _pressed(
         ids.TESTUSERS_EXTEND, Permission.REQUEST, '{"flow": "welcome", "identity": "+15550100001"}'
     ),
     _pressed(
@@ -103,7 +98,6 @@ TESTUSERS: Rows = (
     _pressed(f"{ids.testusers_page('history')}.next", Permission.READ, '{"flow": "welcome"}'),
     _pressed(f"{ids.testusers_page('mine')}.next", Permission.READ, '{"page": 1}'),
     _pressed(f"{ids.TESTUSERS_MORE}.0", Permission.REQUEST, '{"f": "welcome"}'),
-    _pressed(f"{ids.TESTUSERS_WORD}.0", Permission.REQUEST, 'John\n"John"'),
     _pressed(f"{ids.testusers_page('requests')}.next", Permission.READ, '{"page": 1}'),
     EntryPoint(
         "view",

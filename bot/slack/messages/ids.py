@@ -25,13 +25,11 @@ TESTUSERS_FLOW = "testusers.flow"
 TESTUSERS_CHANGE = "testusers.change"
 TESTUSERS_IDENTITIES = "testusers.identities"
 # The buttons for a word that doesn't look like an identity.
-TESTUSERS_WORD = "testusers.word"
 TESTUSERS_FOR = "testusers.for"
 TESTUSERS_UNTIL = "testusers.until"
 TESTUSERS_EXTEND = "testusers.extend"
 # The buttons that extend access by a suggested duration.
 TESTUSERS_MORE = "testusers.more"
-TESTUSERS_ASK_ANYWAY = "testusers.ask_anyway"
 TESTUSERS_REASON = "testusers.reason"
 
 RATELIMITS_PAGE = "ratelimits.page"

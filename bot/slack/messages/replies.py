@@ -17,8 +17,7 @@ NOTED = Message(
     "Got it. Gatehouse can't reach its database right now and will do this as soon as it can. You"
     " don't need to click again."
 )
-TO_ASK_AGAIN = "To try again, send:"
-FILL_IN_AGAIN = "I can't turn your form into a command. Please fill it in again."
+FILL_IN_AGAIN = "Your form doesn't fit in a button, so please fill it in again."
 BUTTONS = 5
 
 
@@ -34,17 +33,18 @@ def sorry(error: GatehouseError) -> Message:
 
 
 def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
-    """Add buttons with likely corrections. If there are none, add `Try again` for temporary errors.
+    """Add buttons for the closest words. If there are none, add `Try again` for temporary errors.
 
     `command` is the command as typed, including the slash.
     """
     steps = []
     name, _, typed = command.partition(" ")
-    for meant in error.meant:
-        wrong = rf"(?<!\w){re.escape(meant.typed)}(?!\w)"
-        if place := re.search(wrong, typed, re.IGNORECASE):
-            rather = f"{name} {typed[: place.start()]}{meant.words}{typed[place.end() :]}"
-            steps.append((meant.label or rather, rather))
+    # A word ends at a space or a comma, so that part of another word is never replaced.
+    wrong = rf"(?<![^\s,]){re.escape(error.unknown)}(?![^\s,])"
+    if error.closest and (place := re.search(wrong, typed, re.IGNORECASE)):
+        for word, label in error.closest.items():
+            rather = f"{name} {typed[: place.start()]}{word}{typed[place.end() :]}"
+            steps.append((label or rather, rather))
     if not steps and error.is_passing:
         steps = [("Try again", command)]
     return with_commands(message, steps)
@@ -65,11 +65,12 @@ def said(sentence: str) -> Message:
     return Message(text.sentence(sentence, 1500))
 
 
-def with_command(message: Message, command: str) -> Message:
-    """Add a form's request as a command or, if impossible, advice to fill in the form again."""
-    typed = text.exact(command, block_kit.FILLED_CHARACTERS)
-    # A separate section is never shortened and is easy to copy.
-    return message.plus(lines=(TO_ASK_AGAIN, typed) if typed else (FILL_IN_AGAIN,))
+def with_form(message: Message, value: str) -> Message:
+    """Add a `Try again` button that opens the form with the values of the submitted form."""
+    if len(value) > block_kit.VALUE_CHARACTERS:
+        return message.plus(lines=(FILL_IN_AGAIN,))
+    button = block_kit.button("Try again", ids.TESTUSERS_EXTEND, value)
+    return message.plus(block_kit.actions(button))
 
 
 def choice(several: Ambiguous, action_id: str) -> Message:

@@ -9,9 +9,8 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages.phrases import change_of, who
-from bot.testusers.parse.command import phone_in
-from bot.testusers.parse.form import NOTHING, Prefilled, as_line, odd_line
-from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow, identity_problem
+from bot.testusers.parse.form import NOTHING, Prefilled, as_line
+from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow
 from bot.testusers.rules.requests import Request
 
 # docs.slack.dev, static_select: at most 100 options.
@@ -27,7 +26,6 @@ def change_form(
     flow: Flow | None = None,
     presets: Sequence[str] = (),
     longest: str = "",
-    identities_block: str = ids.TESTUSERS_IDENTITIES,
 ) -> Json:
     """Return the form that `/testusers` opens.
 
@@ -37,7 +35,6 @@ def change_form(
         flow: The preselected flow, if any.
         presets: The names of all presets.
         longest: The longest access that the flow allows, or an empty string if there's no limit.
-        identities_block: The block ID of the identities input.
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
     only_preset = " Required unless you add a preset." if presets else ""
@@ -66,9 +63,7 @@ def change_form(
             _text_input(block_kit.INPUT_CHARACTERS, "\n".join(lines), is_multiline=True),
             f"One per line, e.g. +15550100 or whatsapp:+15550100.{only_preset}",
             is_optional=bool(presets),
-            block_id=identities_block,
         ),
-        *_doubt(lines),
     ]
     optional = (
         (
@@ -117,32 +112,15 @@ def _input(
     hint: str = "",
     *,
     is_optional: bool = False,
-    block_id: str = "",
 ) -> SlackBlock:
     block = {
         "type": "input",
-        "block_id": block_id or action_id,
+        "block_id": action_id,
         "label": block_kit.plain(label),
         "element": {**element, "action_id": action_id},
         "optional": is_optional,
     }
     return {**block, "hint": block_kit.plain(hint, 200)} if hint else block
-
-
-def _doubt(lines: Sequence[str]) -> list[SlackBlock]:
-    """Return a question about the first line that doesn't look like an identity, if any."""
-    odd = odd_line(lines)
-    if not odd or identity_problem(odd):
-        return []
-    meant = phone_in(odd)
-    asked = f"Did you mean {text.identity(meant)}?" if meant else f"Is {text.identity(odd)} right?"
-    choices = {f"Yes, {meant}": meant} if meant else {}
-    choices[f"Keep “{odd}” as typed"] = f'"{odd}"'
-    buttons = [
-        block_kit.button(label, f"{ids.TESTUSERS_WORD}.{number}", f"{odd}\n{line}")
-        for number, (label, line) in enumerate(choices.items())
-    ]
-    return [block_kit.section(asked), block_kit.actions(*buttons)]
 
 
 def _picker(at: datetime | None) -> SlackBlock:

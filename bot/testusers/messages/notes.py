@@ -6,10 +6,8 @@ from typing import Any
 
 from bot.approvals.parse import spell_duration
 from bot.approvals.rules import Act, Reason, State
-from bot.permissions import Permission
-from bot.slack.messages import block_kit, ids, replies, text
+from bot.slack.messages import block_kit, replies, text
 from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
-from bot.slack.messages.help import May
 from bot.slack.parse import escaped
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import (
@@ -18,11 +16,10 @@ from bot.testusers.messages.card import (
     change_button,
     extend_buttons,
     form_button,
-    main_buttons,
 )
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
-from bot.testusers.parse.command import ChangeRequest, as_command, quoted
-from bot.testusers.parse.form import Prefilled
+from bot.testusers.parse.command import Unclear
+from bot.testusers.parse.form import Prefilled, quoted
 from bot.testusers.rules.changes import Effect, Flow
 from bot.testusers.rules.requests import Preset, Request
 
@@ -62,24 +59,16 @@ def asked(
 
 def asked_before(
     earlier: Request,
-    command: ChangeRequest,
     reader_id: str,
     now: datetime,
     channel_id: str,
     card: str | None = None,
 ) -> Message:
-    """Return the reply to a repeated request, with a card link and an `Ask anyway` button."""
+    """Return the reply to a repeated request, with a link to the open request's card."""
     asker = "You" if earlier.requester.slack_user_id == reader_id else who(earlier.requester)
     when = phrases.ago(now - earlier.created_at)
     line = f"{asker} already asked for this {when}: {change_of(earlier)}."
-    button = block_kit.button("Ask anyway", ids.TESTUSERS_ASK_ANYWAY, value_of(command))
-    return _with_steps(Message.of(f"{line} It's waiting in <#{channel_id}>."), card, button)
-
-
-def value_of(command: ChangeRequest) -> str:
-    """Return the command as a button value, or an empty string if it doesn't fit in a button."""
-    typed = as_command(command)
-    return typed if len(typed) <= block_kit.VALUE_CHARACTERS else ""
+    return _with_steps(Message.of(f"{line} It's waiting in <#{channel_id}>."), card)
 
 
 def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
@@ -245,18 +234,6 @@ def _preset(name: str) -> str:
 
 
 OPEN_FORM = "Open the form to pick a flow and people."
-HELLO = (
-    "Hi! I help with test users, organizations and API limits."
-    "\nPick one of these, or type `help` to see everything I can do."
-)
-TOO_LONG = "That's too long for a button. Please send it as a command: `testusers add …`."
-
-
-def greeting(may: May) -> Message:
-    """Return the reply to a greeting: two lines and the most important buttons."""
-    requests = block_kit.button("Open requests", f"{ids.RUN_COMMAND}.0", "/testusers requests")
-    buttons = main_buttons(asks=may(Permission.REQUEST))
-    return Message(HELLO).plus(block_kit.actions(*buttons, requests))
 
 
 def open_form() -> Message:
@@ -264,13 +241,7 @@ def open_form() -> Message:
     return Message(OPEN_FORM).plus(block_kit.actions(change_button()))
 
 
-def filled_form(flow: Flow, filled: Prefilled) -> Message:
-    """Return a message with a button that opens the form, filled in from a command."""
-    people = brief(filled.identities) if filled.identities else "everyone in the preset"
-    end = f" until {text.time(filled.until)}" if filled.until else ""
-    term = f" for {text.escape(filled.duration)}" if filled.duration else end
-    verb, preposition = ("Remove", "from") if filled.kind == "remove" else ("Add", "to")
-    change = f"{verb} {people} {preposition} {flow_name(flow)}{term}?"
-    line = f"{change} Check the form, then submit it."
-    button = form_button("Open the form", filled, style="primary")
-    return Message(line).plus(*block_kit.row(button)) if button else Message(TOO_LONG)
+def unclear(typed: Unclear, understood: Prefilled) -> Message:
+    """Return a message about words that can't be read, with a button that opens the form."""
+    buttons = form_button("Open the form", understood, style="primary")
+    return Message.of(text.sentence(typed.problem, 1500)).plus(*block_kit.row(buttons))

@@ -1,10 +1,11 @@
 """The parser for `/testusers`, which raises usage errors with a correct example.
 
-An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. For
-any other word, the command and the form ask what the person meant.
+An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. Any
+other word is refused, in the command and in the form.
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,48 +18,64 @@ from bot.approvals.parse import (
     moment_of,
     parse_duration,
     parse_when,
-    spell_duration,
     spell_when,
     zone_of,
 )
 from bot.commands import FORM, HELP, TESTUSERS
-from bot.errors import Meant, UsageError
+from bot.errors import UsageError
 from bot.slack.parse import (
     Word,
     asks_for_help,
-    escaped,
     read_words,
     refuse_endless,
     rest_of_line,
     unknown,
 )
-from bot.spelling import DOUBLE_QUOTES, closest, folded, skeleton, tidy_identity
+from bot.spelling import (
+    DOUBLE_QUOTES,
+    LONG_DASHES,
+    SINGLE_QUOTES,
+    closest,
+    folded,
+    tidy_identity,
+)
 from bot.testusers.rules.changes import (
+    MAX_IDENTITY_BYTES,
     MAX_REASON_CHARS,
     identities_problem,
-    is_flow_sid,
     is_sendable,
 )
 
 KEYWORDS = frozenset({"for", "from", "until", "now", "because"})
 MOST_DIGITS = 15
+_LETTER = r"[^\W_]"
+# The local part is an RFC 5322 dot-atom that begins with a letter or a digit, without the marks
+# that Slack uses for formatting (`*`, `~` and backticks). An address can contain non-ASCII letters.
+_ATOM = r"[\w!#$%&'+/=?^-]+"
+_LABEL = rf"{_LETTER}(?:[\w-]*{_LETTER})?"
+EMAIL = rf"{_LETTER}(?:{_ATOM})?(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})+"
 _IDENTITY = re.compile(
     rf"\+[0-9]{{1,{MOST_DIGITS}}}"
     rf"|(?!(?:{'|'.join(sorted(KEYWORDS))}):)[a-z][a-z0-9+.-]*:\S+"
-    r"|[^\s@:,;]+@[^\s@,;]+\.[^\s@,;]+",
+    rf"|{EMAIL}",
     re.IGNORECASE,
 )
+_EMAIL = re.compile(EMAIL)
 _NUMBER = re.compile(r"(?:\+|00|\(\+)[0-9()./\s-]+")
+_DASH = re.compile(f"[{LONG_DASHES}]")
+_DECORATION = f"*_~`.,;:!?()[]{{}}<>{DOUBLE_QUOTES}{SINGLE_QUOTES}"
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
-LABEL_CHARACTERS = 50
 TIME_EXAMPLES = "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"
 NO_START = "A change is applied once it's approved, so “from” isn't possible. Ask later instead."
 # Keywords that only work with `add`, and the fields of `ChangeRequest` that they set.
 TERMS = {"for": "duration_seconds", "until": "until"}
 # The first and later parts of a phone number that was pasted with spaces.
-_FIRST_PART = re.compile(r"\+?[0-9(][0-9()./-]*")
-_NEXT_PART = re.compile(r"[0-9()./-]*[0-9][0-9()./-]*")
+_FIRST_PART = re.compile(rf"\+?[0-9(][0-9()./{LONG_DASHES}-]*")
+_NEXT_PART = re.compile(rf"[0-9()./{LONG_DASHES}-]*[0-9][0-9()./{LONG_DASHES}-]*")
 FLOWS_OFFERED = 5
+# The number of words, and of characters of each word, that an error names.
+WORDS_NAMED = 10
+NAME_CHARACTERS = 80
 PRESET_ACTIONS = ("save", "delete")
 
 ChangeKind = Literal["add", "remove"]
@@ -88,31 +105,56 @@ def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> Usage
     return TESTUSERS.misuse(sentence, action, has_right_form=has_right_form)
 
 
-def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest:
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """A change with words that can't be read. `understood` is the change without these words."""
+
+    understood: ChangeRequest
+    problem: str
+
+    @property
+    def form(self) -> str:
+        """The form of the command, which determines the required permission."""
+        return self.understood.form
+
+
+def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest | Unclear:
     """Return the change requested by the words after `add` or `remove` in the command `text`."""
     if not words:
         raise misuse(kind, "Which flow, and who? Put the flow first, then phone numbers or IDs.")
     first = words[0]
     if first.keyword in KEYWORDS or (not first.is_quoted and is_identity(first.text)):
         raise misuse(kind, f"Which flow? Put it first, e.g. {kind} welcome …")
-    change, named, left = ChangeRequest(kind, words[0].text, ()), list[Word](), list(words[1:])
+    change = ChangeRequest(kind, first.text, ())
+    named = list[Word]()
+    left = list(words[1:])
     while left:
         word = left.pop(0)
         if word.keyword == "from":
             raise misuse(kind, NO_START)
         if word.keyword in KEYWORDS:
             change = _with_option(change, word, left, text)
-        elif not word.is_quoted and (preset := PRESET.fullmatch(folded(_tidied(word)))):
+        elif not word.is_quoted and (preset := PRESET.fullmatch(folded(word.text))):
             change = replace(change, presets=(*change.presets, preset.group(1)))
         else:
             named.append(word)
-    if named or not change.presets:
-        change = replace(change, identities=people(kind, named, text))
+    _refuse_unclosed(kind, named)
+    identities, odd = read_identities(named, text)
+    presets = tuple(dict.fromkeys(change.presets))
+    change = replace(change, identities=identities, presets=presets)
+    if odd:
+        return Unclear(change, unclear(odd))
+    _check(change)
+    return change
+
+
+def _check(change: ChangeRequest) -> None:
+    if change.identities or not change.presets:
+        _check_identities(change.kind, change.identities)
     if change.now and not change.reason:
         raise misuse("now", "“now” needs a reason. Add “because …” at the end.")
     if change.duration_seconds and change.until:
-        raise misuse(kind, "Use “for” or “until”, not both.")
-    return replace(change, presets=tuple(dict.fromkeys(change.presets)))
+        raise misuse(change.kind, "Use “for” or “until”, not both.")
 
 
 def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str) -> ChangeRequest:
@@ -131,12 +173,12 @@ def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str)
         raise misuse(kind, f"“{keyword}” only works with “add”. {way_out}")
     if getattr(change, TERMS[keyword]) is not None:
         raise misuse(kind, f"You used “{keyword}” twice.")
-    typed = [_tidied(word) for word in takewhile(_is_plain, left)]
+    typed = [folded(word.text) for word in takewhile(_is_plain, left)]
     if keyword == "for":
-        for count in range(min(len(typed), 2 * MOST_PARTS), 0, -1):
-            if (seconds := parse_duration(" ".join(typed[:count]))) is not None:
-                del left[:count]
-                return replace(change, duration_seconds=seconds)
+        seconds, count = _duration_at(typed)
+        if count:
+            del left[:count]
+            return replace(change, duration_seconds=seconds)
         # Quote a number with its unit, or a single word, in the error.
         unread = " ".join(typed[: 2 if typed and typed[0].isdigit() else 1])
         raise misuse(kind, duration_problem(unread or (left[0].text if left else "")))
@@ -170,70 +212,134 @@ def reason_problem(reason: str) -> str | None:
     return None
 
 
-def people(action: str, words: Sequence[Word], text: str) -> tuple[str, ...]:
-    """Return the identities in these words, without extra characters added by phones.
+def _duration_at(typed: Sequence[str]) -> tuple[int, int]:
+    """Return the duration at the start of `typed`, and how many words it spans (0 for none)."""
+    for count in range(min(len(typed), 2 * MOST_PARTS), 0, -1):
+        if (seconds := parse_duration(" ".join(typed[:count]))) is not None:
+            return seconds, count
+    return 0, 0
 
-    Raises:
-        UsageError: A word isn't a valid identity. If possible, the error suggests a correction.
+
+@dataclass(frozen=True, slots=True)
+class OddWord:
+    """A word that isn't an identity, or the words of a duration, a time or a phone number.
+
+    `meant` is the identity or keyword that was probably meant, if any. `keyword` is the keyword
+    that must precede a duration or a time.
     """
-    tidied = [word if word.is_quoted else replace(word, text=_tidied(word)) for word in words]
-    if unclosed := next((word for word in tidied if word.opens_quote), None):
-        raise misuse(action, f"The quote before “{unclosed.text[1:81]}” isn't closed.")
-    named = _with_whole_numbers(tidied, text)
-    if odd := [word for word in named if not (word.is_quoted or is_identity(word.text))]:
-        first, end, kept, sent = odd[0].text, odd[0].end, text, text.strip()
-        guesses = closest(first, sorted(KEYWORDS), 2)
-        if number := phone_in(first):
-            guesses = [number]
-        elif duration := _duration_at(odd[0], text):
-            guesses, end = [f"for {duration}"], odd[0].start + len(duration)
-        before, after = text[: odd[0].start], text[end:]
-        meant = [
-            Meant(sent, f"{before}{guess}{after}".strip(), f"Yes, {guess}") for guess in guesses
-        ]
-        for word in reversed(odd):
-            kept = f"{text[: word.start]}{quoted(text[word.start : word.end])}{kept[word.end :]}"
-        names = ", ".join(f"“{word.text}”" for word in odd)
-        label = f"Keep {names} as typed" if len(names) <= LABEL_CHARACTERS else "Keep them as typed"
-        error = misuse(action, question(first, "” or “".join(guesses)), has_right_form=True)
-        raise error.or_rather(*meant, Meant(sent, kept.strip(), label))
-    identities = tuple(word.text for word in named)
-    if problem := identities_problem(identities):
-        raise misuse(action, problem, has_right_form=bool(identities))
+
+    typed: str
+    meant: str = ""
+    keyword: str = ""
+
+
+def read_identities(
+    words: Sequence[Word], text: str
+) -> tuple[tuple[str, ...], tuple[OddWord, ...]]:
+    """Return the identities among these words of `text`, and the words that aren't identities.
+
+    Characters that phones add are removed, except in quotation marks.
+    """
+    identities = list[str]()
+    odd = list[OddWord]()
+    at = 0
+    while at < len(words):
+        ahead = words[at : at + 2 * MOST_PARTS]
+        keyword, count = _time_at(ahead)
+        if not count:
+            count = _parts_of_number(ahead, text)
+        typed = " ".join(word.text for word in ahead[:count])
+        tidied = tidy_identity(typed) or typed
+        if ahead[0].is_quoted:
+            identities.append(typed)
+        elif is_identity(tidied):
+            identities.append(tidied)
+        else:
+            odd.append(OddWord(tidied, "" if keyword else _meant(tidied), keyword))
+        at += count
+    return tuple(identities), tuple(odd)
+
+
+def _time_at(words: Sequence[Word]) -> tuple[str, int]:
+    """Return the keyword for a duration or time at the start, and how many words it spans."""
+    typed = [folded(word.text) for word in takewhile(_is_plain, words)]
+    _, count = _duration_at(typed)
+    if count:
+        return "for", count
+    if found := parse_when(typed):
+        return "until", found[1]
+    return "", 0
+
+
+def _parts_of_number(words: Sequence[Word], text: str) -> int:
+    """Return how many words at the start are one phone number that was typed with spaces."""
+    count = 1
+    if words[0].is_quoted or not _FIRST_PART.fullmatch(words[0].text):
+        return count
+    for before, word in pairwise(words):
+        is_apart = text[before.end : word.start].isspace()
+        if not is_apart or word.is_quoted or not _NEXT_PART.fullmatch(word.text):
+            break
+        if _time_at(words[count:])[1]:
+            break
+        count += 1
+    return count
+
+
+def _meant(typed: str) -> str:
+    """Return the identity or keyword that was probably meant, or an empty string."""
+    if len(typed) > MAX_IDENTITY_BYTES:
+        return ""
+    plain = unicodedata.normalize("NFKC", typed)
+    if number := phone_in(plain):
+        return number
+    bare = plain.strip(_DECORATION)
+    if is_identity(bare):
+        return bare
+    if address := _EMAIL.search(plain):
+        return address.group()
+    near = [keyword for keyword in closest(typed, sorted(KEYWORDS)) if keyword != folded(typed)]
+    return next(iter(near), "")
+
+
+def unclear(odd: Sequence[OddWord]) -> str:
+    """Return the error text for words that aren't identities, with what was probably meant."""
+    names = [f"“{word.typed[:NAME_CHARACTERS]}”" for word in odd]
+    if len(names) > WORDS_NAMED:
+        names[WORDS_NAMED:] = [f"{len(names) - WORDS_NAMED} more words"]
+    looks = "don't look" if len(names) > 1 else "doesn't look"
+    known = "a phone number (+ and digits), an email address or a chat address (whatsapp:+15550100)"
+    sentences = [f"{_joined(names)} {looks} like {known}."]
+    sentences += [f"Write “{word.keyword} {word.typed}”." for word in odd if word.keyword]
+    if meant := [f"“{word.meant}”" for word in odd[:WORDS_NAMED] if word.meant]:
+        sentences.append(f"Did you mean {_joined(meant)}?")
+    sentences.append("To use a word as typed, put it in quotes.")
+    return " ".join(sentences)
+
+
+def _joined(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def people(action: str, words: Sequence[Word], text: str) -> tuple[str, ...]:
+    """Return the identities in these words, or raise UsageError if a word isn't an identity."""
+    _refuse_unclosed(action, words)
+    identities, odd = read_identities(words, text)
+    if odd:
+        raise misuse(action, unclear(odd), has_right_form=True)
+    _check_identities(action, identities)
     return identities
 
 
-def _tidied(word: Word) -> str:
-    return tidy_identity(word.text) or word.text
+def _refuse_unclosed(action: str, words: Sequence[Word]) -> None:
+    if unclosed := next((word for word in words if word.opens_quote), None):
+        raise misuse(action, f"The quote before “{unclosed.text[1:81]}” isn't closed.")
 
 
-def _duration_at(word: Word, text: str) -> str:
-    """Return the duration that starts at this word, such as `2 hours`, or an empty string."""
-    unit = re.match(r"\s+[A-Za-z]+", text[word.end :])
-    found = [text[word.start : word.end + unit.end()]] if unit else []
-    found.append(text[word.start : word.end])
-    return next((typed for typed in found if parse_duration(typed) is not None), "")
-
-
-def _with_whole_numbers(words: Sequence[Word], text: str) -> list[Word]:
-    """Join the parts of phone numbers that were typed with spaces."""
-    joined, is_number = list[Word](), False
-    for word in words:
-        is_next = is_number and not word.is_quoted and _NEXT_PART.fullmatch(word.text)
-        is_apart = is_next and text[joined[-1].end : word.start].isspace()
-        if is_apart and not _duration_at(word, text):
-            first = joined.pop()
-            joined.append(Word(f"{first.text} {word.text}", False, first.start, word.end))
-            continue
-        is_number = not word.is_quoted and _FIRST_PART.fullmatch(word.text) is not None
-        joined.append(word)
-    return joined
-
-
-def quoted(word: str) -> str:
-    """Put a word in single or double quotation marks, whichever it doesn't contain."""
-    mark = "'" if any(mark in word for mark in DOUBLE_QUOTES) else '"'
-    return f"{mark}{word}{mark}"
+def _check_identities(action: str, identities: Sequence[str]) -> None:
+    if problem := identities_problem(identities):
+        raise misuse(action, problem, has_right_form=bool(identities))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,20 +385,12 @@ def phone_in(text: str) -> str:
     >>> phone_in("+49 (0) 170 555-0142")
     '+491705550142'
     """
-    if not _NUMBER.fullmatch(text):
+    plain = _DASH.sub("-", text)
+    if not _NUMBER.fullmatch(plain):
         return ""
-    digits = re.sub("[^0-9]", "", text.replace("(0)", ""))
-    digits = digits if "+" in text else digits.removeprefix("00")
+    digits = re.sub("[^0-9]", "", plain.replace("(0)", ""))
+    digits = digits if "+" in plain else digits.removeprefix("00")
     return f"+{digits}" if 0 < len(digits) <= MOST_DIGITS else ""
-
-
-def question(typed: str, meant: str = "") -> str:
-    """Return the error text for a word or line that doesn't look like an identity."""
-    guess = f" Did you mean “{meant}”?" if meant else ""
-    return (
-        f"“{typed[:80]}” doesn't look like a phone number (+ and digits), an email address or a"
-        f" chat address (whatsapp:+15550100).{guess} To use it as typed, put it in quotes."
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,30 +406,15 @@ class Subcommand:
     identities: tuple[str, ...] = ()
 
 
-TestusersRequest = ChangeRequest | Subcommand
+TestusersRequest = ChangeRequest | Unclear | Subcommand
 
 
 def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersRequest:
     """Parse the text of a `/testusers` command. `aliases` are the short names of flows.
 
     Raises:
-        UsageError: The text can't be parsed. The error suggests only commands that can be parsed.
+        UsageError: The text can't be parsed.
     """
-
-    def is_understood(meant: Meant) -> bool:
-        try:
-            return bool(_parse(meant.words, aliases))
-        except UsageError:
-            return False
-
-    try:
-        return _parse(text, aliases)
-    except UsageError as error:
-        error.meant = tuple(filter(is_understood, error.meant))
-        raise
-
-
-def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
     refuse_endless(text, TESTUSERS, "add")
     words = [word for word in read_words(text, commas=True) if not word.is_dash]
     if not words:
@@ -344,9 +427,9 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
             return parse_change(action, rest, text)
         case "list" | "history":
             if not rest:
-                flows = sorted(aliases)[:FLOWS_OFFERED]
-                meant = [Meant(text.strip(), f"{action} {flow}", flow) for flow in flows]
-                raise misuse(action, "Which flow?", has_right_form=bool(flows)).or_rather(*meant)
+                flows = {f"{action} {flow}": flow for flow in sorted(aliases)[:FLOWS_OFFERED]}
+                error = misuse(action, "Which flow?", has_right_form=bool(flows))
+                raise error.suggesting(text.strip(), flows)
             if action == "history" and rest[1:]:
                 raise misuse(action, f"Unexpected word: “{rest[1].text[:80]}”.")
             return Subcommand(action, rest[0].text, " ".join(word.text for word in rest[1:]))
@@ -361,30 +444,12 @@ def _parse(text: str, aliases: Collection[str]) -> TestusersRequest:
     raise unknown(TESTUSERS, words)
 
 
-def as_typed(text: str, aliases: Collection[str]) -> str:
-    """Reorder text such as `add +1 to welcome for 2h` as a command: `add welcome +1 for 2h`.
-
-    The flow is recognized if its name or SID follows `to`, `on` or `from`.
-    """
-    words = [word for word in read_words(text, commas=True) if not word.is_dash]
-    names = set(map(skeleton, aliases))
-    for before, word in pairwise(words[1:]):
-        is_flow = is_flow_sid(word.text) or skeleton(word.text) in names
-        if before.keyword in ("to", "on", "from") and is_flow:
-            people, rest = text[words[0].end : before.start], text[word.end :]
-            return f"{words[0].text} {word.text}{people}{rest}".strip()
-    return text
-
-
 def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
     place = words[0] if words else None
     if place is None or place.keyword not in PRESET_ACTIONS:
-        meant = [
-            Meant(text.strip(), f"{text[: place.start]}{action}{text[place.end :]}".strip())
-            for action in closest(place.keyword if place else "", PRESET_ACTIONS)
-            if place
-        ]
-        raise misuse("save_preset", "Choose “preset save” or “preset delete”.").or_rather(*meant)
+        error = misuse("save_preset", "Choose “preset save” or “preset delete”.")
+        near = closest(place.keyword, PRESET_ACTIONS) if place else []
+        raise error.suggesting(place.text if place else "", dict.fromkeys(near, ""))
     if len(words) == 1:
         raise misuse("save_preset", "Which preset? Add its name, e.g. demo-team.")
     name, more = folded(words[1].text).removeprefix("@"), words[2:]
@@ -405,24 +470,3 @@ def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
             f" If “{taken.text}” is a test user, put it in quotes.",
         )
     return Subcommand("save_preset", text=name, identities=people("save_preset", more, text))
-
-
-def as_command(change: ChangeRequest) -> str:
-    """Return a command that makes the same request, or an empty string if no command can."""
-    options = (
-        *(f"@{name}" for name in change.presets),
-        f"for {spell_duration(change.duration_seconds)}" if change.duration_seconds else "",
-        f"until {spell_when(change.until)}" if change.until else "",
-        "now" if change.now else "",
-        f"because {change.reason}" if change.reason else "",
-    )
-    exact = [quoted(word) for word in (change.flow, *change.identities)]
-    plain = [word if is_identity(word) else quoted(word) for word in change.identities]
-    for named in ((change.flow, *plain), exact):
-        text = " ".join(filter(None, (change.kind, *named, *options)))
-        try:
-            if _parse(escaped(text), ()) == change:
-                return f"{TESTUSERS.name} {text}"
-        except UsageError:
-            continue
-    return ""

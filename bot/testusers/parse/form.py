@@ -1,7 +1,7 @@
 """The parser for the `/testusers` form, and the values that buttons fill in."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
@@ -10,33 +10,41 @@ from pydantic import Field
 
 from bot.approvals.parse import parse_duration
 from bot.slack.messages.block_kit import ButtonValue
-from bot.slack.parse import recover
-from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, UNSEEN, tidy_identity
+from bot.slack.parse import escaped, read_words, recover
+from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, UNSEEN
 from bot.testusers.parse.command import (
+    EMAIL,
     ChangeRequest,
+    OddWord,
     duration_problem,
     is_identity,
     phone_in,
-    question,
+    read_identities,
     reason_problem,
+    unclear,
 )
 from bot.testusers.rules.changes import identities_problem
 
 MOST_CHARACTERS = 40_000
+# The number of characters of a line that an error names.
+NAMED = 80
 _LINK = r"(?:https?|ftp|file|slack)://\S+"
-_MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+# The local part has at most 64 characters (RFC 5321), which also limits the time to find it.
+_MAIL = rf"(?=[^@]{{1,64}}@){EMAIL}"
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,30}:[^\s,;<>\"'()]+"
 _DATE = r"\d{4}-\d{2}-\d{2}"
-_PHONE = r"\+?\(?\d(?:[ ().\-/\u00a0]{0,2}\d){6,}"
+# A date or a time after a number isn't part of it.
+_PHONE = rf"\+?\(?\d(?:[ ().\-/\u00a0]{{0,2}}(?!{_DATE})\d){{6,}}"
 _CANDIDATE = re.compile(
-    # An address can't start in the middle of another address, so each character is read once.
     rf"(?P<link>{_LINK})|(?<![\w.+-])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
-    rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w)"
+    rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w|:\d)"
 )
 _ENDS = ".,;:!?)]}*_~`"
-# Numbers without a `+` might not be phone numbers, so the form asks about them.
+# Numbers without a `+` might not be phone numbers, so they need more digits.
 DIGITS, DIGITS_WITHOUT_PLUS = range(7, 16), range(9, 16)
 _DASHES = re.compile(f"[{LONG_DASHES}]")
+# Slack marks email addresses and phone numbers: `<mailto:ada@example.com|ada@example.com>`.
+_MARKED = re.compile(r"<((?:mailto|tel):[^<>|]+)(?:\|[^<>]*)?>")
 
 
 @dataclass(frozen=True)
@@ -72,19 +80,19 @@ NOTHING = Prefilled()
 def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]:
     """Return the change requested in a form, or a dictionary of problems keyed by input name.
 
-    Each line is an identity. Characters that phones add are removed, except in quotation marks.
+    Each line is an identity.
     """
-    identities = tuple(filter(None, map(_identity, form.lines)))
     typed, reason = form.duration.strip(), " ".join(form.reason.split())
-    odd, until = odd_line(form.lines), form.until
+    identities, problem = read_lines(form.lines)
+    until = form.until
     preset = form.kind.partition("@")[2]
     wrong = {
         "flow": "" if form.flow else "Choose a flow.",
-        "lines": (identities or not preset) and identities_problem(identities),
+        "lines": problem,
         "reason": reason_problem(reason),
     }
-    if odd:
-        wrong["lines"] = question(odd, phone_in(odd))
+    if not problem and (identities or not preset):
+        wrong["lines"] = identities_problem(identities)
     if form.kind == "remove":
         only_add = {"duration": ("A duration", typed), "until": ("An end", until)}
         for name, (what, value) in only_add.items():
@@ -109,28 +117,40 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
     )
 
 
+def read_lines(lines: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Return the identities on these lines, and a sentence about lines that can't be read, if any.
+
+    Each line is one identity, typed as in the command.
+    """
+    identities = list[str]()
+    odd = list[OddWord]()
+    crowded = list[str]()
+    for line in lines:
+        typed = escaped(line)
+        found, others = read_identities(read_words(typed, commas=True), typed)
+        identities += found
+        is_crowded = len(found) + len(others) > 1
+        if is_crowded and found:
+            crowded.append(line.strip())
+        if is_crowded and others:
+            odd.append(OddWord(line.strip()))
+        else:
+            odd += others
+    problems = [unclear(odd)] if odd else []
+    if crowded:
+        problems.append(f"Each identity needs a line of its own: “{crowded[0][:NAMED]}”.")
+    return tuple(identities), " ".join(problems)
+
+
 def as_line(identity: str) -> str:
     """Return a form line for exactly this identity, in quotation marks if necessary."""
-    is_plain = is_identity(identity) and _identity(identity) == identity
-    return identity if is_plain else f'"{identity}"'
+    return identity if read_lines([identity]) == ((identity,), "") else quoted(identity)
 
 
-def _is_quoted(line: str) -> bool:
-    return len(line) > len('""') and {*DOUBLE_QUOTES}.issuperset((line[0], line[-1]))
-
-
-def _identity(line: str) -> str:
-    bare = line.strip()
-    return bare[1:-1] if _is_quoted(bare) else tidy_identity(bare)
-
-
-def odd_line(lines: Sequence[str]) -> str:
-    """Return the first unquoted line that doesn't look like an identity, or an empty string."""
-    for line in lines:
-        tidied = tidy_identity(line)
-        if tidied and not (_is_quoted(line.strip()) or is_identity(tidied)):
-            return tidied
-    return ""
+def quoted(identity: str) -> str:
+    """Put an identity in single or double quotation marks, whichever it doesn't contain."""
+    mark = "'" if any(mark in identity for mark in DOUBLE_QUOTES) else '"'
+    return f"{mark}{identity}{mark}"
 
 
 def moment(seconds: str) -> datetime | None:
@@ -144,20 +164,32 @@ def mentioned_identities(text: str) -> tuple[str, ...]:
     >>> mentioned_identities("Call +1 555 0100 or write to ada@example.com")
     ('+15550100', 'ada@example.com')
     """
-    plain, identities = _DASHES.sub("-", UNSEEN.sub(" ", recover(text[:MOST_CHARACTERS]))), []
-    for match in _CANDIDATE.finditer(plain):
+    # `split` returns the text between the marked addresses at even positions.
+    identities = list[str]()
+    for at, part in enumerate(_MARKED.split(text[:MOST_CHARACTERS])):
+        plain = _DASHES.sub("-", UNSEEN.sub(" ", recover(part)))
+        address = plain.removeprefix("mailto:")
+        is_marked = at % 2 == 1
+        if is_marked and address != plain and is_identity(address):
+            identities.append(address)
+        else:
+            identities += _unmarked(plain)
+    return tuple(dict.fromkeys(identities))
+
+
+def _unmarked(text: str) -> Iterator[str]:
+    for match in _CANDIDATE.finditer(text):
         kind, found = match.lastgroup, match.group().rstrip(_ENDS)
         scheme, _, value = found.partition(":")
         if kind == "mail":
-            identities.append(found.removeprefix("mailto:"))
+            yield found.removeprefix("mailto:")
         elif kind == "phone" or (kind == "scheme" and scheme.casefold() == "tel"):
             found = found if kind == "phone" else value
             digits, number = re.sub(r"\D", "", found), phone_in(found)
             if number and len(number) > DIGITS.start:
-                identities.append(number)
+                yield number
             elif not number and len(digits) in DIGITS_WITHOUT_PLUS:
-                identities.append(digits)
+                yield digits
         # Accept `whatsapp:+1555`, but not `Note:this`.
         elif kind == "scheme" and (scheme.islower() or re.search(r"[\d@]", value)):
-            identities += [found] if is_identity(found) else []
-    return tuple(dict.fromkeys(identities))
+            yield from filter(is_identity, [found])
