@@ -23,7 +23,7 @@ from bot.serve import CannotStartError, serve
 from bot.settings import Settings, SettingsError, read_settings, unused
 from bot.settings.env_file import load_env_file
 from bot.setup.run import set_up
-from bot.slack.manifest import manifest_text
+from bot.slack.manifest import manifest_link, manifest_text
 from bot.testusers.policy_cli import explain_policy
 
 log = structlog.get_logger("bot")
@@ -97,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     manifest.add_argument(
         "--socket", action="store_true", help="use Socket Mode (needs no address)"
+    )
+    manifest.add_argument(
+        "--link", action="store_true", help="print an address that creates the app at Slack"
     )
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
@@ -184,11 +187,12 @@ def _check(options: argparse.Namespace) -> int:
 
 def _manifest(options: argparse.Namespace) -> int:
     try:
-        text = manifest_text(options.url, socket=options.socket)
+        show = manifest_link if options.link else manifest_text
+        text = show(options.url, socket=options.socket)
     except ValueError as error:
         print(error, file=sys.stderr)
         return UNUSABLE
-    print(text, end="")
+    print(text.rstrip("\n"))
     return 0
 
 

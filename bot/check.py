@@ -33,8 +33,7 @@ async def examine(
     Also check `environment` for misspelled settings.
     """
     async with gatehouse(settings) as bot:
-        await prepare(bot.database)
-        (stored,) = await database(bot)
+        (stored,) = await prepare(bot.database) or await database(bot)
         token, *about_token = await slack_token(bot)
         if token.is_well:
             about_slack = [*await app_token(bot), *await channels(bot), *await roles(bot)]

@@ -138,7 +138,10 @@ class DatabaseUnavailable(GatehouseError):
 
     outcome = "database"
     is_passing = True
-    sentence = "Gatehouse can't reach its database. Nothing was changed. Please try again."
+    sentence = (
+        "Gatehouse can't reach its database. Nothing was changed. Please try again. If this goes"
+        " on, ask whoever runs Gatehouse."
+    )
 
 
 class DatabaseInUse(DatabaseUnavailable):

@@ -31,7 +31,7 @@ from bot.services.http import proxy_for
 from bot.settings import Settings
 from bot.settings.model import SERVICES, revealed
 from bot.store import jobs
-from bot.store.causes import cause_of, technical_cause
+from bot.store.causes import cause_of
 from bot.store.engine import process_lock
 from bot.store.migrations import migrate, notice_newer
 from bot.tasks import SingleFlight
@@ -266,7 +266,7 @@ async def until_it_works(
             why = {"reason": error.sentence}
         except DatabaseUnavailable as error:
             asked, cause = 0.0, cause_of(error)
-            why = {"reason": cause.sentence, "cause": cause.code, "error": technical_cause(error)}
+            why = {"reason": cause.explanation, "cause": cause.code}
         log.warning("start.waiting", waiting_for=target, **why)
         await sleep(max(pause, asked))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

@@ -15,6 +15,7 @@ from bot.settings import Settings
 from bot.slack.sender import Note
 from bot.store import audit, outbox
 from bot.store.audit_entry import RecordedEntry
+from bot.store.causes import cause_of
 from bot.store.engine import Database, Transaction
 from bot.store.migrations import revision
 from bot.store.outbox import OutboxMessage
@@ -97,7 +98,7 @@ async def _with_audit(settings: Settings, work: Callable[[Database], Awaitable[i
             return UNUSABLE
         return await work(database)
     except DatabaseUnavailable as error:
-        print(error.sentence)
+        print(f"{error.sentence} {cause_of(error).explanation}")
         return UNUSABLE
     finally:
         await database.close()

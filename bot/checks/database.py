@@ -34,11 +34,22 @@ AGREES_SECONDS = 2.0
 ROUNDING_SECONDS = 1.0
 
 
-async def prepare(database: Database) -> None:
-    """Create the tables if the database is empty, as the bot does when it first starts."""
-    with suppress(DatabaseUnavailable):
+async def prepare(database: Database) -> list[Finding]:
+    """Create the tables if the database is empty, as the bot does when it first starts.
+
+    Return a finding if that fails.
+    """
+    try:
         if await revision(database) is None:
             await migrate(database)
+    except DatabaseUnavailable as error:
+        return [_failure(error)]
+    return []
+
+
+def _failure(error: DatabaseUnavailable) -> Finding:
+    cause = cause_of(error)
+    return Finding(SUBJECT, cause.code, cause.sentence, cause.explanation)
 
 
 async def database(parts: Parts) -> list[Finding]:
@@ -55,8 +66,7 @@ async def database(parts: Parts) -> list[Finding]:
     except DatabaseTooOld as error:
         return [failed(SUBJECT, error)]
     except DatabaseUnavailable as error:
-        cause = cause_of(error)
-        return [Finding(SUBJECT, cause.code, cause.sentence)]
+        return [_failure(error)]
     if not holds_every_name:
         return [Finding(SUBJECT, WRONG_ENCODING.code, WRONG_ENCODING.sentence)]
     kind = "SQLite" if database.is_sqlite else "PostgreSQL"

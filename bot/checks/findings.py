@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Protocol
 
 from bot.errors import GatehouseError
@@ -47,11 +47,13 @@ class Finding:
     """The result of a check.
 
     `code` is `ok` or a stable name for the problem. `sentence` describes the problem and the fix.
+    Those who run the bot read `explanation` instead, if there is one.
     """
 
     subject: str
     code: str
     sentence: str
+    explanation: str = ""
 
     @property
     def is_well(self) -> bool:
@@ -85,7 +87,8 @@ def as_table(findings: Sequence[Finding]) -> str:
     lines = []
     for finding in findings:
         code = f" [{finding.code}]" if finding.is_problem or finding.mark == "WARN" else ""
-        line = f"{finding.mark:<5}  {finding.subject:<{width}}  {finding.sentence}{code}"
+        sentence = finding.explanation or finding.sentence
+        line = f"{finding.mark:<5}  {finding.subject:<{width}}  {sentence}{code}"
         lines.append(on_one_line(line))
     problems = sum(finding.is_problem for finding in findings)
     verdict = f"{problems} problem{'' if problems == 1 else 's'} to fix."
@@ -94,6 +97,14 @@ def as_table(findings: Sequence[Finding]) -> str:
 
 def as_json(findings: Sequence[Finding]) -> str:
     """Return the report as a JSON object, with the verdict in `ok` and the findings in `checks`."""
-    checks = [{**asdict(finding), "ok": finding.is_well} for finding in findings]
+    checks = [
+        {
+            "subject": finding.subject,
+            "code": finding.code,
+            "sentence": finding.explanation or finding.sentence,
+            "ok": finding.is_well,
+        }
+        for finding in findings
+    ]
     all_well = all(finding.is_well for finding in findings)
     return json.dumps({"ok": all_well, "checks": checks}, ensure_ascii=False, indent=2)

@@ -138,9 +138,11 @@ class Health:
             if problem is not None:
                 since = old.since if old else self._parts.clock.now()
                 setting = f"{problem.subject} " if problem.subject.isupper() else ""
-                self._troubles[part] = Trouble(part, f"{setting}{problem.sentence}", since)
+                sentence = f"{setting}{problem.sentence}"
+                explanation = problem.explanation or sentence
+                self._troubles[part] = Trouble(part, sentence, explanation, since)
                 if old is None:
-                    log.error("health.broken", part=part.value, reason=problem.sentence)
+                    log.error("health.broken", part=part.value, reason=explanation)
             elif old is not None:
                 log.info("health.mended", part=part.value)
 

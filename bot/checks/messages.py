@@ -38,8 +38,11 @@ def whoami(
     return Message.of(*lines)
 
 
-def status(report: Status) -> Message:
+def status(report: Status, *, is_for_admin: bool = False) -> Message:
     """Return the answer to `status`: a verdict, the problems, and details of the current state."""
+    problems = [
+        trouble.explanation if is_for_admin else trouble.sentence for trouble in report.broken
+    ]
     counts = [
         f"{name.replace('_', ' ').capitalize()}: {count:,}" for name, count in report.counts.items()
     ]
@@ -58,7 +61,7 @@ def status(report: Status) -> Message:
         work = [f"Background jobs: {state} ({report.jobs.due:,} due, {report.jobs.late:,} late)"]
     lines = [
         verdict,
-        *(f"• {text.escape(trouble.sentence, 500)}" for trouble in report.broken),
+        *(f"• {text.escape(problem, 500)}" for problem in problems),
         f"Gatehouse {__version__}, up {text.duration(report.uptime_seconds)}",
         f"{report.database} database: {database}",
         *(_service(name, group) for name, group in groups.items()),

@@ -46,10 +46,14 @@ NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A broken part. The plain-text `sentence` describes the problem and how to fix it."""
+    """A broken part. The plain-text `sentence` describes the problem and how to fix it.
+
+    Admins read `explanation` instead.
+    """
 
     part: Part
     sentence: str
+    explanation: str
     since: datetime
 
 

@@ -3,7 +3,9 @@
 For Slack's rules, see docs.slack.dev/reference/app-manifest.
 """
 
+import json
 from typing import Any
+from urllib.parse import quote
 
 import yaml
 from yarl import URL
@@ -13,6 +15,7 @@ from bot.slack.messages import ids
 
 EVENTS_PATH = "/slack/events"
 PLACEHOLDER_URL = "https://bot.example.com"
+CREATE_APP_URL = "https://api.slack.com/apps?new_app=1&manifest_json="
 
 
 # The required scopes, each with its purpose.
@@ -107,6 +110,16 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
 def manifest_text(url: str | None, *, socket: bool) -> str:
     """Return the manifest as YAML. Raise ValueError if Slack can't call `url`."""
     return yaml.safe_dump(app_manifest(url, socket=socket), sort_keys=False, allow_unicode=True)
+
+
+def manifest_link(url: str | None, *, socket: bool) -> str:
+    """Return the address at Slack that creates the app from the manifest.
+
+    Raises:
+        ValueError: Slack can't call `url`.
+    """
+    manifest = json.dumps(app_manifest(url, socket=socket), separators=(",", ":"))
+    return CREATE_APP_URL + quote(manifest, safe="")
 
 
 def missing_scopes(granted: frozenset[str]) -> str:

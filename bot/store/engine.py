@@ -37,15 +37,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from bot.errors import CommitUnknown, DatabaseInUse, DatabaseUnavailable, Superseded
 from bot.ops.clock import Clock
-from bot.store.causes import TOO_MANY, UNREACHABLE, cause_of, technical_cause
+from bot.store.causes import REFUSED, cause_of, technical_cause
 from bot.store.postgres import CONNECT_SECONDS, STATEMENT_SECONDS, PostgresEngine
 from bot.store.types import EpochSeconds, from_microseconds
 
 log = structlog.get_logger(__name__)
 
 DEFAULT_POOL = 10
-# The pause between attempts to connect to a server that has no free connections.
-CONNECTION_PAUSE_SECONDS = 0.05
+# How long to try to connect, and the pause between two attempts. Slack waits for 3 s.
+RETRY_SECONDS = 2.0
+CONNECTION_PAUSE_SECONDS = 0.1
 CLOSE_SECONDS = 2.0
 CAUSE_EVERY_SECONDS = 60.0
 # The exceptions that are raised if the database or the connection fails.
@@ -213,7 +214,7 @@ class Database:
             raise
         except ERRORS as error:
             cause, now = cause_of(error), time.monotonic()
-            if isinstance(error, ProgrammingError) and cause is UNREACHABLE:
+            if isinstance(error, ProgrammingError) and cause.code == REFUSED.code:
                 # The statement is wrong, not the database.
                 raise
             if now - self._cause_told_at >= CAUSE_EVERY_SECONDS:
@@ -223,13 +224,16 @@ class Database:
             raise DatabaseUnavailable from error
 
     async def _check_out(self, engine: AsyncEngine) -> AsyncConnection:
-        """Check out a connection. If the server has no free connections, retry until a timeout."""
-        deadline = time.monotonic() + CONNECT_SECONDS
+        """Check out a connection. If that fails, try again until a timeout.
+
+        The server might have no free connection at this moment.
+        """
+        deadline = time.monotonic() + RETRY_SECONDS
         while True:
             try:
                 return await engine.connect()
-            except ERRORS as error:
-                if cause_of(error) is not TOO_MANY or time.monotonic() > deadline:
+            except ERRORS:
+                if self.is_sqlite or time.monotonic() > deadline:
                     raise
             await asyncio.sleep(CONNECTION_PAUSE_SECONDS)
 
@@ -283,6 +287,9 @@ class Database:
             async with self._connected(postgres.engine) as connection, connection.begin():
                 await postgres.limit(connection)
                 yield Transaction(connection, self._clock)
+        except ProgrammingError as error:
+            # The migrations are right, so the server's settings are wrong.
+            raise DatabaseUnavailable from error
         finally:
             await postgres.engine.dispose()
 

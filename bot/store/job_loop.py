@@ -119,6 +119,7 @@ class JobLoop:
         self._crowds = crowds
         self._awake = asyncio.Event()
         self._stopping = False
+        self._is_database_away = False
         self._has_ended = asyncio.Event()
         self._has_ended.set()
         self._claims = itertools.count(1)
@@ -180,8 +181,11 @@ class JobLoop:
                     if len(batch) < count:
                         break
         except DatabaseUnavailable as error:
-            log.warning("jobs.database", reason=error.sentence)
+            if not self._is_database_away:
+                log.warning("jobs.database", reason=error.sentence)
+            self._is_database_away = True
             return False
+        self._is_database_away = False
         for job in claimed:
             lease = Lease(self._database, owner, job, self._clock.since_boot, held_at)
             self._running[lease] = asyncio.create_task(self._run(lease), name=f"job {job.key}")

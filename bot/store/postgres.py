@@ -135,6 +135,8 @@ class PostgresEngine:
         self._parameters: dict[str, Any] = {
             "connect_timeout": CONNECT_SECONDS,
             **connection_parameters(url),
+            # The server converts, even if its own encoding is another.
+            "client_encoding": "UTF8",
         }
         if self._parameters.get("sslrootcert") == TRUSTED_BY_THE_SYSTEM:
             # Point libpq's bundled OpenSSL at the machine's trusted certificates.

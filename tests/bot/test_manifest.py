@@ -1,13 +1,22 @@
 """The app manifest: right for Slack, and in step with the code."""
 
+import json
 import re
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
 
 from bot.commands import COMMANDS
-from bot.slack.manifest import EVENTS, PLACEHOLDER_URL, SCOPES, app_manifest, manifest_text
+from bot.slack.manifest import (
+    EVENTS,
+    PLACEHOLDER_URL,
+    SCOPES,
+    app_manifest,
+    manifest_link,
+    manifest_text,
+)
 
 ROOT = Path(__file__).parents[2]
 NO_SCOPE = {
@@ -59,6 +68,15 @@ def test_every_address_is_the_one_path_of_the_bot(end: str) -> None:
     text = manifest_text(f"https://bot.example.org/behind/a/proxy{end}", socket=False)
     addresses = set(re.findall(r"https://\S+", text))
     assert addresses == {"https://bot.example.org/behind/a/proxy/slack/events"}
+
+
+def test_the_link_creates_the_app_from_the_same_manifest() -> None:
+    link = urlsplit(manifest_link(PLACEHOLDER_URL, socket=False))
+    query = parse_qs(link.query)
+    assert (link.netloc, link.path, query["new_app"]) == ("api.slack.com", "/apps", ["1"])
+    assert json.loads(query["manifest_json"][0]) == app_manifest(PLACEHOLDER_URL, socket=False)
+    # Some programs cut a link at these, and some read "+" as itself.
+    assert not set(" +'\"<>()") & set(link.query)
 
 
 def test_socket_mode_has_no_address_at_all() -> None:

@@ -1,4 +1,4 @@
-"""What a release needs, besides a green `make check`: `make release-check`."""
+"""`make release-check`: what a release needs, apart from a successful `make check`."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def problems() -> list[str]:
-    """Everything that stands in the way of a release."""
+    """List everything that is missing for a release."""
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changelog, re.MULTILINE)
     manifests = (ROOT / "deploy/kubernetes/gatehouse.yaml").read_text(encoding="utf-8")
@@ -23,8 +23,9 @@ def problems() -> list[str]:
         found.append(f"deploy/kubernetes does not name the image gatehouse:{__version__}")
     if _git("status", "--porcelain"):
         found.append("the tree is not clean")
-    if __version__ in _git("tag").removeprefix("v").split():
-        found.append(f"{__version__} is tagged already")
+    other_tags = _git("tag", "--no-contains", "HEAD").split()
+    if __version__ in {tag.removeprefix("v") for tag in other_tags}:
+        found.append(f"{__version__} is already the tag of another commit")
     return found
 
 
@@ -35,7 +36,7 @@ def _git(*arguments: str) -> str:
 
 
 def main() -> int:
-    """Print what is missing; 0 when nothing is."""
+    """Print what is missing. Returns 0 if nothing is."""
     found = problems()
     for problem in found:
         print(f"release-check: {problem}")

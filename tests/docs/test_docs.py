@@ -19,7 +19,7 @@ from bot.quotas.rules.quota import BlockCode
 from bot.services import errors as service_errors
 from bot.settings import EXAMPLES, Settings, read_settings
 from bot.slack.manifest import EVENTS, SCOPES
-from bot.store.causes import CAUSES, UNREACHABLE
+from bot.store.causes import CAUSES, REFUSED
 from handlers.listeners import LISTENERS
 from tests.support.entry_points import ENTRY_POINTS
 
@@ -178,7 +178,7 @@ def _codes_of_check() -> set[str]:
         *("not_configured", "not_tried", "token_refused", "user_unknown", "group_unknown"),
         "groups_not_in_plan",
     }
-    causes = {cause.code for cause in (UNREACHABLE, *CAUSES)}
+    causes = {cause.code for cause in (REFUSED, *CAUSES)}
     return (literal | outcomes | causes | named) - {"service_error", "quota"}
 
 

@@ -15,7 +15,7 @@ from tests.support.needs import needs_package_index
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
-PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 # Debian and its like; Alpine; the same on ARM; a developer's Mac.
 PLATFORMS = [
     "x86_64-unknown-linux-gnu",

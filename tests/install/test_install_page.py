@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import yaml
 
 from bot import __version__
 from sandbox.people import ROLES
@@ -51,8 +51,9 @@ def test_upgrade_installs_the_libraries_too():
     assert sum(" pip install " in line for line in last) == 2
 
 
-def test_manifests_of_the_page_are_manifests(machine):
-    by_http, by_socket = (yaml.safe_load(machine.follow(block)) for block in blocks("3"))
+def test_links_of_the_page_create_the_app(machine):
+    links = [urlsplit(machine.follow(block)) for block in blocks("3")]
+    by_http, by_socket = (json.loads(parse_qs(link.query)["manifest_json"][0]) for link in links)
     assert by_http["settings"]["socket_mode_enabled"] is False
     assert by_socket["settings"]["socket_mode_enabled"] is True
 

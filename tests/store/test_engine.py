@@ -8,17 +8,20 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from sqlalchemy import event, select, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from bot.errors import CommitUnknown, DatabaseInUse, DatabaseUnavailable
 from bot.ops.clock import SystemClock
-from bot.store import engine
+from bot.store import audit, engine, postgres
+from bot.store.audit_entry import AuditEntry
 from bot.store.causes import cause_of
 from bot.store.engine import CONNECTIONS, Database, process_lock
 from bot.store.tables import jobs
 from bot.store.types import from_microseconds, to_microseconds
+from tests.support.postgres import connect, server_url
 from tests.support.proxy import running_proxy
 
 # What the server ends by itself, so that others write again within 30 s.
@@ -59,7 +62,8 @@ async def test_a_broken_statement_is_the_same_error(database):
             await tx.connection.execute(text("SELECT * FROM nothing_there"))
 
 
-async def test_cause_of_a_failure_is_logged_once_a_minute(clock, capsys, caplog):
+async def test_cause_of_a_failure_is_logged_once_a_minute(clock, capsys, caplog, monkeypatch):
+    monkeypatch.setattr(engine, "RETRY_SECONDS", 0.0)
     database = Database("postgresql://postgres@127.0.0.1:1/none", clock)
     for _ in range(3):
         with pytest.raises(DatabaseUnavailable):
@@ -297,3 +301,47 @@ async def test_a_commit_that_breaks_off_is_not_said_to_have_done_nothing(postgre
         with pytest.raises(DatabaseUnavailable, match="Nothing was changed"):
             await write(database)
         await database.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_client_encoding_of_a_role_is_overruled(postgres_url, monkeypatch, encoding):
+    monkeypatch.setenv("PGCLIENTENCODING", encoding)
+    database = Database(postgres_url, SystemClock())
+    async with database.transaction() as tx:
+        await audit.append(tx, AuditEntry("U1", "plan.set", "Zażółć gęślą jaźń", {}))
+        (entry,) = await audit.latest(tx, 1)
+    assert entry.subject == "Zażółć gęślą jaźń"
+    await database.close()
+
+
+@pytest.mark.postgres
+async def test_a_full_server_is_waited_for(empty_postgres_url, clock, monkeypatch):
+    """Nothing but the words of the server's answer says that it is full."""
+    refused, connect_once = asyncio.Event(), postgres.Connection.connect
+
+    async def connect_noting(**parameters):
+        try:
+            return await connect_once(**parameters)
+        except psycopg.OperationalError:
+            refused.set()
+            raise
+
+    monkeypatch.setattr(postgres.Connection, "connect", connect_noting)
+    name = empty_postgres_url.rsplit("/", 1)[1]
+    admin = await connect(server_url())
+    await admin.execute(f'ALTER DATABASE "{name}" CONNECTION LIMIT 1')
+    role = f"role_{name[-20:]}"
+    await admin.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'word'")
+    url = f"postgresql://{role}:word@{empty_postgres_url.partition('@')[2]}"
+    holder, database = await connect(url), Database(url, clock)
+    try:
+        waiting = asyncio.create_task(database.now())
+        await refused.wait()
+        await holder.close()
+        await waiting
+    finally:
+        await holder.close()
+        await database.close()
+        await admin.execute(f"DROP ROLE {role}")
+        await admin.close()

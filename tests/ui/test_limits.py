@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bot import __version__
 from bot.audit import messages as audit
 from bot.checks import messages as gatehouse
-from bot.checks.rules import JobCount, Status
+from bot.checks.rules import JobCount, Part, Status, Trouble
 from bot.commands import COMMANDS
 from bot.errors import Ambiguous, NotFound, UsageError
 from bot.organizations import messages as orgs
@@ -269,3 +269,13 @@ def test_an_entry_of_the_audit_is_one_sentence(entry, sentence):
     message = audit.audit([entry], "f", NAMES)
     check(message)
     assert f"– {sentence}" in message.text
+
+
+def test_only_an_admin_reads_the_drivers_words_in_the_status():
+    since = datetime(2026, 11, 20, tzinfo=UTC)
+    trouble = Trouble(Part.DATABASE, "Ask whoever runs Gatehouse.", "The role is missing.", since)
+    report = Status(90, "PostgreSQL", [], None, broken=[trouble])
+    assert "The role is missing" in gatehouse.status(report, is_for_admin=True).text
+    others = gatehouse.status(report).text
+    assert "The role is missing" not in others
+    assert "Ask whoever runs Gatehouse" in others

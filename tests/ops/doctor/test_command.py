@@ -73,6 +73,8 @@ async def test_the_manifest_needs_no_settings() -> None:
     assert status == 0
     assert "https://bot.example.org/slack/events" in out
     assert (await run({}, "manifest", "--socket"))[0] == 0
+    status, out = await run({}, "manifest", "--socket", "--link")
+    assert (status, out.count("\n")) == (0, 1)
     status, out = await run({}, "manifest", "--url", "http://bot.example.org")
     assert (status, out.startswith("Slack calls only https:// addresses")) == (2, True)
 

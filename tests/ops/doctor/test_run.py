@@ -1,6 +1,7 @@
 """`gatehouse check`: every mistake an operator can make, by name."""
 
 import json
+import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -201,7 +202,7 @@ async def test_other_ways_to_be_right_are_well(site: Site, spoil) -> None:
 async def test_no_call_goes_without_the_database(site: Site) -> None:
     site.environment["DATABASE_URL"] = "postgresql://nobody:data-word@127.0.0.1:9/none"
     assert await site.codes() == {
-        "database": "database_not_listening",
+        "database": "database_refused",
         "inventory eu": "not_tried",
     }
     assert [call.service for call in site.services.state.calls if call.service == "inventory"] == []
@@ -209,15 +210,40 @@ async def test_no_call_goes_without_the_database(site: Site) -> None:
 
 @pytest.mark.postgres
 @pytest.mark.parametrize(
-    ("more", "code"),
+    ("more", "words"),
     [
-        ("?options=-c%20nonsense%3D1", "database_parameter"),
-        ("?target_session_attrs=standby", "database_not_writable"),
+        ("?options=-c%20nonsense%3D1", "nonsense"),
+        ("?target_session_attrs=standby", "hot standby"),
+        ("?sslmode=require", "SSL"),
     ],
 )
-async def test_why_a_server_cannot_be_used_is_named(site: Site, postgres_url, more, code) -> None:
+async def test_why_a_server_cannot_be_used_is_told(site: Site, postgres_url, more, words) -> None:
     site.environment["DATABASE_URL"] = postgres_url + more
-    assert (await site.codes())["database"] == code
+    findings = await examine(read_settings(site.environment))
+    (found,) = [finding for finding in findings if finding.code == "database_refused"]
+    assert words in found.explanation
+    assert words not in found.sentence
+
+
+@pytest.mark.postgres
+async def test_user_who_may_not_create_tables_is_told_the_cure(site: Site, empty_postgres_url):
+    """PostgreSQL 15 with the recipe that is found most: GRANT ALL ON DATABASE."""
+    name, role = empty_postgres_url.rsplit("/", 1)[1], f"role_{uuid.uuid4().hex[:8]}"
+    admin = await connect(empty_postgres_url)
+    await admin.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'word'")
+    try:
+        await admin.execute(f'GRANT ALL ON DATABASE "{name}" TO {role}')
+        await admin.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        place = empty_postgres_url.partition("@")[2]
+        site.environment["DATABASE_URL"] = f"postgresql://{role}:word@{place}"
+        assert (await site.codes())["database"] == "database_permission"
+        assert "ALTER DATABASE" in await site.sentence("database_permission")
+        await admin.execute(f"ALTER ROLE {role} SET search_path = nowhere")
+        assert (await site.codes())["database"] == "database_refused"
+    finally:
+        await admin.execute(f"DROP OWNED BY {role}")
+        await admin.execute(f"DROP ROLE {role}")
+        await admin.close()
 
 
 @pytest.mark.parametrize("name", ["gone/x.db", ""])
