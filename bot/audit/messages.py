@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.permissions import Permission
+from bot.services.calls import client_named
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message
 from bot.store.audit_entry import BOT, RecordedEntry
@@ -28,6 +29,8 @@ class Names:
     def person(self, actor: str) -> str:
         """Return the person's name in bold, or the ID if the name is unknown."""
         name = "Gatehouse" if actor == BOT else self.people.get(actor, actor)
+        if client := client_named(actor):
+            name = f"{client} (gateway)"
         return f"*{text.escape(name, 80)}*"
 
     def flow(self, sid: object) -> str:
@@ -37,7 +40,7 @@ class Names:
 
 def people_in(entries: Sequence[RecordedEntry]) -> set[str]:
     """Return the IDs of all actors and approvers in the entries."""
-    people = {entry.actor for entry in entries}
+    people = {entry.actor for entry in entries if client_named(entry.actor) is None}
     for entry in entries:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             people |= {str(approver) for approver in json.loads(entry.detail)["approvers"]}
@@ -186,5 +189,14 @@ def _other(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str
     return None
 
 
-TOPICS = {"request": _request, "flow": _list, "grant": _list, "preset": _preset}
+def _write(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str:
+    status, size = detail["status"], int(detail["size"])
+    outcome = f"status {int(status)}" if status else "the outcome is unknown"
+    call = text.code(f"{detail['method']} {detail['path']}", 160)
+    body = f"{text.count(size, 'byte')}, SHA-256 {text.code(detail['sha256'][:12])}"
+    where = text.escape(detail["organization"], 80)
+    return f"{names.person(entry.actor)} sent {call} for {where} ({body}): {outcome}"
+
+
+TOPICS = {"gateway": _write, "request": _request, "flow": _list, "grant": _list, "preset": _preset}
 TOPICS |= dict.fromkeys(("permission", "plan", "alert"), _other)

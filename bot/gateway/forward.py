@@ -6,6 +6,7 @@ therefore doesn't occupy a slot. Large bodies are kept in temporary files.
 """
 
 import asyncio
+import hashlib
 import io
 import tempfile
 import zlib
@@ -28,7 +29,7 @@ from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.quota import BlockCode, pause_seconds
-from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall
+from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall, Write
 from bot.services.credentials import Credential, Signed
 from bot.services.errors import (
     CredentialsRefused,
@@ -57,6 +58,7 @@ SHORTEST_SECRET = 4
 REFUSAL_SECONDS = 3.0
 # Disconnect a client that reads no data for this long.
 STANDSTILL_SECONDS = 30.0
+_READS = ("GET", "HEAD", "OPTIONS")
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
@@ -111,7 +113,8 @@ class Forwarder:
         credential, clock = self.access[call.key.data_center].credential, self.turns.clock
         # Sign before waiting for a turn, because renewing the token may take another call.
         await credential.sign()
-        wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request))
+        write = None if call.method in _READS else write_of(call, body)
+        wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request), write)
         began = clock.monotonic()
         with open_body() as content:
             async with self.turns.call(wait) as permit:
@@ -152,7 +155,7 @@ class Forwarder:
                     timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
                     middlewares=(once(permit.may_send),),
                 ) as response:
-                    seen.status = response.status
+                    seen.status = permit.status = response.status
                     await permit.responded(ReportedLimits.from_headers(response.headers))
                     answer, failure = await self._read(call, permit, response, signed, content)
             # The client handles redirects and 304s itself.
@@ -232,6 +235,15 @@ class Forwarder:
             # Break the connection, so that a partial response can't look complete.
             if request.transport is not None:
                 request.transport.abort()
+
+
+def write_of(call: GatewayCall, body: IO[bytes]) -> Write:
+    """Return what the audit log records of a write: a digest of its body, but no content."""
+    body.seek(0)
+    digest = hashlib.sha256()
+    while piece := body.read(PIECE_BYTES):
+        digest.update(piece)
+    return Write(call.method, call.url.raw_path, digest.hexdigest(), body.tell())
 
 
 async def renew(credential: Credential, refused: Signed) -> None:

@@ -22,7 +22,7 @@ from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import NotNow
 from bot.quotas.store import accounts
 from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.services.calls import GATEWAY, CallCause
+from bot.services.calls import GATEWAY, CallCause, Write
 from bot.services.http import Permit
 
 log = structlog.get_logger(__name__)
@@ -75,6 +75,7 @@ class Wait:
     client: str
     seconds: float
     is_gone: Callable[[], bool] = lambda: False
+    write: Write | None = None
     deadline: float = field(default=0.0, init=False)
     granted: "asyncio.Future[Reservation]" = field(init=False)
     decline: _Decline | None = field(default=None, init=False)
@@ -82,7 +83,7 @@ class Wait:
     @property
     def cause(self) -> CallCause:
         """The call's cause, as recorded in the ledger."""
-        return CallCause(GATEWAY, background=True, client=self.client)
+        return CallCause(GATEWAY, background=True, client=self.client, write=self.write)
 
     def fail(self, error: Exception) -> None:
         """End the wait with an error, unless it has already ended."""

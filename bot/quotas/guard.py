@@ -16,7 +16,7 @@ import structlog
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
-from bot.quotas import incidents
+from bot.quotas import incidents, writes
 from bot.quotas.messages import declined
 from bot.quotas.rules.limits import CallClass, LimitKind, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
@@ -141,13 +141,16 @@ class Guard:
                 raise
             return
         is_over = call.is_whole(error) or call.was_never_sent(error)
-        if not is_over and not call.is_probe:
+        is_write = call.request.cause.write is not None
+        if not is_over and not call.is_probe and not is_write:
             return
-        opened = self.database.transaction if call.is_probe else self.database.autocommit
+        is_one_statement = not call.is_probe and not is_write
+        opened = self.database.autocommit if is_one_statement else self.database.transaction
         async with opened() as tx:
             if is_over:
                 await self._settle(tx, call, error)
                 await self._note_reported(tx, call)
+            await self._record_write(tx, call)
             if call.is_probe:
                 passed = error is None and is_over
                 await incidents.probed(tx, key, self.terms, passed=passed)
@@ -158,6 +161,11 @@ class Guard:
         else:
             seconds = call.seconds_since_headers() * SURE_SHARE
             await quotas.settle(tx, call.reservation, seconds)
+
+    async def _record_write(self, tx: Transaction, call: "_Call") -> None:
+        if call.request.cause.write is not None:
+            reservation = call.reservation
+            await writes.record(tx, reservation.organization, reservation.number, call.status)
 
     async def _note_reported(self, tx: Transaction, call: "_Call") -> None:
         if call.limits is None:
@@ -184,6 +192,7 @@ class Guard:
                         told = call.request, call.reservation, call.refusal, age
                         await incidents.refused(tx, *told)
                         await self._settle(tx, call, None)
+                        await self._record_write(tx, call)
                 calls.pop(0)
             self._unwritten.pop(key, None)
 

@@ -12,6 +12,7 @@ import structlog
 from sqlalchemy import BigInteger, bindparam, case, select, type_coerce, update
 
 from bot.ops.clock import Clock, SystemClock, boot_id
+from bot.quotas import writes
 from bot.quotas.incidents import PROBE_JOB
 from bot.quotas.rules.use import HOUR_SECONDS
 from bot.store import jobs
@@ -27,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 TIDY_JOB = "quota_tidy"
 EVERY = timedelta(hours=1)
+# The subject of the job at the start, when every call of an earlier process has ended.
+WRITES, AFTER_HOLD = "writes", timedelta(seconds=20)
 # Keep calls until their hour is older than this, which covers a day of 25 hours and a hold.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
 # Ignore smaller differences, which come from rounding or from reading two clocks.
@@ -47,15 +50,24 @@ class Tidying:
 
     async def plan(self, tx: Transaction) -> None:
         """Add the job, and adjust stored times if the clock was changed."""
-        await jobs.ensure(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, await tx.now() + EVERY))
+        now = await tx.now()
+        await jobs.ensure(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, now + EVERY))
+        # A process that was killed a moment ago may have left writes without an entry.
+        await jobs.put(tx, Job(f"{TIDY_JOB}:{WRITES}", TIDY_JOB, WRITES, now + AFTER_HOLD))
         boot = boot_id()
         if self.database.is_sqlite and boot and isinstance(self.clock, SystemClock):
             step = await follow(tx, boot, self.clock.offset)
             if step:
                 log.warning("quota.clock_was_set", seconds=round(step, 3))
 
-    async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Delete each organization's old calls except the newest. Return the time to run again."""
+    async def run(self, job: Job, _lease: Lease) -> datetime | None:
+        """Record writes that never came back, and delete old calls. Return the next time to run.
+
+        Each organization's newest call is kept.
+        """
+        await self._record_writes()
+        if job.subject == WRITES:
+            return None
         now = await self.database.now()
         oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
         older = calls.alias()
@@ -68,6 +80,16 @@ class Tidying:
             async with self.database.transaction() as tx:
                 removed = await remove_some(tx, calls, is_over)
         return now + EVERY
+
+    async def _record_writes(self) -> None:
+        while True:
+            async with self.database.read_only() as tx:
+                unrecorded = await writes.unrecorded(tx)
+            if not unrecorded:
+                return
+            for organization, number in unrecorded:
+                async with self.database.transaction() as tx:
+                    await writes.record(tx, organization, number, None)
 
 
 async def follow(tx: Transaction, boot: str, offset: float) -> float:

@@ -112,16 +112,30 @@ def client_named(caller: str | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Write:
+    """A call that may change something, as the audit log records it. The path has no query.
+
+    `sha256` and `size` describe the body.
+    """
+
+    method: str
+    path: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallCause:
     """The reason for a call: its kind, and the person or gateway client that requested it.
 
-    Background calls leave some slots free for people.
+    Background calls leave some slots free for people. `write` describes a client's write.
     """
 
     kind: str
     slack_user_id: str | None = None
     background: bool = False
     client: str | None = None
+    write: Write | None = None
 
     @property
     def caller(self) -> str:

@@ -49,6 +49,9 @@ class Permit:
     ends without an error, the call succeeded, so the organization isn't blocked.
     """
 
+    # The HTTP status of the response, if it arrived.
+    status: int | None = None
+
     def __init__(self, is_fresh: Callable[[], bool] = lambda: True) -> None:
         self._is_fresh = is_fresh
 

@@ -234,6 +234,8 @@ quota_calls = Table(
     Column("permit_until", EpochSeconds, nullable=False),
     Column("kind", String(32), nullable=False),
     Column("slack_user_id", String(64), nullable=False),
+    # A write through the gateway, until the audit log has its entry.
+    Column("written", JSON(none_as_null=True)),
     Index(None, "organization", "slot_free_at"),
     Index(None, "organization", "reserved_at", "number"),
 )

@@ -10,8 +10,9 @@ from bot.quotas.rules.use import HourOfCalls
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.quotas.tidying import Tidying
+from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.services.calls import CallCause, ReportedLimits
+from bot.store.jobs import Job
 from bot.store.tables import incidents as incidents_table
 from bot.store.tables import quota_calls
 from tests.support.clock import FakeClock
@@ -132,7 +133,8 @@ async def the_account(database, key=KEY):
 
 
 async def tidy(database) -> None:
-    await Tidying(database, FakeClock()).run(None, None)
+    job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, FakeClock().now())
+    await Tidying(database, FakeClock()).run(job, None)
 
 
 async def count(database, table) -> int:

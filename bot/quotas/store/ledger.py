@@ -92,6 +92,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
             "permit_until": over_at,
             "kind": request.cause.kind,
             "slack_user_id": request.cause.caller,
+            "written": request.cause.write and asdict(request.cause.write),
         }
         taken = await tx.connection.execute(_CALL_UNLESS_THERE, values)
         if taken.rowcount == 1:
@@ -194,7 +195,8 @@ async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) ->
 async def give_back(tx: Transaction, unused: Reservation) -> None:
     """Record that a call was never sent, so that it no longer counts against any limit."""
     taken_back = update(calls).where(_the_call(unused))
-    await tx.connection.execute(taken_back.values(slot_free_at=UNSENT, permit_until=UNSENT))
+    unsent = {"slot_free_at": UNSENT, "permit_until": UNSENT, "written": None}
+    await tx.connection.execute(taken_back.values(unsent))
 
 
 async def note_reported(tx: Transaction, reservation: Reservation, reported: ReportedDay) -> None:
