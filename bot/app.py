@@ -22,7 +22,8 @@ from bot.errors import NotConfigured
 from bot.gateway.forward import Forwarder
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
-from bot.home.publishing import Home
+from bot.home import store as home_views
+from bot.home.publishing import SWEEP, Home
 from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
@@ -42,7 +43,7 @@ from bot.slack.client import SlackClient, slack_web_client
 from bot.slack.people import Pace, People
 from bot.slack.replies import Replies
 from bot.slack.sender import Sender
-from bot.store import home_views, outbox
+from bot.store import outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Runner
 from bot.store.retention import RETAIN_KIND, Retention
@@ -53,7 +54,6 @@ from bot.testusers.client import Flows
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import APPLY, TIMER
-from bot.testusers.transitions import CARD as REQUEST_CARD
 
 # The maximum number of concurrent jobs per kind, so that stuck jobs can't block other kinds.
 CROWDS = {
@@ -174,6 +174,10 @@ class Gatehouse:
             raise NotConfigured("the email service", self.settings.missing_for("email"))
         return self._email
 
+    async def refresh_home(self, tx: Transaction, slack_user_id: str) -> None:
+        """Schedule the person's Home tab to be published again, if it's open."""
+        await home_views.refresh(tx, slack_user_id)
+
     @staticmethod
     def new_id() -> str:
         """Return an ID for a request or a job."""
@@ -188,15 +192,9 @@ class Gatehouse:
         tidying = Tidying(database, self.clock)
         messages = RequestMessages(self)
         witness = Witness(settings.alerts_channel)
-        renderers = {
-            **messages.renderers,
-            CARD: self.alerts.card,
-            NOTE: self.alerts.note,
-            HEALTH_CARD: self.health.card,
-            HEAD: witness.note,
-        }
-        card_kinds = {REQUEST_CARD, CARD, HEALTH_CARD}
-        sender = Sender(database, self.slack, renderers, card_kinds)
+        cards = {**messages.cards, CARD: self.alerts.card, HEALTH_CARD: self.health.card}
+        notes = {**messages.notes, NOTE: self.alerts.note, HEAD: witness.note}
+        sender = Sender(database, self.slack, cards, notes)
         daily = [witness.post] if settings.audit_witness else []
         retention = Retention(database, settings.retain_days, PRUNES, daily)
         runners |= {
@@ -211,8 +209,8 @@ class Gatehouse:
             outbox.SEND: sender.run,
             RETAIN_KIND: retention.run,
             HEALTH_JOB: self.health.end,
-            home_views.PUBLISH: self.home.run,
-            home_views.SPREAD: self.home.spread,
+            home_views.PUBLISH: self.home.publish,
+            SWEEP: self.home.sweep,
         }
         self.plans: Sequence[Callable[[Transaction], Awaitable[None]]] = (
             *(retention.plan, self.home.plan),

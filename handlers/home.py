@@ -16,7 +16,7 @@ async def opened(context: Context) -> None:
     """Publish the Home tab when someone opens it. Ignore the bot's other tabs."""
     event, slack_user_id = context.interaction.event, context.interaction.slack_user_id
     if event.get("tab", "home") == "home" and slack_user_id:
-        await context.bot.home.open(slack_user_id, is_empty=not event.get("view"))
+        await context.bot.home.open(slack_user_id)
 
 
 @listens("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, place=Place.FORM)

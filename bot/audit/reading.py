@@ -12,7 +12,7 @@ from bot.audit.messages import head_message
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock
 from bot.settings import Settings
-from bot.slack.sender import Note
+from bot.slack.sender import Outgoing, drawn
 from bot.store import audit, outbox
 from bot.store.audit_entry import RecordedEntry
 from bot.store.causes import cause_of
@@ -43,9 +43,9 @@ class Witness:
         payload = {"position": position, "head": head}
         await outbox.put(tx, OutboxMessage(f"{HEAD}:{position}", HEAD, "audit", payload))
 
-    async def note(self, message: OutboxMessage) -> Note:
+    async def note(self, _tx: Transaction, message: OutboxMessage) -> Outgoing:
         """Return the note to post for a queued message."""
-        return Note(self.channel_id, head_message(**message.payload))
+        return Outgoing(self.channel_id, drawn(head_message(**message.payload)))
 
 
 async def verify_audit(settings: Settings, noted_head: str | None) -> int:

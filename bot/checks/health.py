@@ -14,7 +14,7 @@ from bot.checks.findings import UNSURE, Finding, Parts, well
 from bot.checks.rules import READINESS, JobCount, Part, Status, Trouble
 from bot.checks.slack import channels, slack_token
 from bot.errors import DatabaseUnavailable
-from bot.slack.sender import CardNow
+from bot.slack.sender import Outgoing, drawn
 from bot.store import jobs, outbox
 from bot.store.engine import Transaction
 from bot.store.job_loop import Lease
@@ -202,7 +202,7 @@ class Health:
             # Use the same transaction, so a crash can't cause a second announcement.
             await jobs.drop(tx, job.key)
 
-    async def card(self, outbox_message: OutboxMessage) -> CardNow:
+    async def card(self, _tx: Transaction, outbox_message: OutboxMessage) -> Outgoing:
         """Return the alert's channel and current content."""
         part, payload = Part(outbox_message.subject), outbox_message.payload
         ended_at = payload.get("ended_at")
@@ -214,8 +214,8 @@ class Health:
         )
         settings = self._parts.settings
         if part is Part.ALERTS_CHANNEL:
-            return CardNow(settings.approvals_channel, message)
-        return CardNow(settings.alerts_channel, message)
+            return Outgoing(settings.approvals_channel, drawn(message))
+        return Outgoing(settings.alerts_channel, drawn(message))
 
 
 def _outbox_message(job: Job, ended_at: datetime | None = None) -> OutboxMessage:

@@ -34,7 +34,8 @@ from bot.services.errors import (
     ServiceError,
     ServiceRefused,
 )
-from bot.slack.sender import CardNow, Note
+from bot.slack.messages.block_kit import Message
+from bot.slack.sender import Outgoing
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction
@@ -237,22 +238,33 @@ class Alerts:
     directory: OrganizationDirectory
     channel_id: str
 
-    async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
+    async def card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the incident's alert, or None if alerts are muted and it hasn't been posted."""
-        incident, is_posted = await self._load(outbox_message)
-        if incident is None or (incident.muted_until is not None and not is_posted):
+        incident = await incidents.load(tx, int(outbox_message.subject))
+        if incident is None:
             return None
-        seconds = EDIT_SECONDS if incident.closed_at is None else 0.0
-        message = ui.incident_card(incident, await self._name(incident.key))
-        return CardNow(self.channel_id, message, seconds)
+        is_posted = await outbox.sent_card(tx, outbox_message.key) is not None
+        if incident.muted_until is not None and not is_posted:
+            return None
 
-    async def note(self, outbox_message: OutboxMessage) -> Note | None:
+        async def draw() -> Message:
+            return ui.incident_card(incident, await self._name(incident.key))
+
+        seconds = EDIT_SECONDS if incident.closed_at is None else 0.0
+        return Outgoing(self.channel_id, draw, edit_seconds=seconds)
+
+    async def note(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the reply about the incident's end, or None if it's open or was never posted."""
-        incident, is_posted = await self._load(outbox_message)
-        if incident is None or incident.closed_at is None or not is_posted:
+        incident = await incidents.load(tx, int(outbox_message.subject))
+        if incident is None or incident.closed_at is None:
             return None
-        message = ui.cleared_note(incident, await self._name(incident.key))
-        return Note(self.channel_id, message, in_thread=True)
+        if await outbox.sent_card(tx, outbox_message.key) is None:
+            return None
+
+        async def draw() -> Message:
+            return ui.cleared_note(incident, await self._name(incident.key))
+
+        return Outgoing(self.channel_id, draw, thread_of=outbox_message.key)
 
     async def after_mute(self, job: Job, _lease: Lease) -> None:
         """Post an incident's alert if the incident is still open when the mute ends."""
@@ -290,12 +302,6 @@ class Alerts:
         """Return the key of an incident's organization."""
         async with self.database.read_only() as tx:
             return _existing(await incidents.load(tx, incident_id)).key
-
-    async def _load(self, card: OutboxMessage) -> tuple[Incident | None, bool]:
-        """Return the incident, if it exists, and a flag that is True if its alert was posted."""
-        async with self.database.read_only() as tx:
-            incident = await incidents.load(tx, int(card.subject))
-            return incident, await outbox.sent_card(tx, card.key) is not None
 
     async def _name(self, key: OrganizationKey) -> str:
         return (await self.directory.known()).name_of(key)

@@ -183,18 +183,9 @@ class SlackClient:
         )
         return str(answer.get("permalink") or "")
 
-    async def publish_home(
-        self, slack_user_id: str, view: Mapping[str, Any], view_hash: str | None
-    ) -> str:
-        """Publish a person's Home tab and return the view's hash.
-
-        If `view_hash` is given, Slack replaces the current view only if its hash is the same.
-        """
-        expected = {"hash": view_hash} if view_hash else {}
-        answer = await self._call(
-            self._web.views_publish, user_id=slack_user_id, view=dict(view), **expected
-        )
-        return str((answer.get("view") or {}).get("hash", ""))
+    async def publish_home(self, slack_user_id: str, view: Mapping[str, Any]) -> None:
+        """Publish a person's Home tab (`views.publish`)."""
+        await self._call(self._web.views_publish, user_id=slack_user_id, view=dict(view))
 
     async def _call(
         self,

@@ -1,8 +1,11 @@
-"""The outbox sender: delivers each card's messages to Slack in order, retrying as needed."""
+"""The outbox sender: delivers each card's messages to Slack in order, retrying as needed.
+
+A card is posted once, and edited whenever the outbox has a newer version than the one sent.
+"""
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
 
@@ -10,9 +13,9 @@ import structlog
 
 from bot.errors import SlackError, SlackRateLimited, SlackRefused
 from bot.slack.client import SlackClient
-from bot.slack.messages.block_kit import Message, fingerprint
+from bot.slack.messages.block_kit import Message
 from bot.store import outbox
-from bot.store.engine import Database
+from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
@@ -39,81 +42,76 @@ PLACE_GONE = frozenset(
     {"channel_not_found", "not_in_channel", "is_archived", "is_inactive", "thread_not_found"}
 )
 
+Draw = Callable[[], Awaitable[Message]]
+
 
 @dataclass(frozen=True)
-class CardNow:
-    """The current content of a card that is about to be posted or edited.
+class Outgoing:
+    """A message that is about to be posted or edited, and its place.
 
-    `edit_seconds` is the minimum time between two edits. If `follows` is True, the card is posted
-    again if the settings name a different channel. If `under` is the key of another card, this card
-    is posted in that card's thread. If this card's message is gone, the card is posted again unless
-    it is a copy or in a thread.
+    `draw` builds the message without using the transaction in which its data was loaded. If
+    `thread_of` is the key of a card, the message belongs in that card's thread, wherever the card
+    is. `edit_seconds` is the minimum time between two edits.
     """
 
     channel_id: str
-    message: Message
+    draw: Draw
+    thread_of: str = ""
     edit_seconds: float = 0.0
-    follows: bool = False
-    is_copy: bool = False
-    under: str = ""
 
-    @property
-    def is_beside(self) -> bool:
-        """True if the card can be dropped after a failure, because the main card is enough."""
-        return self.is_copy or bool(self.under)
+
+Renderer = Callable[[Transaction, OutboxMessage], Awaitable[Outgoing | None]]
+
+
+def drawn(message: Message) -> Draw:
+    """Return the `draw` function of a message that is already complete."""
+
+    async def draw() -> Message:
+        return message
+
+    return draw
 
 
 @dataclass(frozen=True)
-class Note:
-    """A message to a person or channel, or in the card's thread if `in_thread` is True."""
+class _Step:
+    """The next message to send, and what the database knew about its card at the time `now`.
 
-    channel_id: str
-    message: Message
-    in_thread: bool = False
+    `name` identifies the post to Slack. If `is_repeated` is True, Slack might already have the card
+    with outdated content.
+    """
 
-
-Renderer = Callable[[OutboxMessage], Awaitable[CardNow | Note | None]]
+    message: OutboxMessage
+    outgoing: Outgoing
+    sent: SentCard | None
+    above: SentCard | None
+    now: datetime
+    name: str
+    is_repeated: bool
+    is_last: bool
 
 
 @dataclass
 class Sender:
     """Runs `send:<key>` jobs.
 
-    `renderers` has a function for each kind of message. The function builds the message from the
-    stored state, or returns None if the message is no longer needed. Messages of a kind in
-    `card_kinds` show a card's current state, so one edit is enough for consecutive messages.
+    `cards` and `notes` have a renderer for each kind of message. A renderer loads the stored state,
+    and returns None if the message is no longer needed. Cards show the current state, so only the
+    last of a card's consecutive messages is sent. Notes are posted once each.
     """
 
     database: Database
     slack: SlackClient
-    renderers: Mapping[str, Renderer]
-    card_kinds: Collection[str]
+    cards: Mapping[str, Renderer]
+    notes: Mapping[str, Renderer]
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Send a key's waiting messages. Return when to continue, or None if all are handled."""
-        async with self.database.read_only() as tx:
-            outbox_messages = await outbox.waiting(tx, job.subject)
-        for outbox_message, following in zip_longest(outbox_messages, outbox_messages[1:]):
-            same = following and (following.kind, following.subject)
-            is_card = outbox_message.kind in self.card_kinds
-            if is_card and same == (outbox_message.kind, outbox_message.subject):
-                # One edit is enough for both. Messages between two edits are sent in order.
-                await self._done([outbox_message.id])
-                continue
-            await lease.confirm()
-            async with self.database.read_only() as tx:
-                sent, now = await outbox.sent_card(tx, outbox_message.key), await tx.now()
-            again_at = None
+        while not lease.is_finished:
+            step = await self._next(job.subject, lease)
+            if step is None:
+                break
             try:
-                rendered = await self.renderers[outbox_message.kind](outbox_message)
-                if rendered is None:
-                    await self._done([outbox_message.id])
-                elif isinstance(rendered, Note):
-                    again_at = await self._post_note(outbox_message, lease, rendered, sent, now)
-                else:
-                    again_at = await _Showing(
-                        self.database, self.slack, lease, outbox_message, rendered, sent
-                    ).bring_up_to_date(now)
+                again_at = await self._send(step, lease)
             except SlackRateLimited as error:
                 log.info("slack.rate_limited", seconds=error.retry_after_seconds)
                 return await self.database.now() + timedelta(seconds=error.retry_after_seconds)
@@ -121,167 +119,164 @@ class Sender:
                 return again_at
         return None
 
-    async def _post_note(
-        self,
-        outbox_message: OutboxMessage,
-        lease: Lease,
-        note: Note,
-        sent: SentCard | None,
-        now: datetime,
-    ) -> datetime | None:
-        thread_ts, channel_id = None, note.channel_id
-        if note.in_thread and sent is not None:
-            thread_ts, channel_id = sent.message_ts, sent.channel_id
-        # Keep the name that earlier versions used, so that their posts aren't repeated.
-        name = f"letter:{outbox_message.id}:{outbox_message.created_at}"
-        lease.check()
-        try:
-            await self.slack.post(
-                channel_id, note.message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
-            )
-        except SlackRefused as error:
-            gone_for_good = UNREACHABLE_PEOPLE | (PLACE_GONE if thread_ts else frozenset())
-            age = now - (outbox_message.created_at or now)
-            if error.error not in gone_for_good and age < GIVE_UP_AFTER:
-                if note.in_thread or error.error in BOT_LOCKED_OUT:
-                    raise
-                # The person may become reachable later.
-                log.warning("outbox.refused", error=error.error)
-                return now + min(max(age / 2, SHORTEST_PAUSE), LONGEST_PAUSE)
-            # Drop the message, so that later messages, such as a reposted card, aren't delayed.
-            log.warning("outbox.unreachable", error=error.error)
-            await self._done([outbox_message.id], error.error)
+    async def _next(self, key: str, lease: Lease) -> _Step | None:
+        """Load the next message to send, or finish the job if there is none."""
+        step = None
+        async with self.database.transaction() as tx:
+            waiting = await outbox.waiting(tx, key)
+            unneeded = []
+            for message, following in zip_longest(waiting, waiting[1:]):
+                is_same = following and following.kind == message.kind
+                if message.kind in self.cards and is_same:
+                    outgoing = None
+                else:
+                    renderer = self.cards.get(message.kind) or self.notes[message.kind]
+                    outgoing = await renderer(tx, message)
+                if outgoing is not None:
+                    step = await self._step(tx, message, outgoing, is_last=following is None)
+                    break
+                unneeded.append(message.id)
+            if unneeded:
+                await outbox.mark_sent(tx, unneeded)
+            if step is None:
+                await lease.finish(tx)
+            else:
+                await lease.hold(tx)
+        return step
+
+    async def _step(
+        self, tx: Transaction, message: OutboxMessage, outgoing: Outgoing, *, is_last: bool
+    ) -> _Step:
+        sent = await outbox.sent_card(tx, message.key) if message.kind in self.cards else None
+        above = await outbox.sent_card(tx, outgoing.thread_of) if outgoing.thread_of else None
+        if message.kind in self.notes:
+            # Keep the name that earlier versions used, so that their posts aren't repeated.
+            name = f"letter:{message.id}:{message.created_at}"
+            is_repeated = False
+        elif sent is None:
+            first_at, is_repeated = await outbox.begin_post(tx, message)
+            name = f"{message.key}:{first_at}"
         else:
-            await self._done([outbox_message.id])
+            # The card gets another ID if it must be posted again, such as in another channel.
+            name = f"{sent.key}:{sent.channel_id}:{sent.message_ts}"
+            is_repeated = True
+        now = await tx.now()
+        return _Step(message, outgoing, sent, above, now, name, is_repeated, is_last)
+
+    async def _send(self, step: _Step, lease: Lease) -> datetime | None:
+        outgoing, sent = step.outgoing, step.sent
+        if outgoing.thread_of and step.above is None:
+            # The thread doesn't exist until the card is in Slack.
+            return step.now + SHORTEST_PAUSE
+        if sent is not None:
+            may_edit_at = sent.sent_at + timedelta(seconds=outgoing.edit_seconds)
+            if may_edit_at > step.now:
+                return may_edit_at
+        message = await outgoing.draw()
+        if step.message.kind in self.notes:
+            return await self._post_note(step, message, lease)
+        try:
+            await self._show(step, message, lease)
+        except SlackRefused as error:
+            if not outgoing.thread_of or error.error not in MESSAGE_GONE | PLACE_GONE:
+                raise
+            # The card says the same as its thread, so the message isn't needed.
+            await self._done(step, lease, error.error)
         return None
 
-    async def _done(self, ids: Sequence[int], failure: str | None = None) -> None:
-        async with self.database.transaction() as tx:
-            await outbox.mark_sent(tx, ids, failure)
-
-
-@dataclass
-class _Showing:
-    database: Database
-    slack: SlackClient
-    lease: Lease
-    outbox_message: OutboxMessage
-    card: CardNow
-    sent: SentCard | None
-
-    @property
-    def fingerprint(self) -> str:
-        return fingerprint(self.card.message.payload())
-
-    async def bring_up_to_date(self, now: datetime) -> datetime | None:
-        """Post or edit the card. Return when to try again, or None if no retry is needed."""
-        sent = self.sent
+    async def _show(self, step: _Step, message: Message, lease: Lease) -> None:
+        """Post or edit the card."""
+        sent, outgoing = step.sent, step.outgoing
         if sent is None:
-            if self.card.under and await self._above() is None:
-                # The thread doesn't exist until the main card is in Slack.
-                return now + SHORTEST_PAUSE
-            await self._post_first()
-        elif self.card.follows and sent.channel_id != self.card.channel_id:
-            await self._post_anew(sent)
-            moved = Message(f"This request is now in <#{self.card.channel_id}>.")
+            await self._post(step, message, lease)
+        elif not outgoing.thread_of and sent.channel_id != outgoing.channel_id:
+            await self._post(step, message, lease)
+            moved = Message(f"This message is now in <#{outgoing.channel_id}>.")
             try:
                 await self.slack.update(sent.channel_id, sent.message_ts, moved)
             except SlackError as error:
                 # The old card might be gone. If not, its buttons work like the new card's buttons.
                 log.info("outbox.not_moved", reason=error.sentence)
-        elif sent.fingerprint == self.fingerprint:
-            await self._is_shown(sent)
-        elif sent.sent_at + timedelta(seconds=self.card.edit_seconds) > now:
-            return sent.sent_at + timedelta(seconds=self.card.edit_seconds)
         else:
-            await self._edit(sent)
+            try:
+                await self._edit(step, message, lease, sent)
+            except SlackRefused as error:
+                if outgoing.thread_of or error.error not in MESSAGE_GONE:
+                    raise
+                await self._post(step, message, lease)
+
+    async def _post(self, step: _Step, message: Message, lease: Lease) -> None:
+        """Post the card. If an earlier attempt might have reached Slack, also edit the card."""
+        channel_id, message_ts = await self._to_slack(step, message, lease)
+        version = 0 if step.is_repeated else step.message.id
+        card = SentCard(step.message.key, channel_id, message_ts, version, step.now)
+        # Store the location first, so that the card isn't posted again after a failed edit.
+        is_stored = await self._record(step, lease, card, step.sent)
+        if is_stored and step.is_repeated:
+            await self._edit(step, message, lease, card)
+
+    async def _edit(self, step: _Step, message: Message, lease: Lease, sent: SentCard) -> None:
+        lease.check()
+        await self.slack.update(sent.channel_id, sent.message_ts, message)
+        shown = SentCard(sent.key, sent.channel_id, sent.message_ts, step.message.id, step.now)
+        await self._record(step, lease, shown, sent)
+
+    async def _record(
+        self, step: _Step, lease: Lease, card: SentCard, read: SentCard | None
+    ) -> bool:
+        """Store where the card is and what it shows. Return False if another process sent it too.
+
+        Then nobody knows which of the two texts Slack shows, so the card is edited once more.
+        """
+        async with self.database.transaction() as tx:
+            card = replace(card, sent_at=await tx.now())
+            is_stored = await outbox.record_card(tx, card, read)
+            if not is_stored:
+                await outbox.put(tx, step.message)
+            if card.version or not is_stored:
+                await self._mark(tx, step, lease)
+        return is_stored
+
+    async def _post_note(self, step: _Step, message: Message, lease: Lease) -> datetime | None:
+        is_in_thread = step.above is not None
+        try:
+            await self._to_slack(step, message, lease)
+        except SlackRefused as error:
+            gone_for_good = UNREACHABLE_PEOPLE | (PLACE_GONE if is_in_thread else frozenset())
+            age = step.now - (step.message.created_at or step.now)
+            if error.error not in gone_for_good and age < GIVE_UP_AFTER:
+                if is_in_thread or error.error in BOT_LOCKED_OUT:
+                    raise
+                # The person may become reachable later.
+                log.warning("outbox.refused", error=error.error)
+                return step.now + min(max(age / 2, SHORTEST_PAUSE), LONGEST_PAUSE)
+            # Drop the message, so that later messages, such as a reposted card, aren't delayed.
+            log.warning("outbox.unreachable", error=error.error)
+            await self._done(step, lease, error.error)
+        else:
+            await self._done(step, lease)
         return None
 
-    async def _above(self) -> SentCard | None:
-        async with self.database.read_only() as tx:
-            return await outbox.sent_card(tx, self.card.under) if self.card.under else None
-
-    async def _post_first(self) -> None:
-        """Post the card. If an earlier attempt might have reached Slack, also edit the card."""
-        async with self.database.transaction() as tx:
-            first_at, is_repeated = await outbox.begin_post(tx, self.outbox_message)
-        name = f"{self.outbox_message.key}:{first_at}"
-        try:
-            await self._post(name, is_repeated=is_repeated)
-        except (SlackRateLimited, SlackRefused) as error:
-            is_lost = isinstance(error, SlackRefused) and error.error in PLACE_GONE
-            async with self.database.transaction() as tx:
-                await outbox.end_post(tx, self.outbox_message)
-                if is_lost and self.card.is_beside:
-                    await outbox.mark_sent(tx, [self.outbox_message.id], error.sentence)
-                    return
-            raise
-
-    async def _edit(self, sent: SentCard) -> None:
-        if sent.fingerprint != outbox.WHATEVER:
-            # If the response is lost, the process can't know which text Slack shows.
-            unsure = await self._note(
-                sent.channel_id, sent.message_ts, outbox.WHATEVER, is_done=False
-            )
-            if unsure is None:
-                return
-            self.sent = sent = unsure
-        try:
-            await self._update(sent)
-        except SlackRefused as error:
-            has_moved = sent.channel_id != self.card.channel_id
-            if error.error not in MESSAGE_GONE | PLACE_GONE:
-                raise
-            if self.card.is_beside:
-                await self._is_shown(sent)
-            elif error.error in MESSAGE_GONE or has_moved:
-                await self._post_anew(sent)
-            else:
-                raise
-
-    async def _post_anew(self, sent: SentCard) -> None:
-        """Post the card under a new ID, because the old card is gone or in another channel."""
-        await self._post(f"{sent.key}:{sent.channel_id}:{sent.message_ts}", is_repeated=True)
-
-    async def _post(self, name: str, *, is_repeated: bool) -> None:
-        """Post the card and store its location, so that it isn't reposted after a failed edit."""
-        place, thread_ts = self.card.channel_id, None
-        if above := await self._above():
-            place, thread_ts = above.channel_id, above.message_ts
-        self.lease.check()
-        channel_id, message_ts = await self.slack.post(
-            place, self.card.message, thread_ts=thread_ts, client_msg_id=_client_msg_id(name)
+    async def _to_slack(self, step: _Step, message: Message, lease: Lease) -> tuple[str, str]:
+        """Post a message, and return its channel and timestamp."""
+        channel_id = step.above.channel_id if step.above else step.outgoing.channel_id
+        thread_ts = step.above.message_ts if step.above else None
+        lease.check()
+        return await self.slack.post(
+            channel_id, message, thread_ts=thread_ts, client_msg_id=_client_msg_id(step.name)
         )
-        shown = outbox.WHATEVER if is_repeated else self.fingerprint
-        standing = await self._note(channel_id, message_ts, shown, is_done=not is_repeated)
-        if is_repeated and standing is not None:
-            self.sent = standing
-            await self._update(standing)
 
-    async def _update(self, sent: SentCard) -> None:
-        self.lease.check()
-        await self.slack.update(sent.channel_id, sent.message_ts, self.card.message)
-        await self._note(sent.channel_id, sent.message_ts, self.fingerprint, is_done=True)
-
-    async def _note(
-        self, channel_id: str, message_ts: str, shown: str, *, is_done: bool
-    ) -> SentCard | None:
-        message = self.outbox_message
+    async def _done(self, step: _Step, lease: Lease, failure: str | None = None) -> None:
         async with self.database.transaction() as tx:
-            card = SentCard(message.key, channel_id, message_ts, shown, await tx.now())
-            if not await outbox.replace_card(tx, card, self.sent):
-                await outbox.doubt_card(tx, message)
-                return None
-            if is_done:
-                await outbox.mark_sent(tx, [message.id])
-        return card
+            await self._mark(tx, step, lease, failure)
 
-    async def _is_shown(self, sent: SentCard) -> None:
-        async with self.database.transaction() as tx:
-            if await outbox.sent_card(tx, sent.key) == sent:
-                await outbox.mark_sent(tx, [self.outbox_message.id])
-            else:
-                await outbox.doubt_card(tx, self.outbox_message)
+    async def _mark(
+        self, tx: Transaction, step: _Step, lease: Lease, failure: str | None = None
+    ) -> None:
+        """Mark the message as sent, and finish the job if no other message was waiting."""
+        await outbox.mark_sent(tx, [step.message.id], failure)
+        if step.is_last:
+            await lease.finish(tx)
 
 
 def _client_msg_id(name: str) -> str:

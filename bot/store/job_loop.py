@@ -42,6 +42,7 @@ class Lease:
     """The right to run a job for a limited time.
 
     `owner` identifies the claim. `held_at` is the time of the last renewal, in seconds since boot.
+    `is_finished` is True if the runner has finished the job in a transaction of its own.
     """
 
     database: Database
@@ -49,6 +50,7 @@ class Lease:
     job: Job
     since_boot: Callable[[], float] = since_boot
     held_at: float = -math.inf
+    is_finished: bool = False
 
     @property
     def is_fresh(self) -> bool:
@@ -69,6 +71,15 @@ class Lease:
         if not await jobs.renew(tx, self.owner, [self.job.key]):
             raise LeaseLost(f"The lease on {self.job.key} was lost.")
         self.held_at = before
+
+    async def finish(self, tx: Transaction) -> None:
+        """Remove the job together with the transaction's other changes, and give up the lease.
+
+        Call this last, and only if the runner has nothing left to do. If the job was replaced
+        during the run, the new job stays.
+        """
+        await jobs.finish(tx, self.owner, self.job, None)
+        self.is_finished = True
 
     async def remember(self, tx: Transaction, payload: Mapping[str, Any]) -> None:
         """Store a payload for the job's next run, unless the job was replaced."""
@@ -227,6 +238,8 @@ class JobLoop:
         except Exception as error:
             log.exception("job.broken", tries=job.tries)
             failure = type(error).__name__
+        if lease.is_finished and failure is None:
+            return
         again = Again(outcome) if isinstance(outcome, datetime) else outcome
         async with self._database.transaction() as tx:
             if failure is not None:

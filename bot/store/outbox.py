@@ -5,19 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, and_, bindparam, cast, exists, func, select, update
+from sqlalchemy import ColumnElement, String, bindparam, cast, exists, func, select, update
 
-from bot.store import home_views, jobs
+from bot.store import jobs
 from bot.store.engine import Transaction, insert_into, remove_some
 from bot.store.tables import cards, incidents, outbox_messages, requests
 
 SEND = "send"
-# The key of a copy consists of the card's key, this separator, and the copy's timestamp.
-COPY = "/copy/"
 # Prefixes of card keys. The ID of the request or incident follows the prefix.
 REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
-# The fingerprint of a card with unknown content.
-WHATEVER = ""
 
 
 @dataclass(frozen=True)
@@ -38,12 +34,16 @@ class OutboxMessage:
 
 @dataclass(frozen=True)
 class SentCard:
-    """A card's location in Slack, and a fingerprint of the content last sent."""
+    """A card's location in Slack, and what it shows there.
+
+    `version` is the ID of the last outbox message whose content Slack has accepted, or 0 if an
+    earlier attempt might have left outdated content.
+    """
 
     key: str
     channel_id: str
     message_ts: str
-    fingerprint: str
+    version: int
     sent_at: datetime
 
 
@@ -60,7 +60,7 @@ _POSTS = select(func.min(outbox_messages.c.created_at), func.max(outbox_messages
 _COUNT_POSTS = (
     update(outbox_messages)
     .where(outbox_messages.c.id == bindparam("its_id"))
-    .values(tries=outbox_messages.c.tries + bindparam("more"))
+    .values(tries=outbox_messages.c.tries + 1)
 )
 _MARK_SENT = update(outbox_messages).where(
     outbox_messages.c.id.in_(bindparam("its_ids", expanding=True)),
@@ -82,9 +82,6 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
     }
     await tx.connection.execute(outbox_messages.insert(), new)
     await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
-    if outbox_message.key.startswith((REQUEST_CARD, INCIDENT_CARD)):
-        # Home tabs show the same information as cards.
-        await home_views.mark_changed(tx, outbox_message.key)
 
 
 async def of_kind(tx: Transaction, key: str, kind: str) -> list[OutboxMessage]:
@@ -119,13 +116,8 @@ async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> tuple[da
     """
     posts = await tx.connection.execute(_POSTS, {"its_key": outbox_message.key})
     first_at, tries = posts.one()
-    await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id, "more": 1})
+    await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id})
     return first_at, tries > 0
-
-
-async def end_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Undo `begin_post`. Call this only if Slack definitely hasn't accepted the card."""
-    await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id, "more": -1})
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
@@ -175,42 +167,15 @@ async def sent_card(tx: Transaction, key: str) -> SentCard | None:
     return None if row is None else SentCard(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
 
 
-async def remember_copy(tx: Transaction, key: str, channel_id: str, message_ts: str) -> str | None:
-    """Store a message as a copy of a card. If Slack's response is lost, the card is posted again.
-
-    Return the copy's key, or None if the message is the card itself or no card has been posted.
-    """
-    sent = await sent_card(tx, key)
-    if sent is None or (sent.channel_id, sent.message_ts) == (channel_id, message_ts):
-        return None
-    copy = SentCard(f"{key}{COPY}{message_ts}", channel_id, message_ts, WHATEVER, await tx.now())
-    await replace_card(tx, copy, None)
-    return copy.key
-
-
-async def copies(tx: Transaction, key: str) -> list[str]:
-    """Return the keys of a card's copies."""
-    query = select(cards.c.key).where(cards.c.key.startswith(f"{key}{COPY}", autoescape=True))
-    return list((await tx.connection.execute(query.order_by(cards.c.key))).scalars())
-
-
-async def replace_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
-    """Store the card, unless another process has changed it since `read` was loaded.
+async def record_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
+    """Store the card, unless another process has sent it since `read` was loaded.
 
     Return True if the card was stored.
     """
     if read is None:
         insert = insert_into(cards).values(**vars(card))
-        noted = await tx.connection.execute(insert.on_conflict_do_nothing())
+        recorded = await tx.connection.execute(insert.on_conflict_do_nothing())
     else:
-        is_as_read = and_(*(cards.c[name] == value for name, value in vars(read).items()))
-        noted = await tx.connection.execute(update(cards).where(is_as_read).values(vars(card)))
-    return noted.rowcount > 0
-
-
-async def doubt_card(tx: Transaction, message: OutboxMessage) -> None:
-    """Queue a redraw of a card that two processes might have edited in an unknown order."""
-    is_card = cards.c.key == message.key
-    await tx.connection.execute(update(cards).where(is_card).values(fingerprint=WHATEVER))
-    await mark_sent(tx, [message.id])
-    await put(tx, message)
+        is_as_read = (cards.c.key == read.key) & (cards.c.version == read.version)
+        recorded = await tx.connection.execute(update(cards).where(is_as_read).values(vars(card)))
+    return recorded.rowcount > 0

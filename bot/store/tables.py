@@ -83,27 +83,25 @@ outbox_messages = Table(
     Index(None, "subject"),
 )
 
-# Each card's location in Slack, which is needed to edit the card.
+# Each card's location in Slack, which is needed to edit the card, and the version it shows there.
 cards = Table(
     "cards",
     metadata,
     Column("key", String(255), primary_key=True),
     Column("channel_id", String(64), nullable=False),
     Column("message_ts", String(32), nullable=False),
-    Column("fingerprint", String(64), nullable=False),
+    Column("version", BigInteger, nullable=False),
     Column("sent_at", UtcDateTime, nullable=False),
 )
 
-# The people who opened the Home tab, and a fingerprint of the tab's content if known.
+# The people who opened the Home tab, and a digest of the content that it's known to show.
 home_views = Table(
     "home_views",
     metadata,
     Column("slack_user_id", String(64), primary_key=True),
     Column("opened_at", UtcDateTime, nullable=False),
     Column("published_at", UtcDateTime),
-    Column("hash", String(255)),
-    Column("fingerprint", String(64), nullable=False),
-    Column("unsure_until", UtcDateTime),
+    Column("digest", String(64), nullable=False),
     Index(None, "opened_at"),
 )
 

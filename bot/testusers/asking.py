@@ -228,6 +228,7 @@ async def _open(
         }
         action = "request.created_without_approval" if is_now else "request.created"
         await audit.append(tx, AuditEntry(person.slack_user_id, action, request.id, detail))
+        await bot.refresh_home(tx, person.slack_user_id)
         if undone is not None:
             await write_card(tx, undone.id)
         if approved := await _approved_by_rule(bot, tx, person, request):

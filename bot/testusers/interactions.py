@@ -17,10 +17,9 @@ from bot.ops.current_delivery import delivery_id, following_again, new_delivery_
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.received_events import take_in
-from bot.store import jobs, outbox
+from bot.store import jobs
 from bot.store.job_loop import Again, Lease, Outcome
 from bot.store.jobs import Job
-from bot.store.outbox import OutboxMessage
 from bot.testusers.asking import undo
 from bot.testusers.deciding import decide
 from bot.testusers.messages import notes
@@ -28,7 +27,6 @@ from bot.testusers.messages.pages import FlowPage
 from bot.testusers.parts import Parts
 from bot.testusers.reading import open_requests
 from bot.testusers.rendering import answer_to
-from bot.testusers.transitions import CARD, card_key
 
 log = structlog.get_logger(__name__)
 
@@ -96,13 +94,18 @@ class StoredInteractions:
             )
             await jobs.put(tx, job)
 
-    async def run(self, job: Job, lease: Lease) -> Outcome:  # noqa: ARG002
+    async def run(self, job: Job, lease: Lease) -> Outcome:
         """Carry out a stored click and reply, or wait if the bot hasn't connected to Slack yet."""
         if not self._bot.people.is_ready:
             return await self._soon(READY_SECONDS)
         interaction = _STORED.validate_python(job.payload)
         with following_again(interaction.delivery_id or new_delivery_id()):
-            return await self._follow(interaction, job)
+            again = await self._follow(interaction, job)
+        if again is None:
+            async with self._bot.database.transaction() as tx:
+                await self._bot.refresh_home(tx, interaction.slack_user_id)
+                await lease.finish(tx)
+        return again
 
     async def _follow(self, interaction: StoredInteraction, job: Job) -> Outcome:
         bot, act, user = self._bot, interaction.act, interaction.slack_user_id
@@ -126,7 +129,6 @@ class StoredInteractions:
             reference = delivery_id() or new_delivery_id()
             log.exception("click.broken", name=name, reference=reference)
             message, outcome = replies.broken(reference), "broken"
-        await self._show_copy(interaction)
         bot.metrics.count_command(name, outcome)
         log.info("answered", name=name, outcome=outcome)
         if not url and outcome == "ok":
@@ -145,21 +147,6 @@ class StoredInteractions:
         if not is_told:
             log.warning("click.unanswered", name=name)
         return None
-
-    async def _show_copy(self, interaction: StoredInteraction) -> None:
-        """Keep the clicked message up to date even if it's a second copy of the card.
-
-        If Slack's response to a post is lost, the post is repeated, and the channel gets two cards.
-        """
-        if interaction.channel_id != self._bot.settings.approvals_channel:
-            return
-        request_id, key = interaction.request_id, card_key(interaction.request_id)
-        async with self._bot.database.transaction() as tx:
-            copy_key = await outbox.remember_copy(
-                tx, key, interaction.channel_id, interaction.message_ts
-            )
-            if copy_key is not None:
-                await outbox.put(tx, OutboxMessage(copy_key, CARD, request_id))
 
     async def _renewed(
         self, interaction: StoredInteraction, message: Message, outcome: str

@@ -8,7 +8,7 @@ from bot.settings import Settings
 from bot.slack.client import SlackClient
 from bot.slack.people import People
 from bot.slack.replies import Replies
-from bot.store.engine import Database
+from bot.store.engine import Database, Transaction
 from bot.testusers.client import Flows
 
 
@@ -23,6 +23,10 @@ class Parts(Protocol):
     slack: SlackClient
     replies: Replies
     metrics: Metrics
+
+    async def refresh_home(self, tx: Transaction, slack_user_id: str) -> None:
+        """Schedule the person's Home tab to be published again, if it's open."""
+        ...
 
     def new_id(self) -> str:
         """Return a new unique ID for a request or a job."""

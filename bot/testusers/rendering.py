@@ -1,16 +1,18 @@
 """Cards and messages about requests, rendered from the stored state when they're sent."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
 from bot.permissions import EVERY_FULL_MEMBER, Permission
 from bot.slack.messages.block_kit import Message
-from bot.slack.sender import CardNow, Note, Renderer
+from bot.slack.sender import Outgoing, Renderer, drawn
 from bot.store import outbox
 from bot.store.engine import Transaction
-from bot.store.outbox import OutboxMessage
+from bot.store.outbox import OutboxMessage, SentCard
 from bot.testusers import store, transitions
 from bot.testusers.asking import Asked
 from bot.testusers.messages import notes
@@ -25,21 +27,31 @@ OPEN_STATES = frozenset({State.PENDING, State.APPLYING, State.FAILED})
 TRIES, PAUSE_SECONDS = 8, 0.05
 
 
-async def card_link(bot: Parts, request_id: str, tries: int = TRIES) -> str | None:
+async def link_to(bot: Parts, sent: SentCard | None) -> str | None:
+    """Return a link to the card, or None if it isn't posted or Slack fails."""
+    if sent is None:
+        return None
+    try:
+        return await bot.slack.permalink(sent.channel_id, sent.message_ts)
+    except SlackError:
+        return None
+
+
+async def card_link(bot: Parts, request_id: str) -> str | None:
     """Return a link to the request's card.
 
     The card is posted shortly after the request is made, so this function waits for it briefly. It
     returns None if the card still isn't posted, or if Slack or the database fails.
     """
     try:
-        for attempt in range(tries):
+        for attempt in range(TRIES):
             if attempt:
                 await bot.clock.sleep(PAUSE_SECONDS)
             async with bot.database.read_only() as tx:
-                card = await outbox.sent_card(tx, card_key(request_id))
-            if card is not None:
-                return await bot.slack.permalink(card.channel_id, card.message_ts)
-    except (DatabaseUnavailable, SlackError):
+                sent = await outbox.sent_card(tx, card_key(request_id))
+            if sent is not None:
+                return await link_to(bot, sent)
+    except DatabaseUnavailable:
         return None
     return None
 
@@ -60,13 +72,19 @@ class RequestMessages:
         self._bot = bot
 
     @property
-    def renderers(self) -> dict[str, Renderer]:
-        """The functions that render outbox messages, keyed by the kind of message."""
+    def cards(self) -> dict[str, Renderer]:
+        """The renderers of the messages that are kept up to date, keyed by the kind of message."""
         return {
             transitions.CARD: self.card,
             transitions.REMINDER: self.waiting,
             transitions.ESCALATION: self.waiting,
             transitions.FAILURE: self.failure,
+        }
+
+    @property
+    def notes(self) -> dict[str, Renderer]:
+        """The renderers of the messages that are posted once, keyed by the kind of message."""
+        return {
             transitions.OUTCOME: self.outcome,
             transitions.ENDING: self.ending,
             transitions.REFUSED: self.refused,
@@ -79,30 +97,28 @@ class RequestMessages:
             if request.state is not State.APPLYING or not request.requested.without_approval:
                 await write_card(tx, request.id)
 
-    async def card(self, outbox_message: OutboxMessage) -> CardNow | None:
+    async def card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the request's current card, or None if the request no longer exists."""
-        channel = self._bot.settings.approvals_channel
-        request = await self._request(outbox_message)
+        request = await store.load_request(tx, outbox_message.subject)
         if request is None:
             return None
         if request.state in OPEN_STATES:
             request = replace(request, flow=self._bot.flows.now(request.flow))
+        related = await store.naming_the_same(tx, request)
+        draw = partial(self._card, request, related)
+        return Outgoing(self._bot.settings.approvals_channel, draw)
+
+    async def _card(self, request: Request, related: Sequence[Request]) -> Message:
         policy = self._bot.people.policy
         flow_policy = policy.of_flow(request.flow.sid)
-        mentioned = policy.mentioned(request.flow.sid, request.requester.slack_user_id)
-        async with self._bot.database.read_only() as tx:
-            related = await store.naming_the_same(tx, request)
-        message = card(
+        return card(
             request,
-            mentioned,
+            policy.mentioned(request.flow.sid, request.requester.slack_user_id),
             flow_policy.approvals_needed,
             allows_self=policy.allow_self_approval,
             approvers=await self._approvers(request) if flow_policy.notify is not None else "",
             related=related,
         )
-        if outbox.COPY in outbox_message.key:
-            return CardNow(channel, message, is_copy=True)
-        return CardNow(channel, message, follows=request.state in OPEN_STATES)
 
     async def _approvers(self, request: Request) -> str:
         policy = self._bot.people.policy
@@ -112,69 +128,69 @@ class RequestMessages:
         asker = None if policy.allow_self_approval else request.requester.slack_user_id
         return await self._bot.people.named(user_id for user_id in ids if user_id != asker)
 
-    async def failure(self, outbox_message: OutboxMessage) -> CardNow | None:
+    async def failure(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the thread message that says the change failed, or that it later succeeded."""
-        request, above = await self._request(outbox_message), card_key(outbox_message.subject)
+        request = await store.load_request(tx, outbox_message.subject)
         if request is None or request.state not in {State.FAILED, State.APPLIED}:
             return None
-        message = notes.failure_in_thread(request)
-        return CardNow(self._bot.settings.approvals_channel, message, under=above)
+        return self._in_thread(request, notes.failure_in_thread(request))
 
-    async def ending(self, outbox_message: OutboxMessage) -> Note | None:
-        """Return the notice that access ends soon, or None if the end has changed or passed."""
-        request = await self._request(outbox_message)
-        async with self._bot.database.read_only() as tx:
-            now, made = await tx.now(), await store.grants_of_request(tx, outbox_message.subject)
-        ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
-        ending = [grant.identity for grant in made if grant.ends_at == ends_at]
-        if request is None or not ending or ends_at <= now:
-            return None
-        return Note(request.requester.slack_user_id, notes.ending(request, ending, ends_at))
-
-    async def waiting(self, outbox_message: OutboxMessage) -> CardNow | None:
+    async def waiting(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return a reminder or an escalation, or the text that replaces it after a decision."""
-        is_escalation = outbox_message.kind == transitions.ESCALATION
-        request = await self._request(outbox_message)
+        request = await store.load_request(tx, outbox_message.subject)
         if request is None:
             return None
-        above, is_waiting = card_key(request.id), request.state is State.PENDING
-        async with self._bot.database.read_only() as tx:
-            # A note needs a posted card. After a decision, only a note that was sent is updated.
-            needed = await outbox.sent_card(tx, above if is_waiting else outbox_message.key)
-        if needed is None:
+        is_waiting = request.state is State.PENDING
+        # A note needs a posted card. After a decision, only a note that was sent is updated.
+        needed = card_key(request.id) if is_waiting else outbox_message.key
+        if await outbox.sent_card(tx, needed) is None:
             return None
         if not is_waiting:
-            message = notes.no_longer_waiting(request)
-        else:
-            people = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
-            message = notes.still_waiting(request, people if is_escalation else None)
-        return CardNow(self._bot.settings.approvals_channel, message, under=above)
+            return self._in_thread(request, notes.no_longer_waiting(request))
+        is_escalation = outbox_message.kind == transitions.ESCALATION
+        people = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
+        message = notes.still_waiting(request, people if is_escalation else None)
+        return self._in_thread(request, message)
 
-    async def outcome(self, outbox_message: OutboxMessage) -> Note | None:
+    def _in_thread(self, request: Request, message: Message) -> Outgoing:
+        channel = self._bot.settings.approvals_channel
+        return Outgoing(channel, drawn(message), thread_of=card_key(request.id))
+
+    async def ending(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
+        """Return the notice that access ends soon, or None if the end has changed or passed."""
+        request = await store.load_request(tx, outbox_message.subject)
+        ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
+        made = await store.grants_of_request(tx, outbox_message.subject)
+        ending = [grant.identity for grant in made if grant.ends_at == ends_at]
+        if request is None or not ending or ends_at <= await tx.now():
+            return None
+        message = notes.ending(request, ending, ends_at)
+        return Outgoing(request.requester.slack_user_id, drawn(message))
+
+    async def outcome(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the direct message about the outcome, or None if nothing is left to report."""
-        request = await self._request(outbox_message)
+        request = await store.load_request(tx, outbox_message.subject)
         if request is None:
             return None
         payload = dict(outbox_message.payload)
         if payload["event"] == "ended":
             # If the message was delayed, some of these people may have been given access again.
-            async with self._bot.database.read_only() as tx:
-                granted = await store.grants_of_flow(tx, request.flow.key)
+            granted = await store.grants_of_flow(tx, request.flow.key)
             out = [identity for identity in payload["identities"] if identity not in granted]
             if not out:
                 return None
             payload["identities"] = out
-        link = await card_link(self._bot, request.id, tries=1)
-        return Note(request.requester.slack_user_id, notes.outcome(request, payload, link))
+        sent = await outbox.sent_card(tx, card_key(request.id))
 
-    async def refused(self, outbox_message: OutboxMessage) -> Note:
+        async def draw() -> Message:
+            return notes.outcome(request, payload, await link_to(self._bot, sent))
+
+        return Outgoing(request.requester.slack_user_id, draw)
+
+    async def refused(self, _tx: Transaction, outbox_message: OutboxMessage) -> Outgoing:
         """Return the alert about refused changes, or the notice that the service works again."""
         payload, channel = outbox_message.payload, self._bot.settings.alerts_channel
         if not payload:
-            return Note(channel, notes.service_accepts())
+            return Outgoing(channel, drawn(notes.service_accepts()))
         flow = Flow(outbox_message.subject, payload["alias"])
-        return Note(channel, notes.service_refuses(payload["sentence"], flow))
-
-    async def _request(self, outbox_message: OutboxMessage) -> Request | None:
-        async with self._bot.database.read_only() as tx:
-            return await store.load_request(tx, outbox_message.subject)
+        return Outgoing(channel, drawn(notes.service_refuses(payload["sentence"], flow)))

@@ -49,10 +49,8 @@ async def is_in_doubt(tx: Transaction, request: Request) -> bool:
 
 
 async def write_card(tx: Transaction, request_id: str) -> None:
-    """Queue the request's card to be posted, or to be updated together with all its copies."""
-    key = card_key(request_id)
-    for shown in (key, *await outbox.copies(tx, key)):
-        await outbox.put(tx, OutboxMessage(shown, CARD, request_id))
+    """Queue the request's card to be posted or updated."""
+    await outbox.put(tx, OutboxMessage(card_key(request_id), CARD, request_id))
 
 
 async def write_related_cards(tx: Transaction, request: Request) -> None:

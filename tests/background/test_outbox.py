@@ -12,9 +12,9 @@ from bot.errors import SlackError, SlackUnreachable
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message
-from bot.slack.sender import CardNow, Note, Sender
+from bot.slack.sender import Outgoing, Sender, drawn
 from bot.store import jobs, outbox
-from bot.store.engine import Database
+from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Lease, LeaseLost
 from bot.store.outbox import OutboxMessage
 from sandbox.slack.server import RunningSlack, running_slack
@@ -36,22 +36,19 @@ class Rig:
     edit_seconds: float = 0.0
     slack_blocks: tuple = ()
     channel: str = CHANNEL
-    follows: bool = False
 
-    async def card(self, message: OutboxMessage) -> CardNow | None:
+    async def card(self, _tx: Transaction, message: OutboxMessage) -> Outgoing | None:
         words = self.state.get(message.subject)
         if words is None:
             return None
-        shown = Message(words, self.slack_blocks)
-        return CardNow(self.channel, shown, self.edit_seconds, self.follows)
+        shown = drawn(Message(words, self.slack_blocks))
+        return Outgoing(self.channel, shown, edit_seconds=self.edit_seconds)
 
-    async def note(self, message: OutboxMessage) -> Note:
+    async def note(self, _tx: Transaction, message: OutboxMessage) -> Outgoing:
         payload = message.payload
-        return Note(
-            payload.get("to", CHANNEL),
-            Message(payload["text"]),
-            in_thread=payload.get("in_thread", False),
-        )
+        thread_of = message.key if payload.get("in_thread") else ""
+        shown = drawn(Message(payload["text"]))
+        return Outgoing(payload.get("to", CHANNEL), shown, thread_of)
 
     async def change(self, words: str, key: str = KEY, **payload: object) -> None:
         """A card is out of date."""
@@ -122,17 +119,10 @@ async def rig(database, clock):
         rig.sender = Sender(
             database,
             SlackClient(web, clock),
-            {"some_card": rig.card, "note": rig.note},
-            {"some_card"},
+            {"some_card": rig.card},
+            {"note": rig.note},
         )
         yield rig
-
-
-async def test_a_card_that_says_the_same_is_not_edited(rig):
-    await rig.show("open")
-    await rig.show("open")
-    assert rig.edits() == 0
-    assert await rig.due_in() is None
 
 
 async def test_only_what_shows_a_card_is_sent_once_for_several(rig):
@@ -274,13 +264,12 @@ async def test_card_whose_channel_is_gone_is_posted_where_it_belongs_now(rig, en
     assert rig.texts(OTHER) == ["closed for good"]
 
 
-async def test_open_card_follows_the_settings_to_another_channel(rig):
-    rig.follows = True
+async def test_card_is_posted_where_the_settings_say_now(rig):
     await rig.show("open")
     rig.channel = OTHER
     await rig.show("open")
     assert rig.texts(OTHER) == ["open"]
-    assert rig.texts() == [f"This request is now in <#{OTHER}>."]
+    assert rig.texts() == [f"This message is now in <#{OTHER}>."]
 
 
 @pytest.mark.parametrize("what", ["card", "edit", "note"])

@@ -29,7 +29,7 @@ async def send(database, key):
         await outbox.put(tx, OutboxMessage(key, "note", "1"))
         (message,) = await outbox.waiting(tx, key)
         await outbox.mark_sent(tx, [message.id])
-        await outbox.replace_card(tx, SentCard(key, "C1", "1.1", "f", await tx.now()), None)
+        await outbox.record_card(tx, SentCard(key, "C1", "1.1", 1, await tx.now()), None)
 
 
 async def forget(database, days):
@@ -56,8 +56,8 @@ async def test_an_unsent_letter_stays_whatever_its_age(database, clock):
 async def remember_card(world, request):
     """As the sender does once it has posted the card."""
     async with world.database.transaction() as tx:
-        card = SentCard(card_key(request.id), "C1", "1.1", "f", await tx.now())
-        await outbox.replace_card(tx, card, None)
+        card = SentCard(card_key(request.id), "C1", "1.1", 1, await tx.now())
+        await outbox.record_card(tx, card, None)
 
 
 async def is_stored(world, request):

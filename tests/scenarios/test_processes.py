@@ -73,17 +73,14 @@ async def test_approvals_at_once_are_all_there_with_few_calls(pair):
 
 
 @pytest.mark.postgres
-async def test_home_shows_what_was_decided_in_another_process(pair):
+async def test_home_shows_the_click_that_another_process_carries_out(pair):
     pair.slack.bot_url = pair.processes[0].address
+    (card,) = await asked(pair, "+1")
     await pair.slack.open_home(ADA)
     home = await pair.slack.until(lambda: pair.slack.workspace.homes[ADA])
-    (card,) = await asked(pair, "+1")
-    await pair.slack.until(lambda: "`+1`" in home.all_text)
-    await approve(pair, 1, ABEL, card)
+    assert "`+1`" in home.all_text
+    await approve(pair, 1, ADA, card)
     await pair.slack.until(lambda: "Nothing is waiting for you" in home.all_text)
-    calls = pair.slack.workspace.calls_of("views.publish")
-    assert [call.ok for call in calls] == [True] * len(calls)
-    assert all(later.at - before.at >= 3 for before, later in itertools.pairwise(calls))
 
 
 @pytest.mark.postgres

@@ -97,7 +97,7 @@ async def test_signatures_and_events_are_forgotten_in_time(database, clock):
 
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
-CARD = SentCard("request:1", "C0APPROVALS", "1.0", "as posted", AT)
+CARD = SentCard("request:1", "C0APPROVALS", "1.0", 1, AT)
 BLOCKED = text(
     "SELECT count(*) FROM pg_stat_activity"
     " WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -106,7 +106,7 @@ BLOCKED = text(
 
 async def note(database: Database, card: SentCard, read: SentCard | None) -> bool:
     async with database.transaction() as tx:
-        return await outbox.replace_card(tx, card, read)
+        return await outbox.record_card(tx, card, read)
 
 
 async def noted(database: Database) -> SentCard | None:
@@ -115,17 +115,17 @@ async def noted(database: Database) -> SentCard | None:
 
 
 async def test_card_is_noted_unless_somebody_did_since_it_was_read(database):
-    edited = replace(CARD, fingerprint="edited")
+    edited = replace(CARD, version=2)
     assert await note(database, CARD, None)
     assert not await note(database, edited, None)
     assert await noted(database) == CARD
     assert await note(database, edited, CARD)
-    assert not await note(database, replace(CARD, fingerprint="late"), CARD)
+    assert not await note(database, replace(CARD, version=3), CARD)
     assert await noted(database) == edited
 
 
 async def test_card_that_was_forgotten_is_not_noted_again(database):
-    assert not await note(database, CARD, replace(CARD, fingerprint="read"))
+    assert not await note(database, CARD, replace(CARD, version=4))
     assert await noted(database) is None
 
 
@@ -146,9 +146,9 @@ async def test_one_of_two_notes_at_once_counts(postgres_url, clock, read):
     one, two = Database(postgres_url, clock), Database(postgres_url, clock)
     if read:
         await note(one, read, None)
-    first, second = replace(CARD, fingerprint="first"), replace(CARD, fingerprint="second")
+    first, second = replace(CARD, version=5), replace(CARD, version=6)
     async with one.transaction() as tx:
-        assert await outbox.replace_card(tx, first, read)
+        assert await outbox.record_card(tx, first, read)
         late = asyncio.create_task(note(two, second, read))
         await somebody_waits(two)
     assert not await late

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from bot.approvals.rules import Act, State
+from bot.home import store as home_views
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
 from bot.slack.people import People
 from bot.store import audit, jobs, outbox
-from bot.store.engine import Database
+from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Again, Lease
 from bot.testusers import store, transitions
 from bot.testusers.applying import run_changes
@@ -182,6 +183,9 @@ class World:
     def new_id(self) -> str:
         return token_hex(8)
 
+    async def refresh_home(self, tx: Transaction, slack_user_id: str) -> None:
+        await home_views.refresh(tx, slack_user_id)
+
     async def person(self, slack_user_id: str) -> Person:
         return await self.people.find(slack_user_id)
 
@@ -245,7 +249,7 @@ class World:
             if job.subject.startswith(outbox.REQUEST_CARD):
                 if not self.is_channel_well:
                     return now + timedelta(seconds=20)
-                await outbox.replace_card(tx, outbox.SentCard(job.subject, "C", "1", "", now), None)
+                await outbox.record_card(tx, outbox.SentCard(job.subject, "C", "1", 1, now), None)
             messages = await outbox.waiting(tx, job.subject)
             await outbox.mark_sent(tx, [message.id for message in messages])
         self.messages += messages

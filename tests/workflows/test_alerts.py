@@ -24,7 +24,7 @@ from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited, ServiceRefused
-from bot.slack.sender import CardNow
+from bot.slack.sender import Outgoing
 from bot.store import audit, jobs, outbox
 from bot.store.engine import Database
 from bot.store.jobs import Job
@@ -210,10 +210,24 @@ async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(
     assert await count_open(database) == 0
 
 
+async def card_now(database, alerts, message) -> Outgoing | None:
+    async with database.read_only() as tx:
+        return await alerts.card(tx, message)
+
+
+async def note_now(database, alerts, message) -> Outgoing | None:
+    async with database.read_only() as tx:
+        return await alerts.note(tx, message)
+
+
+async def text_now(database, alerts, message) -> str:
+    return (await (await card_now(database, alerts, message)).draw()).text
+
+
 async def posted(database, clock) -> None:
     async with database.transaction() as tx:
-        card = SentCard("incident:1", "C0ALERTS", "1.1", "print", clock.now())
-        await outbox.replace_card(tx, card, None)
+        card = SentCard("incident:1", "C0ALERTS", "1.1", 1, clock.now())
+        await outbox.record_card(tx, card, None)
 
 
 async def test_open_alert_is_edited_every_ten_seconds_at_most(
@@ -221,17 +235,16 @@ async def test_open_alert_is_edited_every_ten_seconds_at_most(
 ):
     await be_refused(inventory)
     message = OutboxMessage("incident:1", "incident_card", "1")
-    card = await alerts.card(message)
-    assert isinstance(card, CardNow)
+    card = await card_now(database, alerts, message)
     assert (card.channel_id, card.edit_seconds) == ("C0ALERTS", 10.0)
     clock.advance(60)
     await probe(database, inventory, directory)
-    assert (await alerts.card(message)).edit_seconds == 0.0
-    assert await alerts.note(message) is None
+    assert (await card_now(database, alerts, message)).edit_seconds == 0.0
+    assert await note_now(database, alerts, message) is None
     await posted(database, clock)
-    assert (await alerts.note(message)).in_thread
+    assert (await note_now(database, alerts, message)).thread_of == message.key
     await be_refused(inventory)
-    assert await alerts.note(message) is None
+    assert await note_now(database, alerts, message) is None
 
 
 async def test_during_a_mute_a_new_alert_is_held_back_until_its_end(
@@ -243,13 +256,18 @@ async def test_during_a_mute_a_new_alert_is_held_back_until_its_end(
     clock.advance(60)
     await probe(database, inventory, directory)
     await be_refused(inventory, 45)
-    assert await alerts.card(OutboxMessage("incident:2", "incident_card", "2")) is None
+    assert (
+        await card_now(database, alerts, OutboxMessage("incident:2", "incident_card", "2")) is None
+    )
     clock.advance(3600)
     job = await the_job(database, "alert:2")
     await alerts.after_mute(job, FakeLease(database))
     async with database.read_only() as tx:
         assert {item.subject for item in await outbox.waiting(tx, "incident:2")} == {"2"}
-    assert await alerts.card(OutboxMessage("incident:2", "incident_card", "2")) is not None
+    assert (
+        await card_now(database, alerts, OutboxMessage("incident:2", "incident_card", "2"))
+        is not None
+    )
 
 
 async def test_unmuting_tells_what_the_mute_held_back(
@@ -258,11 +276,11 @@ async def test_unmuting_tells_what_the_mute_held_back(
     await be_refused(inventory)
     await posted(database, clock)
     await alerts.mute(OTTO, 1)
-    assert "by Otto" in (await alerts.card(card_of(1))).message.text
+    assert "by Otto" in await text_now(database, alerts, card_of(1))
     clock.advance(60)
     await probe(database, inventory, directory)
     await be_refused(inventory, 45)
-    assert await alerts.card(card_of(2)) is None
+    assert await card_now(database, alerts, card_of(2)) is None
     async with database.transaction() as tx:
         await outbox.mark_sent(tx, [item.id for item in await outbox.waiting(tx, "incident:2")])
     assert (await alerts.mute(OTTO, 1, 0))[0] == "10"
@@ -270,8 +288,8 @@ async def test_unmuting_tells_what_the_mute_held_back(
         assert [item.subject for item in await outbox.waiting(tx, "incident:2")] == ["2"]
         [entry] = await audit.latest(tx, 1)
     assert (entry.actor, entry.action, entry.subject) == ("U0OPERATOR", "alert.unmuted", "eu/10")
-    assert "muted" not in (await alerts.card(card_of(1))).message.text
-    assert await alerts.card(card_of(2)) is not None
+    assert "muted" not in await text_now(database, alerts, card_of(1))
+    assert await card_now(database, alerts, card_of(2)) is not None
 
 
 def card_of(number: int) -> OutboxMessage:

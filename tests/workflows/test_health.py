@@ -80,9 +80,9 @@ async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
     for process in processes:
         await process.tell()
     (message,) = await cards(database)
-    shown = await health.card(message)
+    shown = await health.card(None, message)
     assert shown.channel_id == ALERTS
-    assert "Needs attention: the approvals channel" in shown.message.text
+    assert "Needs attention: the approvals channel" in (await shown.draw()).text
     for _ in range(10):
         clock.advance(30)
         await health.tell()
@@ -94,7 +94,7 @@ async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
     await health.end(job, Lease(database, "me", job))
     opened, ended = await cards(database)
     assert opened.key == ended.key
-    assert "Working again" in (await health.card(ended)).message.text
+    assert "Working again" in (await (await health.card(None, ended)).draw()).text
     assert await due(database) == []
 
 

@@ -67,7 +67,7 @@ class Message:
         return {**fields, "blocks": blocks} if blocks else fields
 
 
-def fingerprint(payload: Mapping[str, Any]) -> str:
+def digest(payload: Mapping[str, Any]) -> str:
     """Return a digest of a message or view, for detecting changes to its content."""
     content = json.dumps(payload, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

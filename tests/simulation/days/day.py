@@ -174,8 +174,8 @@ class Day:
         while True:
             await asyncio.sleep(self.random.uniform(20, 120))
             if alive := self._alive():
-                process, is_empty = self.random.choice(alive), not self.outside.homes.hash_of(who)
-                process.run(_quietly(process.home.open(who, is_empty=is_empty)))
+                process = self.random.choice(alive)
+                process.run(_quietly(process.home.open(who)))
 
     async def _do_something(self, process: Process) -> None:
         if self.random.random() < 0.2:

@@ -170,15 +170,16 @@ class Oracle:
             async with self.database.read_only() as tx:
                 sent = await outbox.sent_card(tx, card_key(request.id))
                 granted = await store.grants_of_flow(tx, request.flow.sid)
-            now = await renderer.card(OutboxMessage(card_key(request.id), "", request.id))
+                now = await renderer.card(tx, OutboxMessage(card_key(request.id), "", request.id))
+            message = await now.draw() if now else None
             place = ("", "") if sent is None else (sent.channel_id, sent.message_ts)
             shown = self.outside.slack.messages.get(place)
-            if now is None or shown != now.message.text:
+            if message is None or shown != message.text:
                 problems.append(f"{request.id}: {request.state}, and the card says {shown!r}")
                 continue
             problems += [
                 f"{request.id}: the card is wrong: {said}"
-                for said in wrong_card(now.message, request, granted.values(), self.now)
+                for said in wrong_card(message, request, granted.values(), self.now)
             ]
         cards, created = self._messages_in(APPROVALS), len(self.created)
         return problems + ([] if cards == created else [f"{cards} cards, {created} requests"])
@@ -189,8 +190,8 @@ class Oracle:
     async def _wrong_homes(self) -> list[str]:
         """Who has a Home tab open sees there what is stored of requests."""
         problems, home = [], self.process.home
-        for user, (_, shown) in self.outside.homes.shown.items():
-            drawn, _ = await home.draw(user, self.now)
+        for user, shown in self.outside.homes.shown.items():
+            drawn = await home.draw(user)
             if about_requests(shown) != about_requests(drawn):
                 problems.append(f"the Home tab of {user} shows {about_requests(shown)}")
         return problems
@@ -203,10 +204,12 @@ class Oracle:
             key = f"{outbox.INCIDENT_CARD}{incident.id}"
             async with self.database.read_only() as tx:
                 sent = await outbox.sent_card(tx, key)
+                message = OutboxMessage(key, "", str(incident.id))
+                now = await self.process.quotas.alerts.card(tx, message)
             place = ("", "") if sent is None else (sent.channel_id, sent.message_ts)
             shown = self.outside.slack.messages.get(place, "")
-            now = await self.process.quotas.alerts.card(OutboxMessage(key, "", str(incident.id)))
-            if incident.closed_at is None or now is None or shown != now.message.text:
+            drawn = await now.draw() if now else None
+            if incident.closed_at is None or drawn is None or shown != drawn.text:
                 problems.append(f"{key}: over at {incident.closed_at}, and the alert says {shown}")
             if not any(note.key == key for note in notes) and self.outside.kept_days > 1:
                 problems.append(f"{key}: its thread has not heard that it is over")

@@ -14,7 +14,7 @@ import bot.slack.sender
 import bot.testusers.rules.applying
 from bot.approvals.rules import FlowPolicy
 from bot.errors import SlackError
-from bot.home.publishing import Home
+from bot.home.publishing import SWEEP_EVERY, Home
 from bot.permissions import Decision, Policy, Reason
 from bot.quotas.guard import _Call
 from bot.quotas.rules.quota import Blocks
@@ -76,11 +76,11 @@ def message_lost_with_slack() -> None:
     """A message counts as sent when Slack is away."""
     real = Sender._post_note
 
-    async def post_note(self: Any, message: Any, *arguments: Any) -> None:
+    async def post_note(self: Any, step: Any, message: Any, lease: Any) -> Any:
         try:
-            await real(self, message, *arguments)
+            return await real(self, step, message, lease)
         except SlackError:
-            await self._done([message.id])
+            await self._done(step, lease)
 
     Sender._post_note = post_note  # type: ignore[method-assign]
 
@@ -224,13 +224,12 @@ def share_ignored() -> None:
 
 @_plant
 def tab_published_once() -> None:
-    """A Home tab shows what it showed first."""
-    real = Home._publish
+    """A Home tab is not brought up to date after the click or the opening that drew it."""
 
-    async def publish(self: Any, view: Any, *drawn: Any) -> Any:
-        return None if view.hash else await real(self, view, *drawn)
+    async def sweep(_self: Any, job: Any, _lease: Any) -> Any:
+        return job.due_at + SWEEP_EVERY
 
-    Home._publish = publish  # type: ignore[method-assign]
+    Home.sweep = sweep  # type: ignore[method-assign]
 
 
 @_plant

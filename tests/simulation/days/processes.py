@@ -14,7 +14,8 @@ from typing import Any
 from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.gateway.turns import Turns
-from bot.home.publishing import Home
+from bot.home import store as home_views
+from bot.home.publishing import SWEEP, Home
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
@@ -22,7 +23,7 @@ from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.quotas.watcher import WATCH_KIND, Watcher
 from bot.slack.people import People
 from bot.slack.sender import Sender
-from bot.store import audit, home_views, outbox
+from bot.store import audit, outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Lease, Outcome, Runner
 from bot.store.jobs import Job
@@ -35,7 +36,6 @@ from bot.testusers.applying import run_changes
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import APPLY, TIMER
-from bot.testusers.transitions import CARD as REQUEST_CARD
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory, WatchedGuard
@@ -191,8 +191,8 @@ class Quotas:
             WATCH_KIND: watcher.run,
             TIDY_JOB: tidying.run,
         }
-        self.renderers = {CARD: self.alerts.card, NOTE: self.alerts.note}
-        self.card_kinds = {CARD}
+        self.cards = {CARD: self.alerts.card}
+        self.notes = {NOTE: self.alerts.note}
         self.plans = probes.plan, watcher.plan, tidying.plan
 
 
@@ -275,13 +275,14 @@ class Process:
             replies=outside.slack,
             metrics=SimpleNamespace(count_command=lambda *_: None),
             new_id=self._new_id,
+            refresh_home=home_views.refresh,
         )
         clicks = bot.clicks = StoredInteractions(bot)
         messages = RequestMessages(bot)
         self.client, quotas, self.home = self._quotas(database, clock)
-        renderers = {**messages.renderers, **quotas.renderers}
-        card_kinds = {REQUEST_CARD, *quotas.card_kinds}
-        sender = Sender(database, outside.slack, renderers, card_kinds)
+        cards = {**messages.cards, **quotas.cards}
+        notes = {**messages.notes, **quotas.notes}
+        sender = Sender(database, outside.slack, cards, notes)
         prunes = [store.forget_requests, store.forget_changes, outbox.prune]
         retention = Retention(database, outside.kept_days, prunes)
         found = {
@@ -291,7 +292,7 @@ class Process:
         }
         found |= dict.fromkeys((INTERACTION, UNDO), clicks.run)
         found |= {outbox.SEND: sender.run, RETAIN_KIND: retention.run}
-        found |= {home_views.PUBLISH: self.home.run, home_views.SPREAD: self.home.spread}
+        found |= {home_views.PUBLISH: self.home.publish, SWEEP: self.home.sweep}
         runners |= {kind: _as_run(runner) for kind, runner in found.items()}
         async with database.transaction() as tx:
             for plan in (

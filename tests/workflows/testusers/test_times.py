@@ -102,7 +102,8 @@ async def test_announcement_that_is_not_true_any_more_is_not_sent(world):
     await world.pass_time(3 * HOUR)
     (message,) = [item for item in world.messages if item.kind == ENDING]
     await world.applied("remove welcome +1")
-    assert await RequestMessages(world).ending(message) is None
+    async with world.database.read_only() as tx:
+        assert await RequestMessages(world).ending(tx, message) is None
 
 
 async def pass_hours(world: World, hours: float) -> None:
