@@ -14,14 +14,14 @@ from bot import __version__
 from bot.audit.reading import export_audit, verify_audit
 from bot.backup import back_up, refuse_restore
 from bot.check import examine
-from bot.checks.findings import Finding, as_json, as_table
+from bot.checks.findings import WELL, Finding, as_json, as_table
 from bot.configured import redactor_of
 from bot.gateway.rules import new_token
 from bot.ops.logs import configure_logs
 from bot.ops.loop import run
 from bot.serve import CannotStartError, serve
-from bot.settings import Settings, SettingsError, read_settings, unused
-from bot.settings.env_file import load_env_file
+from bot.settings import Settings, SettingsError, settings_from, unused
+from bot.settings.sources import Sources, find_sources
 from bot.setup.run import set_up
 from bot.slack.manifest import manifest_link, manifest_text
 from bot.testusers.policy_cli import explain_policy
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="read the answers from a JSON file instead of asking",
     )
-    setup.add_argument("--out", type=Path, default=Path("gatehouse.env"), metavar="FILE")
+    setup.add_argument("--out", type=Path, default=Path("gatehouse.toml"), metavar="FILE")
     setup.set_defaults(run=lambda options: set_up(options.answers, options.out, os.environ))
     manifest = commands.add_parser("manifest", help="print the Slack app manifest")
     manifest.add_argument(
@@ -138,10 +138,15 @@ def _hash(text: str) -> str:
     return text.lower()
 
 
-def _settings() -> Settings:
-    # Load the file into the environment, where libraries look for HTTPS_PROXY and SSL_CERT_FILE.
-    load_env_file(os.environ)
-    return read_settings(os.environ)
+def _sources() -> Sources:
+    return find_sources(os.environ)
+
+
+def _settings(sources: Sources | None = None) -> Settings:
+    settings = settings_from(sources or _sources())
+    # Libraries look for proxies and certificates in the environment.
+    os.environ.update(settings.proxies)
+    return settings
 
 
 def _database_url() -> str:
@@ -149,10 +154,12 @@ def _database_url() -> str:
 
 
 def _serve(_options: argparse.Namespace) -> int:
-    settings = _settings()
+    sources = _sources()
+    settings = _settings(sources)
     redactor = redactor_of(settings)
     configure_logs(settings.log_level, settings.log_format, redactor)
-    for name, reason in unused(os.environ).items():
+    log.info("settings", files=sources.files)
+    for name, reason in unused(sources.environment).items():
         log.warning("setting.unused", reason=f"{name} {reason}")
     try:
         run(serve(settings, redactor))
@@ -172,7 +179,8 @@ def _serve(_options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     try:
-        settings = _settings()
+        sources = _sources()
+        settings = _settings(sources)
     except SettingsError as error:
         problems = [Finding("settings", "setting_wrong", problem) for problem in error.problems]
         print(as_json(problems) if options.json else as_table(problems))
@@ -180,7 +188,9 @@ def _check(options: argparse.Namespace) -> int:
     redactor = redactor_of(settings)
     # The report already shows failures, so don't log them.
     configure_logs("CRITICAL", settings.log_format, redactor)
-    findings = run(examine(settings, os.environ))
+    place = ", ".join(sources.files) or "the environment"
+    found = run(examine(settings, sources.environment))
+    findings = [Finding("settings", WELL, f"Read from {place}."), *found]
     print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
     return 0 if all(finding.is_well for finding in findings) else BROKEN
 

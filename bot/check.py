@@ -13,8 +13,8 @@ from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import ROLES, app_token, channels, roles, slack_token
 from bot.ops.secrets import is_loopback
 from bot.settings import EXAMPLES, UNUSED, Settings, unknown, unused
-from bot.settings.env_file import ENV_FILE
 from bot.settings.model import revealed
+from bot.settings.sources import CONFIG, ENV_FILE
 
 SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
@@ -57,7 +57,7 @@ async def examine(
 
 def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
     """Run the checks that make no calls to other services, and return the findings."""
-    names = [ENV_FILE, *UNUSED, *(name.upper() for name in Settings.model_fields)]
+    names = [CONFIG, ENV_FILE, *UNUSED, *(name.upper() for name in Settings.model_fields)]
     ignored = "is not a Gatehouse setting and is ignored. Check its spelling."
     found = [Finding(name, "setting_unknown", ignored) for name in unknown(environment, names)]
     for name, reason in unused(environment).items():

@@ -37,6 +37,8 @@ def bot_settings(
         "methods": ["GET"],
     }
     return {
+        # No file of somebody's own takes part.
+        "GATEHOUSE_CONFIG": "",
         "GATEWAY_PORT": str(gateway_port),
         "GATEWAY_CLIENTS": json.dumps({CLIENT: client}),
         **services.bot_settings(),

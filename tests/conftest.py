@@ -31,6 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
     A machine with other work stands still for half a second now and then, which says nothing about
     a rule; and SQLite waits for the disk otherwise.
     """
+    # No settings file of a developer's own takes part.
+    os.environ["GATEHOUSE_CONFIG"] = ""
     # Rich, where it is installed, takes seconds to show a traceback with its values.
     *others, _ = structlog.get_config()["processors"]
     plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)

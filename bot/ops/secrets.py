@@ -28,7 +28,7 @@ def is_loopback(host: str | None) -> bool:
         return False
 
 
-def secret_problems(given: Mapping[str, str], slack_api_url: str) -> Iterator[tuple[str, str]]:
+def secret_problems(given: Mapping[str, object], slack_api_url: str) -> Iterator[tuple[str, str]]:
     """Yield a setting's name and the problem for each weak secret.
 
     If Slack is simulated on this machine, any secret is accepted.
@@ -36,7 +36,7 @@ def secret_problems(given: Mapping[str, str], slack_api_url: str) -> Iterator[tu
     if is_loopback(URL(slack_api_url).host):
         return
     for name in (*KEYS, *SENT):
-        value = given.get(name, "")
+        value = str(given.get(name, ""))
         if SANDBOX.match(value):
             yield name.upper(), "is the sandbox's secret, which is public"
         elif name in KEYS and value in EXAMPLES:

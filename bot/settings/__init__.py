@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 
 from pydantic import ValidationError
@@ -11,7 +11,9 @@ from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW
 from bot.ops.secrets import secret_problems
-from bot.settings.model import EXAMPLES, FLOW_SID, Settings
+from bot.settings.files import EXAMPLES, in_environment, in_toml
+from bot.settings.model import FLOW_SID, KEYS, PROXIES, Settings
+from bot.settings.sources import SettingsError, Sources
 
 __all__ = ["EXAMPLES", "Settings", "SettingsError", "read_settings"]
 
@@ -21,14 +23,6 @@ UNUSED = {
 }
 # Stand-ins for missing or invalid required settings, used to check the other settings.
 PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
-
-
-class SettingsError(Exception):
-    """Some settings are invalid. Each entry in `problems` names a setting and shows an example."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
 
 
 # Messages for pydantic's error types, written for people who set environment variables.
@@ -46,6 +40,8 @@ WORDS = {
     "string_pattern_mismatch": "doesn't look like the example",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
+    "path_not_file": "doesn't point to a file",
+    "path_not_directory": "doesn't point to a directory",
     "extra_forbidden": "is not a known key",
 }
 
@@ -55,7 +51,8 @@ PREFIXES = re.compile(
 # A variable whose name is at least this similar to a setting's name is treated as misspelled. Short
 # or common names are not compared.
 LIKENESS = 0.92
-LONG_NAMES = sorted(EXAMPLES.keys() - {"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"})
+SHORT_NAMES = {"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"}
+LONG_NAMES = sorted(EXAMPLES.keys() - SHORT_NAMES - {name.upper() for name in PROXIES})
 # Variables that Kubernetes sets in every pod if there is a Service named "gatehouse".
 SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
 # Pairs of a setting's name and a problem with its value.
@@ -63,40 +60,80 @@ Problems = Iterator[tuple[str, str]]
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings from the environment. Empty values are ignored.
+    """Return the settings from environment variables alone. See `settings_from`."""
+    return settings_from(Sources(environment))
+
+
+def settings_from(sources: Sources) -> Settings:
+    """Return the settings.
 
     Raises:
         SettingsError: Some settings are invalid or missing. The error names all of them.
     """
-    given = {
-        name: environment[name.upper()].strip()
-        for name in Settings.model_fields
-        if environment.get(name.upper(), "").strip()
-    }
-    wrong, problems = set[str](), list[str]()
+    known = {name: sources.table[name] for name in Settings.model_fields if name in sources.table}
+    given = {**known, **_in_environment(sources.environment)}
+    details: list[ErrorDetails] = []
     try:
         settings = Settings.model_validate(given)
     except ValidationError as error:
-        for detail in error.errors(include_input=False):
-            name, *parts = (str(part) for part in detail["loc"] if part != "[key]")
-            where = f"{' → '.join(parts)}: " if parts else ""
-            wrong.add(name)
-            problems.append(_line(name.upper(), f"{where}{phrase_of(detail)}"))
-        right = {name: value for name, value in given.items() if name not in wrong}
+        details = error.errors(include_input=False)
+    wrong = {str(detail["loc"][0]) for detail in details}
+    right = {name: value for name, value in given.items() if name not in wrong}
+    if wrong:
         settings = Settings.model_validate({**PLACEHOLDERS, **right})
-    between: list[tuple[str, str]] = []
-    if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
-        between.append(("SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"))
-    if "slack_api_url" not in wrong:
-        between += secret_problems(given, settings.slack_api_url)
-    for check, compared in CHECKS.items():
-        if compared.isdisjoint(wrong):
-            between += check(settings)
-    problems += [_line(name, problem) for name, problem in between if name.lower() not in wrong]
-    problems += _mistyped(environment)
+    between = [
+        (name.lower(), problem)
+        for name, problem in _problems_between(settings, right, sources.environment, wrong)
+        if name.lower() not in wrong
+    ]
+    problems = [
+        *(
+            f"{name} in {sources.file} is not a setting.{_closest(name, Settings.model_fields)}"
+            for name in sources.table.keys() - known.keys()
+        ),
+        *(_problem_of(sources, detail) for detail in details),
+        *(_line(sources, name, problem) for name, problem in between),
+        *_mistyped(sources.environment),
+    ]
     if problems:
         raise SettingsError(list(dict.fromkeys(problems)))
     return settings
+
+
+def _problem_of(sources: Sources, detail: ErrorDetails) -> str:
+    """Return the error line for a validation error."""
+    name, *parts = (str(part) for part in detail["loc"] if part != "[key]")
+    problem = phrase_of(detail)
+    if detail["type"] == "extra_forbidden":
+        problem += f".{_closest(parts[-1], KEYS)}"
+    where = f"{' → '.join(parts)}: " if parts else ""
+    return _line(sources, name, f"{where}{problem}")
+
+
+def _problems_between(
+    settings: Settings,
+    given: Mapping[str, object],
+    environment: Mapping[str, str],
+    wrong: Collection[str],
+) -> Problems:
+    """Yield the problems that concern several settings, as far as these are valid."""
+    if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
+        yield "SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"
+    if environment.get("DYNO") and "database_url" not in given:
+        yield "DATABASE_URL", "is required, because this platform's disk is erased at each restart"
+    if "slack_api_url" not in wrong:
+        yield from secret_problems(given, settings.slack_api_url)
+    for check, compared in CHECKS.items():
+        if compared.isdisjoint(wrong):
+            yield from check(settings)
+
+
+def _in_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the settings in the environment that aren't empty."""
+    given = {name: environment.get(name.upper(), "").strip() for name in Settings.model_fields}
+    # As in other programs, the lowercase names of proxies take precedence.
+    given |= {name: environment[name].strip() for name in PROXIES if environment.get(name)}
+    return {name: value for name, value in given.items() if value}
 
 
 def phrase_of(error: ErrorDetails) -> str:
@@ -107,9 +144,16 @@ def phrase_of(error: ErrorDetails) -> str:
     return re.sub("^(Input|String|Value) should( be)?", r"must\2", message)
 
 
-def _line(name: str, problem: str) -> str:
-    """Return an error line with the setting's name, the problem, and an example."""
-    return f"{name} {problem} (example: {name}={EXAMPLES[name]})"
+def _line(sources: Sources, name: str, problem: str) -> str:
+    """Return an error line with the setting's name and place, the problem, and an example."""
+    if name in sources.table and name not in _in_environment(sources.environment):
+        return f"{name.upper()} in {sources.file} {problem} (example: {in_toml(name)})"
+    return f"{name.upper()} {problem} (example: {in_environment(name)})"
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name.lower(), list(known), 1)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def _mistyped(environment: Mapping[str, str]) -> list[str]:
@@ -117,9 +161,10 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
     problems = []
     for name in (name for name, value in environment.items() if value.strip()):
         near = get_close_matches(name.upper(), LONG_NAMES, 1, LIKENESS)
-        if near and name not in EXAMPLES:
+        if near and name not in EXAMPLES and name not in PROXIES:
             problem = f"is probably misspelled as {name}, which isn't a setting. Correct the name"
-            problems.append(_line(near[0], problem))
+            example = in_environment(near[0].lower())
+            problems.append(f"{near[0]} {problem} (example: {example})")
     return problems
 
 

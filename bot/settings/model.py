@@ -11,12 +11,15 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    DirectoryPath,
     Field,
+    FilePath,
     SecretStr,
     ValidationInfo,
     field_validator,
     model_validator,
 )
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from yarl import URL
 
 from bot.approvals.parse import parse_duration
@@ -35,6 +38,12 @@ SERVICES: dict[Service, tuple[str, ...]] = {
     "flow": ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN"),
     "email": ("EMAIL_BASE_URL", "EMAIL_API_KEY"),
 }
+
+# Settings that other libraries read from the environment.
+PROXIES = ("https_proxy", "http_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
+# Quotes that people copy or type around a value.
+QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”"}
+Source = PydanticBaseSettingsSource
 
 
 def _like(pattern: str, problem: str) -> BeforeValidator:
@@ -68,7 +77,7 @@ def _from_json(value: object) -> object:
         raise ValueError("contains JSON that is nested too deeply") from None
 
 
-def _safe_address(value: str) -> str:
+def safe_address(value: str) -> str:
     """Return the URL if it uses HTTPS, or HTTP on this machine. Raise ValueError for other URLs."""
     try:
         url = URL(value)
@@ -80,6 +89,23 @@ def _safe_address(value: str) -> str:
         raise ValueError("must start with https:// (http:// is allowed only for localhost)")
     if url.user or url.password or url.query_string or url.fragment:
         raise ValueError("must not contain a username, password, query or fragment")
+    return value
+
+
+def _proxy_address(value: str) -> str:
+    try:
+        url = URL(value)
+    except ValueError:
+        raise ValueError("is not a valid address") from None
+    if url.scheme not in {"http", "https"} or not url.host or url.path not in {"", "/"}:
+        raise ValueError("must be the address of a proxy that starts with http:// or https://")
+    return value
+
+
+def _unquoted(value: object) -> object:
+    """Refuse text in quotes. In many places, quotes become part of the value."""
+    if isinstance(value, str) and len(value) > 1 and QUOTES.get(value[0]) == value[-1]:
+        raise ValueError("is in quotes that are part of the value. Remove the inner quotes")
     return value
 
 
@@ -118,7 +144,7 @@ OrganizationId = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-\x9f]{1,64}$"
 OrganizationPath = Annotated[
     str, Field(max_length=80, pattern=rf"^({'|'.join(map(re.escape, DATA_CENTERS))})/.*\S")
 ]
-Address = Annotated[str, AfterValidator(_safe_address)]
+Address = Annotated[str, AfterValidator(safe_address)]
 FlowAddress = Annotated[Address, _like(r"(?!.*/v2/*$).*", "must not end with /v2")]
 EmailAddress = Annotated[Address, _like(r"(?!.*/v3/*$).*", "must not end with /v3")]
 Hours = Annotated[float, Field(gt=0, lt=24 * 366)]
@@ -132,6 +158,7 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Alias = Annotated[str, Field(pattern=r"^[^\s\"',]{1,50}$")]
 FlowSid = Annotated[str, Field(pattern=f"^{FLOW_SID}$")]
 ClientName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
+ProxyAddress = Annotated[SecretStr, BeforeValidator(_proxy_address)]
 DatabaseUrl = Annotated[SecretStr, BeforeValidator(_database_address)]
 HeaderTemplate = Annotated[str, _like(r".*\{token\}.*", "must contain {token}")]
 BotToken = Annotated[SecretStr, _like("xoxb-.*", "must start with xoxb-")]
@@ -162,6 +189,8 @@ def revealed(secret: SecretStr | None) -> str | None:
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    _unquoted = field_validator("*", mode="before")(_unquoted)
 
 
 class OAuthSettings(_Part):
@@ -240,64 +269,253 @@ class ClientSettings(_Part):
         return value
 
 
-class Settings(BaseModel):
-    """All settings. Each field has the name of its environment variable in lowercase."""
+class Settings(BaseSettings):
+    """All settings. Each field has the name of its environment variable in lowercase.
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    `settings_from` passes the values. pydantic-settings would merge tables from several sources, so
+    that an outdated file could grant permissions.
+    """
 
-    slack_bot_token: BotToken
-    slack_signing_secret: SigningSecret | None = None
-    slack_app_token: AppToken | None = None
-    slack_api_url: Address = "https://slack.com/api/"
-    host: str = "0.0.0.0"  # noqa: S104 - HOST can restrict this
-    port: Port = 3000
-    metrics_token: SecretStr | None = None
-    database_url: DatabaseUrl = SecretStr("sqlite:///gatehouse.db")
-    database_pool: int = Field(default=10, ge=1, le=1000)
-    roles: Annotated[dict[Role, tuple[SlackId, ...]], Json] = {}
-    alerts_channel: ChannelId
-    approvals_channel: ChannelId
-    inventory_data_centers: Annotated[dict[DataCenter, DataCenterSettings], Json] = {}
-    inventory_base_url: Address | None = None
-    inventory_auth: Literal["query", "header"] = "query"
-    inventory_auth_header: HeaderTemplate = "Bearer {token}"
-    inventory_scope: str = Field(default="ServiceInventory.settings.READ", min_length=1)
-    inventory_default_plan: Plan = "free"
-    inventory_plans: Annotated[dict[str, Plan], Json] = {}
-    inventory_reserve: Annotated[dict[ReservePath, ReserveSettings], Json] = {}
-    inventory_cache_seconds: float = Field(default=300, ge=0, le=7 * 24 * 3600)
-    inventory_watch: bool = True
-    flow_base_url: FlowAddress | None = None
-    flow_account_sid: str | None = None
-    flow_auth_token: SecretStr | None = None
-    flow_form_field: str = Field(default="testUsers", pattern=r"^[A-Za-z][A-Za-z0-9_]*$")
-    flow_aliases: Annotated[dict[Alias, FlowSid], Json] = {}
-    flow_approvers: Annotated[dict[str, tuple[NamedId, ...]], Json] = {}
-    flow_policies: Annotated[dict[str, FlowPolicySettings], Json] = {}
-    access_contact: NamedId | None = None
-    approvals_needed: int = Field(default=1, ge=1, le=20)
-    allow_self_approval: bool = False
-    request_hours: Hours = 24
-    remind_hours: Hours = 4
-    email_base_url: EmailAddress | None = None
-    email_api_key: SecretStr | None = None
-    email_auth: EmailAuth = "bearer"
-    commands_per_minute: int = Field(default=30, ge=0)
-    gateway_port: Port | None = None
-    gateway_host: str = "127.0.0.1"
-    gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = {}
-    audit_witness: bool = True
-    retain_days: float = Field(default=400, gt=0, le=100 * 365)
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    log_format: Literal["json", "console"] = "json"
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", case_sensitive=True, validate_default=False
+    )
+
+    slack_bot_token: BotToken = Field(
+        description="The Bot User OAuth Token.", examples=["xoxb-1234-abcd"]
+    )
+    slack_signing_secret: SigningSecret | None = Field(
+        default=None,
+        description="Proves that requests come from Slack.",
+        examples=["8f742231b10e8888abcd99yyyzzz85a5"],
+    )
+    slack_app_token: AppToken | None = Field(
+        default=None,
+        description="Turns on Socket Mode, which needs no public address.",
+        examples=["xapp-1-A012-3456-abcd"],
+    )
+    slack_api_url: Address = Field(
+        default="https://slack.com/api/", description="The base URL of Slack's Web API."
+    )
+    alerts_channel: ChannelId = Field(
+        description="The ID of the channel for alerts.", examples=["C0123ALERTS"]
+    )
+    approvals_channel: ChannelId = Field(
+        description="The ID of the private channel for approval cards.", examples=["C0123APPROVE"]
+    )
+    host: str = Field(default="0.0.0.0", description="The address to listen on.")  # noqa: S104 - HOST can restrict this
+    port: Port = Field(default=3000, description="The port to listen on.")
+    metrics_token: SecretStr | None = Field(
+        default=None,
+        description="The token for reading /metrics.",
+        examples=["a-long-random-word"],
+    )
+    database_url: DatabaseUrl = Field(
+        default=SecretStr("sqlite:///gatehouse.db"),
+        description="The database: PostgreSQL, or SQLite for a single process.",
+        examples=["postgresql://gatehouse@db.example.com/gatehouse"],
+    )
+    database_pool: int = Field(
+        default=10, ge=1, le=1000, description="The most PostgreSQL connections of each process."
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="The lowest level to log."
+    )
+    log_format: Literal["json", "console"] = Field(
+        default="json", description="The log format: json, or console, which is easier to read."
+    )
+    retain_days: float = Field(
+        default=400,
+        gt=0,
+        le=100 * 365,
+        description="The days to keep completed requests and sent messages.",
+    )
+    https_proxy: ProxyAddress | None = Field(
+        default=None,
+        description="The proxy for connections to https:// addresses.",
+        examples=["http://proxy.example.com:3128"],
+    )
+    http_proxy: ProxyAddress | None = Field(
+        default=None,
+        description="The proxy for connections to http:// addresses.",
+        examples=["http://proxy.example.com:3128"],
+    )
+    no_proxy: str | None = Field(
+        default=None,
+        description="The hosts to connect to without a proxy.",
+        examples=["localhost,.example.com"],
+    )
+    ssl_cert_file: FilePath | None = Field(
+        default=None,
+        description="A file of trusted certificate authorities.",
+        examples=["/etc/ssl/certs/ca-certificates.crt"],
+    )
+    ssl_cert_dir: DirectoryPath | None = Field(
+        default=None,
+        description="A folder of trusted certificate authorities.",
+        examples=["/etc/ssl/certs"],
+    )
+    access_contact: NamedId | None = Field(
+        default=None,
+        description="The user or group that people without a role should contact.",
+        examples=["U0ADAM"],
+    )
+    approvals_needed: int = Field(
+        default=1, ge=1, le=20, description="The number of people who must approve a change."
+    )
+    allow_self_approval: bool = Field(
+        default=False, description="Whether approvers can approve their own requests."
+    )
+    request_hours: Hours = Field(
+        default=24, description="The hours after which an unapproved request expires."
+    )
+    remind_hours: Hours = Field(default=4, description="The hours after which people are reminded.")
+    commands_per_minute: int = Field(
+        default=30, ge=0, description="The most commands of a person per minute and process."
+    )
+    audit_witness: bool = Field(
+        default=True, description="Whether to post the audit log's last hash in Slack daily."
+    )
+    roles: Annotated[dict[Role, tuple[SlackId, ...]], Json] = Field(
+        default={},
+        description="The members of each role: users, groups, or * for all full members.",
+        examples=[{"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}],
+    )
+    inventory_base_url: Address | None = Field(
+        default=None,
+        description="The inventory API in the data center com.",
+        examples=["https://inventory.example.com/inventory/v1"],
+    )
+    inventory_auth: Literal["query", "header"] = Field(
+        default="query", description="Where to send an authtoken."
+    )
+    inventory_auth_header: HeaderTemplate = Field(
+        default="Bearer {token}", description="The Authorization header of the inventory API."
+    )
+    inventory_scope: str = Field(
+        default="ServiceInventory.settings.READ",
+        min_length=1,
+        description="The OAuth scope that messages mention.",
+    )
+    inventory_default_plan: Plan = Field(
+        default="free", description="The plan of organizations without a known plan."
+    )
+    inventory_cache_seconds: float = Field(
+        default=300,
+        ge=0,
+        le=7 * 24 * 3600,
+        description="The seconds to keep a list of organizations.",
+    )
+    inventory_watch: bool = Field(
+        default=True, description="Whether to look for blocks that other programs cause."
+    )
+    inventory_data_centers: Annotated[dict[DataCenter, DataCenterSettings], Json] = Field(
+        default={},
+        description="The credential of each data center.",
+        examples=[{"eu": {"authtoken": "…"}}],
+    )
+    inventory_plans: Annotated[dict[str, Plan], Json] = Field(
+        default={},
+        description="The plans of organizations by ID.",
+        examples=[{"10234695": "premium"}],
+    )
+    inventory_reserve: Annotated[dict[ReservePath, ReserveSettings], Json] = Field(
+        default={},
+        description="Calls that are reserved for programs that don't use Gatehouse.",
+        examples=[{"eu/10234695": {"minute": 30, "day": 300}}],
+    )
+    flow_base_url: FlowAddress | None = Field(
+        default=None,
+        description="The address of the flow service, without /v2.",
+        examples=["https://flows.example.com"],
+    )
+    flow_account_sid: str | None = Field(
+        default=None,
+        description="The account ID of the flow service.",
+        examples=["AC0123456789abcdef0123456789abcdef"],
+    )
+    flow_auth_token: SecretStr | None = Field(
+        default=None, description="The token of the flow service.", examples=["a1b2c3"]
+    )
+    flow_form_field: str = Field(
+        default="testUsers",
+        pattern=r"^[A-Za-z][A-Za-z0-9_]*$",
+        description="The form field of updates. Some services expect TestUsers.",
+    )
+    flow_aliases: Annotated[dict[Alias, FlowSid], Json] = Field(
+        default={},
+        description="Short names of flows.",
+        examples=[{"welcome": "FW0123456789abcdef0123456789abcdef"}],
+    )
+    flow_approvers: Annotated[dict[str, tuple[NamedId, ...]], Json] = Field(
+        default={},
+        description="The only people who can approve changes to a flow.",
+        examples=[{"welcome": ["U0ADA", "S0TEAM"]}],
+    )
+    flow_policies: Annotated[dict[str, FlowPolicySettings], Json] = Field(
+        default={},
+        description="The policies of flows (docs/policies.md).",
+        examples=[{"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}],
+    )
+    email_base_url: EmailAddress | None = Field(
+        default=None,
+        description="The address of the email service, without /v3.",
+        examples=["https://email.example.com"],
+    )
+    email_api_key: SecretStr | None = Field(
+        default=None, description="The API key of the email service.", examples=["SG.abc"]
+    )
+    email_auth: EmailAuth = Field(default="bearer", description="How to send the API key.")
+    gateway_port: Port | None = Field(
+        default=None,
+        description="The gateway's port. Without it, the gateway is off.",
+        examples=[3001],
+    )
+    gateway_host: str = Field(
+        default="127.0.0.1", description="The address that the gateway listens on."
+    )
+    gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = Field(
+        default={},
+        description="The gateway's clients. `gatehouse gateway-token` creates a token.",
+        examples=[
+            {
+                "nightly": {
+                    "token_sha256": (
+                        "e6267729024129bcb9f8ca4911ff7ff135181e5c637b4114650c5d8d54c148d6"
+                    ),
+                    "organizations": ["eu/10234695"],
+                    "methods": ["GET"],
+                    "share": 0.5,
+                }
+            }
+        ],
+    )
+
+    @classmethod
+    def settings_customise_sources(  # type: ignore[override]
+        cls, _settings: type[BaseSettings], init_settings: Source, **_others: Source
+    ) -> tuple[Source, ...]:
+        """Use only the values that `settings_from` passes."""
+        return (init_settings,)
+
+    @property
+    def proxies(self) -> dict[str, str]:
+        """The environment variables for proxies and certificates, which other libraries read."""
+        values = ((name.upper(), getattr(self, name)) for name in PROXIES)
+        return {
+            name: value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+            for name, value in values
+            if value is not None
+        }
 
     @field_validator("*", mode="before")
     @classmethod
     def _is_visible(cls, value: object, info: ValidationInfo) -> object:
-        is_json = Json in cls.model_fields[info.field_name or ""].metadata
-        if isinstance(value, str) and not value.isprintable() and not is_json:
+        field = cls.model_fields[info.field_name or ""]
+        if isinstance(value, bool) and field.annotation is not bool:
+            raise ValueError("must not be true or false")
+        if isinstance(value, str) and not value.isprintable() and Json not in field.metadata:
             raise ValueError("contains a line break or another invisible character")
-        return value
+        return _unquoted(value)
 
     @field_validator("flow_aliases")
     @classmethod
@@ -354,7 +572,10 @@ class Settings(BaseModel):
         """Return all configured secrets, which must be kept out of logs and messages."""
         url = self.database_url.get_secret_value()
         parameters = {} if url.startswith("sqlite:") else connection_parameters(url)
-        found = (*_secrets_in(self), parameters.get("password"))
+        proxies = (
+            URL(self.proxies.get(name, "")).password for name in ("HTTPS_PROXY", "HTTP_PROXY")
+        )
+        found = (*_secrets_in(self), parameters.get("password"), *proxies)
         return [secret for secret in found if secret and secret != url]
 
 
@@ -366,37 +587,9 @@ def _secrets_in(value: object) -> Iterator[str]:
             yield from _secrets_in(part)
 
 
-# For settings that aren't listed here, the default is the example.
-EXAMPLES: Mapping[str, str] = {
-    **{name.upper(): str(field.default) for name, field in Settings.model_fields.items()},
-    "SLACK_BOT_TOKEN": "xoxb-1234-abcd",
-    "SLACK_SIGNING_SECRET": "8f742231b10e8888abcd99yyyzzz85a5",
-    "SLACK_APP_TOKEN": "xapp-1-A012-3456-abcd",
-    "METRICS_TOKEN": "a-long-random-word",
-    "DATABASE_URL": "postgresql://gatehouse@db.example.com/gatehouse",
-    "ROLES": '{"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}',
-    "ACCESS_CONTACT": "U0ADAM",
-    "ALERTS_CHANNEL": "C0123ALERTS",
-    "APPROVALS_CHANNEL": "C0123APPROVE",
-    "INVENTORY_DATA_CENTERS": '{"eu": {"authtoken": "…"}}',
-    "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
-    "INVENTORY_PLANS": '{"10234695": "premium"}',
-    "INVENTORY_RESERVE": '{"eu/10234695": {"minute": 30, "day": 300}}',
-    "INVENTORY_WATCH": "on",
-    "FLOW_BASE_URL": "https://flows.example.com",
-    "FLOW_ACCOUNT_SID": "AC0123456789abcdef0123456789abcdef",
-    "FLOW_AUTH_TOKEN": "a1b2c3",
-    "FLOW_ALIASES": '{"welcome": "FW0123456789abcdef0123456789abcdef"}',
-    "FLOW_APPROVERS": '{"welcome": ["U0ADA", "S0TEAM"]}',
-    "FLOW_POLICIES": '{"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}',
-    "ALLOW_SELF_APPROVAL": "false",
-    "EMAIL_BASE_URL": "https://email.example.com",
-    "EMAIL_API_KEY": "SG.abc",
-    "GATEWAY_PORT": "3001",
-    "GATEWAY_CLIENTS": (
-        '{"nightly": {"token_sha256":'
-        ' "e6267729024129bcb9f8ca4911ff7ff135181e5c637b4114650c5d8d54c148d6",'
-        ' "organizations": ["eu/10234695"], "methods": ["GET"], "share": 0.5}}'
-    ),
-    "AUDIT_WITNESS": "on",
-}
+# The keys in the tables of settings.
+KEYS = frozenset(
+    field.alias or name
+    for part in _Part.__subclasses__()
+    for name, field in part.model_fields.items()
+)

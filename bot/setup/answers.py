@@ -4,10 +4,20 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from bot.settings import phrase_of
-from bot.settings.model import DataCenter, OrganizationId
+from bot.settings.model import DataCenter, OrganizationId, safe_address
+from bot.setup.vendors import DATA_CENTER
 
 
 class SetupError(Exception):
@@ -21,13 +31,31 @@ class SetupError(Exception):
         self.problems = problems
 
 
-Word = Annotated[str, Field(min_length=1)]
+def _address(value: str) -> str:
+    safe_address(value.replace(DATA_CENTER, "com"))
+    return value
+
+
+# A password manager or a file may add a line break.
+Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+VendorAddress = Annotated[Word, AfterValidator(_address)]
 # A list of people, or "*" for everyone.
 People = Annotated[list[Word], BeforeValidator(lambda value: ["*"] if value == "*" else value)]
 
 
 class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+class _VendorAnswer(_Answer):
+    vendor: str
+    base_url: VendorAddress | None = None
+
+    @model_validator(mode="after")
+    def _has_address(self) -> Self:
+        if self.vendor == "other" and self.base_url is None:
+            raise ValueError("→ base_url is required for another vendor")
+        return self
 
 
 class DataCenterAnswer(_Answer):
@@ -47,30 +75,34 @@ class DataCenterAnswer(_Answer):
         return self
 
 
-class InventoryAnswer(_Answer):
+class InventoryAnswer(_VendorAnswer):
     """The answers about the inventory service."""
 
     vendor: Literal["zoho", "other"]
-    base_url: Word | None = None
-    token_url: Word | None = None
+    token_url: VendorAddress | None = None
     data_centers: dict[DataCenter, DataCenterAnswer] = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def _has_token_url(self) -> Self:
+        has_codes = any(center.code for center in self.data_centers.values())
+        if self.vendor == "other" and has_codes and self.token_url is None:
+            raise ValueError("→ token_url is required for another vendor's codes")
+        return self
 
-class FlowAnswer(_Answer):
+
+class FlowAnswer(_VendorAnswer):
     """The answers about the flow service."""
 
     vendor: Literal["twilio", "other"]
-    base_url: Word | None = None
     account_sid: Word
     auth_token: Word = Field(repr=False)
     aliases: dict[str, str] = Field(default_factory=dict)
 
 
-class EmailAnswer(_Answer):
+class EmailAnswer(_VendorAnswer):
     """The answers about the email service."""
 
     vendor: Literal["sendgrid", "other"]
-    base_url: Word | None = None
     api_key: Word = Field(repr=False)
 
 

@@ -51,7 +51,15 @@ def settings_of(
         check_settings({**rest, **given})
         return given
     found = {} if tokens is None else tokens
-    return {**given, **inventory_settings(answers.inventory, {**rest, **given}, found)}
+    try:
+        return {**given, **inventory_settings(answers.inventory, {**rest, **given}, found)}
+    except SetupError as error:
+        centers = answers.inventory.data_centers.items()
+        used = [name for name, center in centers if center.code in found]
+        if not used or tokens is not None:
+            raise
+        sentence = f"The code for {' and '.join(used)} has been used. Create a new one for it, too."
+        raise SetupError(*error.problems, sentence) from None
 
 
 def check_settings(environment: Mapping[str, str]) -> Settings:

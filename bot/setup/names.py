@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
+from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.services.http import open_session
 from bot.setup.answers import SetupError
@@ -74,7 +75,7 @@ async def look_up(token: str, rest: Mapping[str, str]) -> Workspace:
         try:
             team = await web.auth_test()
             found = Workspace(str(team.get("team") or team.get("team_id")))
-            for group in (await web.usergroups_list()).get("usergroups") or []:
+            for group in await _groups(web):
                 _add(found, group)
             async for page in await web.users_list(limit=PAGE):
                 for user in page.get("members") or []:
@@ -96,6 +97,16 @@ async def look_up(token: str, rest: Mapping[str, str]) -> Workspace:
             problem = "Slack can't be reached. Check SLACK_API_URL and the network."
             raise SetupError(problem) from None
     return found
+
+
+async def _groups(web: AsyncWebClient) -> list[dict[str, Any]]:
+    try:
+        return (await web.usergroups_list()).get("usergroups") or []
+    except SlackApiError as error:
+        # Only paid plans have user groups.
+        if error.response.get("error") != "plan_upgrade_required":
+            raise
+        return []
 
 
 def _add(found: Workspace, row: Mapping[str, Any]) -> None:

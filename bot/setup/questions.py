@@ -257,7 +257,7 @@ class _Questions:
             11,
             "Which flows? Enter numbers or alias=SID, such as welcome=FW0123… (leave empty for all)"
             if flows
-            else "Which flows? Enter alias=SID, such as welcome=FW0123…",
+            else "Which flows? Enter alias=SID, such as welcome=FW0123… (leave empty for none)",
             partial(self._take_flows, flows),
         )
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import secrets
 import shlex
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,17 +14,17 @@ from bot.checks.findings import as_table
 from bot.configured import redactor_of
 from bot.ops.logs import configure_logs
 from bot.ops.redaction import Redactor, on_one_line
-from bot.settings import read_settings
-from bot.settings.env_file import ENV_FILE
+from bot.settings import SettingsError, settings_from
+from bot.settings.files import from_environment, toml_text
+from bot.settings.sources import CONFIG, find_sources
 from bot.setup.answers import SetupError, read_answers
 from bot.setup.building import settings_of
 from bot.setup.questions import ask
 from bot.slack.manifest import manifest_text
 
 WELL, FOUND, NOT_WRITTEN = 0, 1, 2
-HEADER = "# Written by `gatehouse setup`. For all settings, see docs/settings.md.\n"
 # Settings copied from the environment, so that the bot can start with only the file.
-KEPT = ("SLACK_API_URL", "DATABASE_URL")
+KEPT = ("SLACK_API_URL", "DATABASE_URL", "HOST", "METRICS_TOKEN")
 
 
 def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str]) -> int:
@@ -31,7 +33,9 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     rest = {name: environment[name] for name in KEPT if environment.get(name)}
     try:
         settings, manifest = _write(answers_file, out, rest)
-    except SetupError as error:
+        # Check what the bot will read.
+        checked = settings_from(find_sources({CONFIG: str(out)}))
+    except (SetupError, SettingsError) as error:
         print(f"{out} was not written because of these problems:", file=sys.stderr)
         for problem in error.problems:
             print(f"  {on_one_line(problem)}", file=sys.stderr)
@@ -46,13 +50,12 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
                 f"{name} is also set in the environment, which overrides the file. Unset it there."
             )
     print(f"Wrote {out}. Checking the settings:\n")
-    checked = read_settings(settings)
     findings = asyncio.run(examine(checked, settings))
     print(redactor_of(checked).clean(as_table(findings)))
     program = shlex.quote(sys.argv[0])
     if program.endswith("__main__.py"):
         program = f"{shlex.quote(sys.executable)} -m bot"
-    start = f"{ENV_FILE}={shlex.quote(str(out))} {program}"
+    start = f"{CONFIG}={shlex.quote(str(out))} {program}"
     if not all(finding.is_well for finding in findings):
         print(f"\nCorrect {out} and try again: {start} check")
         return FOUND
@@ -69,6 +72,10 @@ def _write(
         raise SetupError(
             f"{out} can't be written. Use --out with a file in a folder that you can write to."
         )
+    if out.resolve().parent.stat().st_mode & stat.S_IWOTH:
+        raise SetupError(
+            f"Every user can write to the folder of {out}. Use --out with another folder."
+        )
     if answers_file is None:
         settings, manifest = ask(rest, out), ""
     else:
@@ -78,22 +85,20 @@ def _write(
         except ValueError as error:
             raise SetupError(f"url: {error}") from None
         settings = settings_of(answers, rest)
-    settings |= rest
+    # A proxy on the same machine passes requests on, and only programs with a token read metrics.
+    own = {"HOST": "127.0.0.1", "METRICS_TOKEN": secrets.token_urlsafe(24)}
+    settings = {**own, **settings, **rest}
     write_settings(out, settings)
     return settings, manifest
 
 
 def write_settings(path: Path, settings: Mapping[str, str]) -> None:
     """Write the file with mode 0600, and back up an existing file as `<name>.bak`."""
-    text = HEADER
-    for name, value in settings.items():
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        text += f'{name}="{escaped}"\n' if "'" in value else f"{name}='{value}'\n"
     new = path.with_name(f"{path.name}.new")
     try:
         new.unlink(missing_ok=True)
         new.touch(mode=0o600, exist_ok=False)
-        new.write_text(text, encoding="utf-8")
+        new.write_text(toml_text(from_environment(settings)), encoding="utf-8")
         if path.exists():
             path.chmod(0o600)
             path.replace(path.with_name(f"{path.name}.bak"))

@@ -15,6 +15,7 @@ import yaml
 
 from bot.metrics import Metrics
 from bot.settings import EXAMPLES
+from bot.settings.sources import CONFIG
 from tests.support.needs import needs
 
 ROOT = Path(__file__).parents[2]
@@ -107,8 +108,13 @@ def test_kubernetes_has_two_replicas_probes_and_no_rights():
     pod = by_kind["Deployment"]["template"]["spec"]
     # A Service named "gateway" sets GATEWAY_PORT otherwise.
     assert pod["enableServiceLinks"] is False
-    assert all("sizeLimit" in volume["emptyDir"] for volume in pod["volumes"])
+    settings, *folders = pod["volumes"]
+    assert all("sizeLimit" in volume["emptyDir"] for volume in folders)
     (container,) = pod["containers"]
+    (file,) = (one for one in container["volumeMounts"] if one["name"] == settings["name"])
+    given = {item["name"]: item.get("value") for item in container["env"]}
+    # Every user could write to the folder of a config map, which Gatehouse refuses.
+    assert (file["mountPath"], file["subPath"]) == (given[CONFIG], "gatehouse.toml")
     assert container["startupProbe"]["httpGet"]["path"] == "/healthz"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
@@ -138,9 +144,11 @@ def test_dashboard_asks_for_metrics_that_are_there():
 def test_compose_file_names_settings_that_are_there():
     compose = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
     named = compose["services"]["gatehouse"]["environment"]
-    assert set(named) <= set(EXAMPLES)
+    assert set(named) <= {*EXAMPLES, CONFIG}
     missing = [value for value in named.values() if ":?" in value]
-    assert len(missing) == 4
+    assert len(missing) == 2
+    _, file = compose["services"]["gatehouse"]["volumes"]
+    assert (file["target"], file["read_only"]) == (named[CONFIG], True)
     assert compose["services"]["gatehouse"]["read_only"] is True
     # The password stands in an address too, so it must need no escaping there.
     assert (
@@ -182,7 +190,13 @@ def test_health_check_of_the_image_asks_the_bots_address(host):
 
 @pytest.mark.parametrize(
     ("name", "is_ignored"),
-    [("gatehouse.env", True), ("production.env", True), (".env", True), ("env.example", False)],
+    [
+        ("gatehouse.toml", True),
+        ("gatehouse.toml.bak", True),
+        ("production.env", True),
+        (".env", True),
+        ("gatehouse.example.toml", False),
+    ],
 )
 def test_file_of_settings_is_never_committed(name, is_ignored, tmp_path):
     # A checkout of its own: what is tested may be none, and has its own excludes.

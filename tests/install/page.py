@@ -4,11 +4,13 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from tests.support.needs import needs
@@ -49,12 +51,9 @@ def blocks(step: str, language: str = "sh") -> list[Block]:
     return [Block(step, kind, text) for kind, text in found if kind == language]
 
 
-def settings_of(step: str) -> list[dict[str, str]]:
-    """The settings in each `ini` block of a step, by their names, as they stand."""
-    return [
-        dict(re.findall(r"^([A-Z_]+)='(.*)'$", block.text, re.MULTILINE))
-        for block in blocks(step, "ini")
-    ]
+def settings_of(step: str) -> list[dict[str, Any]]:
+    """The settings in each `toml` block of a step, by their names, as they stand."""
+    return [tomllib.loads(block.text) for block in blocks(step, "toml")]
 
 
 class Machine:
@@ -157,7 +156,7 @@ async def choice(machine: Machine, kind: str) -> AsyncIterator[dict[str, str]]:
             postgres_environment(server_url()),
         )
         address = urlsplit(server_url()).netloc.rpartition("@")[2]
-        url = told["DATABASE_URL"].replace("gatehouse", name)
+        url = told["database_url"].replace("gatehouse", name)
         yield {"DATABASE_URL": url.replace("127.0.0.1:5432", address)}
     finally:
         for database in (name, f"{name}_replaced"):

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from bot import __version__
+from bot.settings.files import from_environment, toml_text
 from sandbox.people import ROLES
 from sandbox.ports import free_port
 from sandbox.services.running import running_services
@@ -64,7 +65,7 @@ async def test_page_leads_to_a_bot_that_is_ready(machine, slack, kind):
     async with choice(machine, kind) as chosen, running_services() as services:
         filled = {**chosen, **required(slack), **services.bot_settings()}
         # Nothing that the page tells to set is left as it stands, and nothing else is set.
-        told = {name for setting in settings_of("5") for name in setting}
+        told = {name.upper() for settings in settings_of("5") for name in settings}
         assert set(filled) - set(chosen) | {"INVENTORY_BASE_URL"} == told
         port = free_port()
         around = {"SLACK_API_URL": slack.api_url, "PORT": str(port)}
@@ -106,12 +107,11 @@ def required(slack: RunningSlack) -> dict[str, str]:
 
 
 def edited(settings: dict[str, str]) -> str:
-    """`env.example` as it is after these settings were set in it."""
-    text = (ROOT / "env.example").read_text(encoding="utf-8")
-    for name, value in settings.items():
-        text, count = re.subn(rf"(?m)^#?{name}=.*$", lambda _, n=name, v=value: f"{n}='{v}'", text)
-        assert count == 1, f"env.example has no line for {name}"
-    return text
+    """`gatehouse.example.toml` after these settings were set in it, and the rest was removed."""
+    example = (ROOT / "gatehouse.example.toml").read_text(encoding="utf-8")
+    for name in settings:
+        assert re.search(rf"(?m)^#?\[?{name.lower()}\b", example), name
+    return toml_text(from_environment(settings))
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,11 @@ def installed_service(machine: Machine) -> Service:
     given = dict(value.split("=", 1) for name, value in lines if name == "Environment")
     name, _, source = one["LoadCredential"].partition(":")
     credential = machine.folder / "run/credentials/gatehouse.service" / name
-    assert given["GATEHOUSE_ENV_FILE"] == f"/{credential.relative_to(machine.folder)}"
+    assert given["GATEHOUSE_CONFIG"] == f"/{credential.relative_to(machine.folder)}"
     credential.parent.mkdir(parents=True)
     shutil.copy(source, credential)
     credential.chmod(0o400)
-    environment = {**given, "GATEHOUSE_ENV_FILE": str(credential)}
+    environment = {**given, "GATEHOUSE_CONFIG": str(credential)}
     return Service(one["ExecStart"].split(), folder, environment)
 
 

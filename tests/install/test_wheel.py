@@ -37,19 +37,17 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> t
 @pytest.mark.parametrize(
     ("words", "content", "problem"),
     [
-        ([], "SLACK_BOT_TOKEN=xoxp-1\n", "SLACK_BOT_TOKEN must start with xoxb-"),
-        (["check"], "PORT=1\n", "SLACK_BOT_TOKEN is required"),
-        (
-            ["audit", "verify"],
-            "\nAPPROVALS_NEEDED='2'x\n",
-            "line 2: can't be read; write NAME='value' on one line",
-        ),
+        ([], "slack_bot_token = 'xoxp-1'\n", "gatehouse.toml must start with xoxb-"),
+        (["check"], "port = 1\n", "SLACK_BOT_TOKEN is required"),
+        (["audit", "verify"], "\napprovals_needed = 2x\n", "is not valid TOML"),
+        (["policy", "explain", "x", "U0ADA"], "prot = 1\n", "Did you mean port?"),
     ],
 )
-def test_gatehouse_reads_the_env_file_from_any_folder(installed, tmp_path, words, content, problem):
-    file = tmp_path / "gatehouse.env"
-    file.write_text(content, encoding="utf-8")
-    given = {"PATH": os.environ["PATH"], "GATEHOUSE_ENV_FILE": str(file)}
+def test_gatehouse_reads_the_settings_file_of_any_folder(
+    installed, tmp_path, words, content, problem
+):
+    (tmp_path / "gatehouse.toml").write_text(content, encoding="utf-8")
+    given = {"PATH": os.environ["PATH"]}
     status, said = run(installed / "gatehouse", *words, cwd=tmp_path, env=given)
     assert status == 2
     assert problem in said

@@ -25,7 +25,7 @@ from bot.organizations.parse import parse_orgs
 from bot.quotas.parse import parse_ratelimits
 from bot.services.errors import plain_words
 from bot.settings import SettingsError
-from bot.settings.env_file import load_env_file
+from bot.settings.sources import find_sources
 from bot.slack.messages import text
 from bot.slack.parse import read_words
 from bot.spelling import folded, skeleton, tidy_identity
@@ -129,7 +129,7 @@ def test_settings_file_is_read_in_linear_time(tmp_path):
 
     def read(typed: str) -> None:
         path.write_text(f"A={typed}\n", encoding="utf-8")
-        load_env_file({"GATEHOUSE_ENV_FILE": str(path)})
+        find_sources({"GATEHOUSE_ENV_FILE": str(path), "GATEHOUSE_CONFIG": ""})
 
     assert slow_runs(read) == []
 

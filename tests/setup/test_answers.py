@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.settings import read_settings
-from bot.settings.env_file import load_env_file
+from bot.settings import Settings, settings_from
+from bot.settings.files import from_environment
+from bot.settings.sources import find_sources
 from bot.setup.answers import SetupError, answers_of
 from bot.setup.run import write_settings
 from sandbox.services.faults import Fault, FaultKind
+from sandbox.services.state import EMAIL_KEY
 
 pytestmark = pytest.mark.slow
 
 
 def settings_in(place):
-    environment = {"GATEHOUSE_ENV_FILE": str(place.out)}
-    load_env_file(environment)
-    return read_settings(environment)
+    return settings_from(find_sources({"GATEHOUSE_CONFIG": str(place.out)}))
 
 
 def lists(place):
@@ -50,7 +50,7 @@ async def test_right_answers_are_written_checked_and_enough_to_start(place):
     assert settings.slack_api_url == place.slack.api_url
     secrets = ["demo-code-eu", "demo-refresh-eu", "demo-client-secret", "demo-flow-token"]
     assert not [secret for secret in secrets if secret in said]
-    status, said = await place.run("check", GATEHOUSE_ENV_FILE=str(place.out))
+    status, said = await place.run("check", GATEHOUSE_CONFIG=str(place.out))
     assert status == 0, said
 
 
@@ -73,7 +73,7 @@ async def test_a_missing_scope_is_named_as_the_vendor_names_it(place):
 async def test_a_file_that_was_there_is_kept(place):
     place.out.write_text("OLD=1\n", encoding="utf-8")
     assert (await place.set_up())[0] == 0
-    kept = place.out.with_name("gatehouse.env.bak")
+    kept = place.out.with_name("gatehouse.toml.bak")
     assert kept.read_text(encoding="utf-8") == "OLD=1\n"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
@@ -98,6 +98,9 @@ WRONG = [
     ("email/api_key", "SG.gone-key", 1, "The key is incorrect or has been deleted"),
     ("flow/account_sid", "AC00000000000000000000000000000009", 1, "Check FLOW_ACCOUNT_SID"),
     ("flow/vendor", "other", 1, "set FLOW_FORM_FIELD=TestUsers"),
+    ("inventory/base_url", "inventory.example", 2, "inventory → base_url must be an address"),
+    ("inventory/token_url", "http://oauth.example", 2, "inventory → token_url must start with"),
+    ("email/base_url", "http://email.example", 2, "email → base_url must start with https://"),
 ]
 
 
@@ -136,6 +139,62 @@ async def test_a_key_or_type_that_is_wrong_is_named(place, path, value, words):
     assert words in error.value.problems[0]
 
 
+@pytest.mark.parametrize("service", ["inventory", "flow", "email"])
+async def test_another_vendor_needs_an_address(place, service):
+    del place.answers[service]["base_url"]
+    place.set(f"{service}/vendor", "other")
+    status, said = await place.set_up()
+    assert (status, f"{service} → base_url is required" in said) == (2, True), said
+
+
+async def test_another_vendors_codes_need_an_address_for_tokens(place):
+    del place.answers["inventory"]["token_url"]
+    place.set("inventory/vendor", "other")
+    status, said = await place.set_up()
+    assert (status, "inventory → token_url is required" in said) == (2, True), said
+
+
+async def test_line_break_after_an_answer_is_not_written(place):
+    place.answers["slack_bot_token"] += "\n"
+    place.answers["email"]["api_key"] += "\n"
+    status, said = await place.set_up()
+    assert status == 0, said
+    assert settings_in(place).email_api_key.get_secret_value() == EMAIL_KEY
+
+
+async def test_code_that_was_used_before_another_failed_is_named(place):
+    eu = place.answers["inventory"]["data_centers"]["eu"]
+    place.set("inventory/data_centers/in", {**eu, "code": "demo-code-used"})
+    status, said = await place.set_up()
+    assert status == 2
+    assert "in: code was rejected" in said
+    assert "The code for eu has been used. Create a new one for it, too." in said
+
+
+async def test_workspace_without_user_groups_can_be_set_up(place):
+    place.slack.workspace.faults.error("usergroups.list", "plan_upgrade_required", times=None)
+    place.set("approvers", ["U0APPROVER"])
+    status, said = await place.set_up()
+    assert status == 0, said
+
+
+async def test_file_listens_locally_and_protects_the_metrics(place):
+    await place.set_up()
+    settings = settings_in(place)
+    assert settings.host == "127.0.0.1"
+    assert len(settings.metrics_token.get_secret_value()) >= 32
+
+
+async def test_each_setting_in_the_file_has_a_comment(place):
+    await place.set_up()
+    text = place.out.read_text(encoding="utf-8")
+    names = find_sources({"GATEHOUSE_CONFIG": str(place.out)}).table
+    assert {"slack_bot_token", "roles", "inventory_data_centers"} <= names.keys()
+    for name in names:
+        comment = re.escape(Settings.model_fields[name].description)
+        assert re.search(rf"(?m)^# {comment}\n\[?{name}\b", text), name
+
+
 async def test_several_wrong_answers_are_named_together(place):
     place.set("approvers", ["@nobody"])
     place.set("alerts_channel", "#nowhere")
@@ -163,13 +222,14 @@ async def test_without_a_terminal_answers_are_asked_for(place):
     assert (status, "--answers" in said) == (2, True), said
 
 
-VALUES = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "))
+VALUES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1)
+NAMES = st.sampled_from(["SLACK_BOT_TOKEN", "EMAIL_API_KEY", "FLOW_ACCOUNT_SID"])
+ALIASES = st.dictionaries(VALUES, VALUES, min_size=1).map(json.dumps)
 
 
-@given(st.dictionaries(st.from_regex(r"[A-Z][A-Z_]{0,20}", fullmatch=True), VALUES))
-def test_every_value_comes_back(tmp_path_factory, settings):
-    file = tmp_path_factory.getbasetemp() / "any.env"
+@given(st.dictionaries(NAMES, VALUES), ALIASES)
+def test_every_value_comes_back(tmp_path_factory, settings, aliases):
+    file = tmp_path_factory.getbasetemp() / "any.toml"
+    settings = {**settings, "FLOW_ALIASES": aliases}
     write_settings(file, settings)
-    read = {"GATEHOUSE_ENV_FILE": str(file)}
-    load_env_file(read)
-    assert {**settings, "GATEHOUSE_ENV_FILE": str(file)} == read
+    assert find_sources({"GATEHOUSE_CONFIG": str(file)}).table == from_environment(settings)

@@ -114,7 +114,7 @@ def _run(output: int, arguments: list[str], folder: str, environment: dict[str, 
     os.close(output)
     os.chdir(folder)
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update({"GATEHOUSE_CONFIG": "", **environment})
     dash_m, module, *rest = arguments
     assert dash_m == "-m"
     sys.argv = [module, *rest]

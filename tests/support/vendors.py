@@ -37,7 +37,7 @@ class Place:
 
     @property
     def out(self) -> Path:
-        return self.folder / "gatehouse.env"
+        return self.folder / "gatehouse.toml"
 
     def set(self, path: str, value: object) -> None:
         """Change an answer; `path` has its keys, separated by slashes."""
@@ -56,6 +56,7 @@ class Place:
         """Run the program; return the exit status and what was printed."""
         given = {
             "PATH": os.environ["PATH"],
+            "GATEHOUSE_CONFIG": "",
             "SLACK_API_URL": self.slack.api_url,
             "DATABASE_URL": f"sqlite:///{self.folder}/gatehouse.db",
             **self.environment,

@@ -208,6 +208,7 @@ def environment_for(
 ) -> dict[str, str]:
     """Return the settings of a bot among the default people."""
     return {
+        "GATEHOUSE_CONFIG": "",
         "SLACK_BOT_TOKEN": slack.workspace.bot_token,
         "SLACK_SIGNING_SECRET": slack.signing_secret,
         "SLACK_API_URL": slack.api_url,

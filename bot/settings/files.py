@@ -1,0 +1,81 @@
+"""Writes settings in TOML, with a comment on each: for `gatehouse setup` and the example file."""
+
+import json
+from collections.abc import Mapping
+
+import tomli_w
+from pydantic import SecretStr
+
+from bot.settings.model import Json, Settings
+
+HEADER = (
+    "# Gatehouse settings. docs/settings.md explains each of them. A line that begins with # is"
+    " ignored.\n"
+)
+
+
+def _example_of(name: str) -> object:
+    """Return a setting's example, as in TOML. Without one, the default is the example."""
+    field = Settings.model_fields[name]
+    value = field.examples[0] if field.examples else field.default
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
+
+
+def is_json(name: str) -> bool:
+    """Return True if a setting is JSON in the environment, and a table in TOML."""
+    return Json in Settings.model_fields[name].metadata
+
+
+def in_environment(name: str) -> str:
+    """Return an example of a setting as an environment variable."""
+    return f"{name.upper()}={EXAMPLES[name.upper()]}"
+
+
+def in_toml(name: str) -> str:
+    """Return an example of a setting in TOML, on one line."""
+    value = _example_of(name)
+    if not isinstance(value, dict):
+        return tomli_w.dumps({name: value}).strip()
+    lines = (line.strip() for line in tomli_w.dumps({name: value}).splitlines())
+    return " ".join(filter(None, lines))
+
+
+def toml_text(values: Mapping[str, object]) -> str:
+    """Return the content of a settings file. Tables come last, because TOML requires it."""
+    names = sorted(values, key=lambda name: isinstance(values[name], dict))
+    parts = [
+        f"# {Settings.model_fields[name].description}\n{tomli_w.dumps({name: values[name]})}"
+        for name in names
+    ]
+    return "\n".join([HEADER, *parts])
+
+
+def from_environment(given: Mapping[str, str]) -> dict[str, object]:
+    """Return the values of environment variables in the form for a settings file."""
+    return {
+        name.lower(): json.loads(value) if is_json(name.lower()) else value
+        for name, value in given.items()
+    }
+
+
+def example_file() -> str:
+    """Return `gatehouse.example.toml`: all settings, of which only required ones are in force."""
+    fields = Settings.model_fields
+    text = toml_text({name: _example_of(name) for name in fields})
+    in_force = ("#", *(f"{name} = " for name, field in fields.items() if field.is_required()))
+    lines = [
+        line if not line or line.startswith(in_force) else f"#{line}" for line in text.split("\n")
+    ]
+    return "\n".join(lines)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
+
+
+# By the names of the environment variables.
+EXAMPLES: Mapping[str, str] = {
+    name.upper(): _text(_example_of(name)) for name in Settings.model_fields
+}

@@ -1,0 +1,138 @@
+"""Finds the settings: in the environment, in a dotenv file, and in a TOML file.
+
+Each setting comes as a whole from the first of these places that has it.
+"""
+
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+
+from dotenv.parser import parse_stream
+from pydantic_settings import TomlConfigSettingsSource
+
+from bot.settings.model import Settings
+
+CONFIG, ENV_FILE = "GATEHOUSE_CONFIG", "GATEHOUSE_ENV_FILE"
+DEFAULT_FILE = Path("gatehouse.toml")
+
+
+class SettingsError(Exception):
+    """Some settings are invalid. Each entry in `problems` names a setting and shows an example."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where settings come from: environment variables, and the content of a TOML file.
+
+    `environment` includes the variables of the dotenv file. Empty variables are left out.
+    """
+
+    environment: Mapping[str, str]
+    file: Path | None = None
+    table: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the files."""
+        return [str(file) for file in (self.file, self.environment.get(ENV_FILE)) if file]
+
+
+def find_sources(environment: Mapping[str, str]) -> Sources:
+    """Read the files that the environment names.
+
+    Raises:
+        SettingsError: A file or a line can't be read, or other users can change a file.
+    """
+    problems: list[str] = []
+    given = _filled(environment)
+    if ENV_FILE in given:
+        try:
+            given = {**_filled(_read_env_file(Path(given[ENV_FILE]))), **given}
+        except SettingsError as error:
+            problems += error.problems
+    file = _settings_file({**given, **environment})
+    table: Mapping[str, object] = {}
+    if file is not None:
+        try:
+            table = _read_toml(file)
+        except SettingsError as error:
+            problems += error.problems
+    if problems:
+        raise SettingsError(problems)
+    return Sources(given, file, table)
+
+
+def _filled(values: Mapping[str, str]) -> dict[str, str]:
+    stripped = {name: value.strip() for name, value in values.items()}
+    return {name: value for name, value in stripped.items() if value}
+
+
+def _settings_file(environment: Mapping[str, str]) -> Path | None:
+    if CONFIG in environment:
+        return Path(environment[CONFIG]) if environment[CONFIG].strip() else None
+    try:
+        owner = DEFAULT_FILE.stat().st_uid
+    except OSError:
+        return None
+    # Anybody could have put the file into a shared folder.
+    return DEFAULT_FILE if owner in {os.geteuid(), 0} else None
+
+
+def _text_of(setting: str, path: Path) -> str:
+    """Return a file's text, or raise SettingsError if other users could have changed it."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read()
+        folder = path.resolve().parent
+        is_shared = folder.stat().st_mode & stat.S_IWOTH
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SettingsError([f"{setting} {path} cannot be read: {reason}"]) from None
+    if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
+        raise SettingsError([f"{setting} {path} is writable by every user: run chmod o-w {path}"])
+    if stat.S_ISREG(mode) and is_shared:
+        problem = f"is in the folder {folder}, which is writable by every user. Move the file"
+        raise SettingsError([f"{setting} {path} {problem}"])
+    return text
+
+
+def _read_env_file(path: Path) -> dict[str, str]:
+    text = StringIO(_text_of(ENV_FILE, path))
+    found: dict[str, str] = {}
+    problems = []
+    for binding in parse_stream(text):
+        written = binding.original.string
+        # The parser counts from the end of the previous line.
+        line = binding.original.line + written[: len(written) - len(written.lstrip())].count("\n")
+        if binding.error or (binding.key and binding.value is None):
+            problems.append(f"{ENV_FILE} {path}, line {line}: can't be read; write NAME='value'")
+        elif binding.key in found:
+            problems.append(f"{ENV_FILE} {path}, line {line}: sets {binding.key} a second time")
+        elif binding.key:
+            found[binding.key] = binding.value or ""
+    if problems:
+        raise SettingsError(problems)
+    return found
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    _text_of(CONFIG, path)
+    try:
+        table = TomlConfigSettingsSource(Settings, path)()
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError([f"{path} is not valid TOML: {error}"]) from None
+    except RecursionError:
+        raise SettingsError([f"{path} is nested too deeply"]) from None
+    stripped = {
+        name: value.strip() if isinstance(value, str) else value for name, value in table.items()
+    }
+    return {name: value for name, value in stripped.items() if value != ""}

@@ -1,0 +1,250 @@
+"""The files of settings: which place wins, and each mistake in a file with its line or key."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bot.settings import EXAMPLES, SettingsError, settings_from
+from bot.settings.files import example_file
+from bot.settings.sources import find_sources
+from tests.support.settings import LEAST
+
+SID = "FW0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "gatehouse.toml"
+
+
+def in_env_file(path: Path, content: str | bytes, **environment: str) -> dict[str, str]:
+    """Return the variables that are set after a dotenv file with this content was read."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    given = {"GATEHOUSE_ENV_FILE": str(path), "GATEHOUSE_CONFIG": "", **environment}
+    found = dict(find_sources(given).environment)
+    del found["GATEHOUSE_ENV_FILE"]
+    return found
+
+
+def read(path: Path, content: str, **environment: str):
+    """Return the settings with a TOML file of this content."""
+    path.write_text(content, encoding="utf-8")
+    given = {**LEAST, "GATEHOUSE_CONFIG": str(path), **environment}
+    return settings_from(find_sources(given))
+
+
+def problems(path: Path, content: str, **environment: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        read(path, content, **environment)
+    return caught.value.problems
+
+
+# The dotenv file
+
+
+def test_environment_wins_over_the_env_file(path):
+    found = in_env_file(path, "A=file\nB=file\nD=file\n", A="set", C="set", D="")
+    assert found == {"A": "set", "B": "file", "C": "set", "D": "file"}
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=2", "2"),
+        ("export A=2", "2"),
+        ("  A = 2 ", "2"),
+        ("A=2 # two people", "2"),
+        ("A=a#b$c\\d", "a#b$c\\d"),
+        ("A=${HOME}", "${HOME}"),
+        ("A=Bearer {token}", "Bearer {token}"),
+        ('A={"x": ["*"]}', '{"x": ["*"]}'),
+        ("A='a # \" $b'", 'a # " $b'),
+        ("A='x' # from Install App", "x"),
+        ('A="{\\"x\\": \\"\\\\\\"}"', '{"x": "\\"}'),
+        ('A="it\'s"\t# x', "it's"),
+        ('A=\'{"x":\n  ["*"]}\'', '{"x":\n  ["*"]}'),
+        ("A=2\r", "2"),
+        ("\ufeffA=2", "2"),
+    ],
+)
+def test_line_of_the_env_file_is_read(path, line, value):
+    assert in_env_file(path, f"{line}\n") == {"A": value}
+
+
+@pytest.mark.parametrize("line", ["A='2'x", 'A="2', "A='a'b", "A='a' b", "A", "A B=2", "=2"])
+@pytest.mark.parametrize("gap", ["", "\n\n"])
+def test_unreadable_line_is_named_by_its_number_only(path, line, gap):
+    with pytest.raises(SettingsError) as caught:
+        in_env_file(path, f"# Slack\nB=secret-word\n{gap}{line}\nC=x\n")
+    number = 3 + len(gap)
+    assert caught.value.problems == [
+        f"GATEHOUSE_ENV_FILE {path}, line {number}: can't be read; write NAME='value'"
+    ]
+
+
+def test_name_that_is_set_twice_is_refused(path):
+    with pytest.raises(SettingsError) as caught:
+        in_env_file(path, "A=1\n#A=2\n\nexport A=3\n")
+    assert caught.value.problems == [f"GATEHOUSE_ENV_FILE {path}, line 4: sets A a second time"]
+
+
+# The TOML file
+
+
+def test_file_has_tables_where_the_environment_has_json(path):
+    settings = read(
+        path,
+        f"""
+        port = 3001
+        inventory_watch = false
+        request_hours = 0.5
+        [roles]
+        approver = ["U0ADA", "S0TEAM"]
+        [flow_aliases]
+        welcome = "{SID}"
+        [flow_policies.welcome]
+        approvers = ["U0ADA"]
+        longest = "7d"
+        """,
+    )
+    assert (settings.port, settings.inventory_watch, settings.request_hours) == (3001, False, 0.5)
+    assert settings.roles == {"approver": ("U0ADA", "S0TEAM")}
+    assert settings.policy.of_flow(SID).longest_seconds == 7 * 24 * 3600
+
+
+def test_environment_and_env_file_win_over_the_file(path, tmp_path):
+    env_file = tmp_path / "env"
+    env_file.write_text("PORT=2\nDATABASE_POOL=2\n", encoding="utf-8")
+    content = "port = 1\ndatabase_pool = 1\napprovals_needed = 3\n"
+    settings = read(path, content, GATEHOUSE_ENV_FILE=str(env_file), PORT="3", APPROVALS_NEEDED=" ")
+    assert (settings.port, settings.database_pool, settings.approvals_needed) == (3, 2, 3)
+
+
+HASHES = ["ab" * 32, "cd" * 32]
+TABLES = {
+    "ROLES": ('viewer = ["*"]\nadmin = ["U0OLD"]', {"viewer": ["U0ADA"]}),
+    "FLOW_POLICIES": (f'{SID} = {{ approvers = ["U0OLD"] }}', {"*": {"longest": "1h"}}),
+    "GATEWAY_CLIENTS": (
+        f'old = {{ token_sha256 = "{HASHES[0]}", organizations = "*" }}',
+        {"new": {"token_sha256": HASHES[1], "organizations": "*"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("is_in_env_file", [False, True])
+def test_table_is_never_merged_with_the_file(path, tmp_path, name, is_in_env_file):
+    content, value = TABLES[name]
+    given = {name: json.dumps(value)}
+    if is_in_env_file:
+        env_file = tmp_path / "env"
+        env_file.write_text(f"{name}='{given[name]}'\n", encoding="utf-8")
+        given = {"GATEHOUSE_ENV_FILE": str(env_file)}
+    settings = read(path, f"[{name.lower()}]\n{content}\n", **given)
+    assert getattr(settings, name.lower()).keys() == value.keys()
+
+
+@pytest.mark.parametrize("is_in_env_file", [False, True])
+def test_policy_is_never_merged_key_by_key(path, is_in_env_file):
+    content = f'[flow_policies."{SID}"]\napprovers = ["U0OLD"]\nlongest = "7d"\n'
+    settings = read(path, content, FLOW_POLICIES=json.dumps({SID: {"longest": "1h"}}))
+    assert settings.policy.of_flow(SID).approvers is None
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("prot = 3000", "prot in {} is not a setting. Did you mean port?"),
+        ("PORT = 3000", "PORT in {} is not a setting. Did you mean port?"),
+        ("[role]\nadmin = ['U0ADA']", "role in {} is not a setting. Did you mean roles?"),
+        (
+            '[flow_policies."*"]\naprovers = ["U0ADA"]',
+            "FLOW_POLICIES in {} * → aprovers: is not a known key. Did you mean approvers?",
+        ),
+        ("port = 'many'", "PORT in {} must be a whole number (example: port = 3000)"),
+        ("port = true", "PORT in {} must not be true or false (example: port = 3000)"),
+        ("flow_account_sid = 5", "FLOW_ACCOUNT_SID in {} must be a string"),
+        ("roles = 'nobody'", "ROLES in {} is not JSON"),
+        ("roles = ['U0ADA']", "ROLES in {} must be a JSON object"),
+        ("email_api_key = 12345678901234567", "EMAIL_API_KEY in {} must be a string"),
+        ("metrics_token = 'short'", "METRICS_TOKEN in {} is too short"),
+        ("email_api_key = '\"SG.abc\"'", "EMAIL_API_KEY in {} is in quotes that are part"),
+        ("port = 1\nport = 2", "{} is not valid TOML: "),
+        ("port = 1\n[roles\n", "(at line 2, column 7)"),
+        ("port = " + "[" * 5000, "{} is nested too deeply"),
+        ("_cli_parse_args = true", "_cli_parse_args in {} is not a setting"),
+    ],
+)
+def test_mistake_in_the_file_is_named_with_its_key_or_line(path, content, said):
+    found = problems(path, content)
+    assert [problem for problem in found if said.format(path) in problem], found
+
+
+def test_mistakes_in_all_places_are_named_together(path, tmp_path):
+    found = problems(path, "prot = 1\nretain_days = 0\n", REQUEST_HOURS="0", HTTPS_PROXY="proxy:1")
+    names = {problem.split(maxsplit=1)[0] for problem in found}
+    assert names == {"prot", "RETAIN_DAYS", "REQUEST_HOURS", "HTTPS_PROXY"}
+
+    env_file = tmp_path / "env"
+    env_file.write_text("nonsense\n", encoding="utf-8")
+    found = problems(path, "port =\n", GATEHOUSE_ENV_FILE=str(env_file))
+    assert ["line 1" in problem for problem in found] == [True, True]
+
+
+# Who could have written a file
+
+
+@pytest.mark.parametrize("name", ["GATEHOUSE_CONFIG", "GATEHOUSE_ENV_FILE"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "cannot be read: No such file or directory"), (b"\xff\xfe", "it is not UTF-8 text")],
+)
+def test_file_that_cannot_be_read_is_named(path, name, content, said):
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SettingsError) as caught:
+        find_sources({"GATEHOUSE_CONFIG": "", name: str(path)})
+    assert caught.value.problems == [f"{name} {path} cannot be read: {said.rpartition(': ')[2]}"]
+
+
+@pytest.mark.parametrize("name", ["GATEHOUSE_CONFIG", "GATEHOUSE_ENV_FILE"])
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_file_that_other_users_can_change_is_refused(path, name, is_folder):
+    path.touch()
+    (path.parent if is_folder else path).chmod(0o757)
+    with pytest.raises(SettingsError, match="writable by every user"):
+        find_sources({"GATEHOUSE_CONFIG": "", name: str(path)})
+
+
+def test_default_file_is_read_unless_another_user_wrote_it(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    assert find_sources({}).table == {}
+    path.write_text("port = 3001\n", encoding="utf-8")
+    assert find_sources({}).table == {"port": 3001}
+    assert find_sources({"GATEHOUSE_CONFIG": ""}).table == {}
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    assert find_sources({}).table == ({"port": 3001} if path.stat().st_uid == 0 else {})
+
+
+def test_sqlite_is_refused_where_the_disk_is_erased():
+    with pytest.raises(SettingsError) as caught:
+        settings_from(find_sources({**LEAST, "GATEHOUSE_CONFIG": "", "DYNO": "web.1"}))
+    assert caught.value.problems[0].startswith("DATABASE_URL is required, because this platform's")
+
+
+# The example
+
+
+def test_example_file_is_generated_from_the_settings():
+    file = Path(__file__).parents[2] / "gatehouse.example.toml"
+    assert file.read_text(encoding="utf-8") == example_file(), "see CONTRIBUTING.md, A setting"
+
+
+def test_example_file_has_every_setting_with_its_example(path):
+    lines = example_file().splitlines()
+    content = "\n".join(line.removeprefix("#") for line in lines if not line.startswith("# "))
+    path.write_text(content, encoding="utf-8")
+    table = find_sources({"GATEHOUSE_CONFIG": str(path)}).table
+    assert {name.upper() for name in table} == EXAMPLES.keys()
