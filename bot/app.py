@@ -189,7 +189,7 @@ class Gatehouse:
         probes = Probes(inventory, directory, terms)
         is_watching = settings.inventory_watch
         watcher = Watcher(database, inventory, directory, terms, is_watching)
-        tidying = Tidying(database, self.clock)
+        tidying = Tidying(database)
         messages = RequestMessages(self)
         witness = Witness(settings.alerts_channel)
         cards = {**messages.cards, CARD: self.alerts.card, HEALTH_CARD: self.health.card}

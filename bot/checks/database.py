@@ -13,8 +13,7 @@ import structlog
 
 from bot.checks.findings import Finding, Parts, failed, well
 from bot.errors import DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
-from bot.ops.clock import SystemClock, boot_id, machine_offset, since_boot
-from bot.quotas import tidying
+from bot.ops.clock import SystemClock, machine_offset, since_boot
 from bot.store.causes import WRONG_ENCODING, cause_of
 from bot.store.engine import Database
 from bot.store.migrations import is_current, migrate, notice_newer, revision
@@ -98,7 +97,8 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
     reported = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     offset, ahead = machine_offset(), _seconds_ahead(asked_at, reported)
     if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) <= AGREES_SECONDS:
-        await _adopt(parts, clock, offset)
+        log.warning("clock.renewed", seconds=round(offset - clock.offset, 3))
+        clock.offset = offset
     if abs(ahead) <= WRONG_SECONDS:
         return [well("clock", "agrees with Slack's clock.")]
     sentence = (
@@ -129,23 +129,3 @@ async def database_clock(parts: Parts) -> list[Finding]:
 def _difference(ahead: float) -> str:
     side = "ahead of" if ahead > 0 else "behind"
     return f"This machine's clock is {abs(round(ahead))} s {side}"
-
-
-async def _adopt(parts: Parts, clock: SystemClock, offset: float) -> None:
-    """Adopt the machine's current time, and shift the times stored in a SQLite file."""
-    before, step = clock.offset, offset - clock.offset
-    try:
-        if parts.database.is_sqlite:
-            # Other writers must wait, so no transaction mixes times before and after the shift.
-            async with parts.database.transaction() as tx:
-                clock.offset = offset
-                await tidying.move(tx, boot_id(), offset, step)
-        clock.offset = offset
-    except DatabaseUnavailable as error:
-        clock.offset = before
-        log.warning("clock.unknown", reason=error.sentence)
-        return
-    except BaseException:
-        clock.offset = before
-        raise
-    log.warning("clock.renewed", seconds=round(step, 3))

@@ -22,9 +22,7 @@ WELL = "ok"
 NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
 # Slack errors that leave it unclear whether there is a problem.
 UNSURE = frozenset({"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"})
-WARNINGS = frozenset(
-    {"setting_unknown", "setting_unused", "metrics_without_token", "form_field_unknown"}
-)
+WARNINGS = frozenset({"setting_unknown", "setting_unused", "metrics_without_token"})
 MARKS = {WELL: "ok", NOT_CONFIGURED: "SKIP", NOT_TRIED: "SKIP"}
 
 

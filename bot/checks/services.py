@@ -1,7 +1,7 @@
 """Checks the services with small calls, and the gateway's settings without any calls."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 
@@ -24,7 +24,7 @@ from bot.services.errors import (
 )
 from bot.settings.model import SERVICES, ClientSettings, Service, Settings
 from bot.slack.messages.text import count
-from bot.testusers.client import NO_SUCH_FLOW, FlowClient, taken_form_field
+from bot.testusers.client import NO_SUCH_FLOW, FlowClient
 
 CAUSE = CallCause("check")
 NO_FLOW_SERVICE = (
@@ -35,7 +35,6 @@ BASIC_REFUSED = (
     "The key is valid, but HTTP Basic is rejected: the account uses two-factor authentication, or"
     " the service doesn't support HTTP Basic. Set EMAIL_AUTH=bearer."
 )
-FORM_FIELD = "FLOW_FORM_FIELD"
 
 
 async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
@@ -102,14 +101,14 @@ def _is_404(error: GatehouseError) -> bool:
 
 
 async def flows(parts: Parts) -> list[Finding]:
-    """Check the flow service's credentials, aliases and form field, without changing any list."""
+    """Check the flow service's credentials and aliases, without writing to the service.
+
+    Only a write could show whether the form field is right.
+    """
     settings, aliases = parts.settings, parts.settings.flow_aliases
     client = flow_client(settings, parts.http)
     if client is None:
         return [_missing(settings, "flow")]
-
-    def changed(**update: object) -> FlowClient:
-        return flow_client(settings.model_copy(update=update), parts.http) or client
 
     found: list[Finding] = []
     for alias, flow_sid in (aliases or {"": NO_SUCH_FLOW}).items():
@@ -118,19 +117,14 @@ async def flows(parts: Parts) -> list[Finding]:
             return found  # the next call would fail the same way
     if not aliases or all(finding.code == "flow_unknown" for finding in found):
         # A service that returns 404 even for a wrong token is not the flow service.
+        wrong = settings.model_copy(update={"flow_auth_token": SecretStr("no-such-token")})
         try:
-            await changed(flow_auth_token=SecretStr("no-such-token")).read(NO_SUCH_FLOW)
+            await (flow_client(wrong, parts.http) or client).read(NO_SUCH_FLOW)
             minds_its_token = False
         except ServiceError as error:
             minds_its_token = not _is_404(error)
         if not minds_its_token:
             return [Finding("flow", "wrong_host", NO_FLOW_SERVICE)]
-    if all(finding.is_well for finding in found):
-        found += await _form_field(
-            lambda form_field: changed(flow_form_field=form_field),
-            settings.flow_form_field,
-            next(iter(aliases.values()), None),
-        )
     return found
 
 
@@ -146,24 +140,6 @@ async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
         sentence = f"There is no flow {flow_sid}: correct “{alias}” in FLOW_ALIASES."
         return Finding(subject, "flow_unknown", sentence)
     return well(subject, f"exists and has {count(len(users), 'test user')}.")
-
-
-async def _form_field(
-    through: Callable[[str], FlowClient], configured: str, flow_sid: str | None
-) -> list[Finding]:
-    try:
-        taken = await taken_form_field(through, configured, flow_sid)
-    except ServiceError as error:
-        return [failed(FORM_FIELD, error)]
-    if taken == configured:
-        return [well(FORM_FIELD, f"{configured} is the form field that the service accepts.")]
-    if taken is not None:
-        sentence = f"The service accepts {taken}, not {configured}: set FLOW_FORM_FIELD={taken}."
-        return [Finding(FORM_FIELD, "form_field_wrong", sentence)]
-    if flow_sid is None:
-        return []
-    sentence = f"can't be checked: the service doesn't indicate whether it accepts {configured}."
-    return [Finding(FORM_FIELD, "form_field_unknown", sentence)]
 
 
 async def email(parts: Parts) -> list[Finding]:

@@ -52,10 +52,6 @@ class GatewayClient:
         if method not in self.methods:
             raise forbidden(f"The client {self.name} isn't allowed to use {method}.")
         center, allowed = target.data_center, self.organizations
-        if allowed is not None and center not in {key.data_center for key in allowed}:
-            raise forbidden(
-                f"The client {self.name} isn't allowed to call the data center {center}."
-            )
         if allowed is not None and target.lists_organizations:
             raise forbidden(
                 f"The client {self.name} isn't allowed to list organizations, because it is limited"

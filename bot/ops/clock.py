@@ -2,22 +2,13 @@
 
 import asyncio
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 
 def since_boot() -> float:
     """Return the seconds since boot. On Linux, time spent suspended counts too."""
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boottime is None else time.clock_gettime(boottime)
-
-
-def boot_id() -> str:
-    """Return the ID of the machine's current boot, or an empty string on non-Linux systems."""
-    with suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    return ""
 
 
 def machine_offset() -> float:

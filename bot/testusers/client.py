@@ -14,13 +14,7 @@ from yarl import URL
 from bot.errors import NotConfigured, NotFound
 from bot.services.calls import Answer, ServiceCall
 from bot.services.credentials import basic
-from bot.services.errors import (
-    PermissionMissing,
-    ServiceError,
-    ServiceRefused,
-    model_in,
-    wrong_form,
-)
+from bot.services.errors import ServiceRefused, model_in, wrong_form
 from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
 from bot.spelling import closest
 from bot.testusers.rules.changes import Flow, find_flow
@@ -30,6 +24,12 @@ ADVICE: Mapping[int, str] = {
     HTTPStatus.FORBIDDEN: "Give the account in FLOW_ACCOUNT_SID access to the flow.",
     HTTPStatus.NOT_FOUND: "Check the flow's SID and FLOW_BASE_URL.",
 }
+# With a wrong field, the service reads an update without a list. Only an update could show that.
+UPDATE_ADVICE: Mapping[int, str] = {
+    **ADVICE,
+    HTTPStatus.BAD_REQUEST: "If the service refuses every change, correct FLOW_FORM_FIELD.",
+}
+NO_SUCH_FLOW = "FW" + "0" * 32
 MISSING = "There's no flow with this SID."
 URLS_KEPT, URL_CHARACTERS = 1_000, 300
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
@@ -106,7 +106,7 @@ class FlowClient:
             url=self._base_url / "v2" / "Flows" / flow_sid / "TestUsers",
             headers=self._headers,
             form=form,
-            advice=ADVICE,
+            advice=ADVICE if form is None else UPDATE_ADVICE,
             missing=MISSING,
         )
 
@@ -190,63 +190,3 @@ class Flows:
             step = "Choose another flow, or ask whoever runs Gatehouse to check FLOW_ALIASES."
             named = f"“{flow.name}” ({flow.sid})" if flow.alias else flow.sid
             raise NotFound(f"The flow service can't find the flow {named}. {step}") from error
-
-
-FIELDS = ("testUsers", "TestUsers")
-NO_SUCH_FIELD = "GatehouseCheck"
-NO_SUCH_FLOW = "FW" + "0" * 32
-TOO_LONG = "x" * 301
-
-Through = Callable[[str], FlowClient]
-
-
-async def taken_form_field(through: Through, configured: str, flow_sid: str | None) -> str | None:
-    """Return the form field that the service accepts, or None if it can't be determined.
-
-    Deployments use different field names, and a wrong name would go unnoticed until the first
-    approved change failed. To find the right field, this function sends updates that the service
-    must reject: the current list plus an identity longer than the documented 300 bytes. The first
-    update uses a field that no service knows. Later updates try each known field. The right field
-    causes a different error, because the service finds the field but rejects the identity.
-
-    A nonexistent flow is tried first. That's enough if the service checks the form before it looks
-    up the flow. If the service accepts one of the updates, the previous list is restored.
-
-    `through` creates a client for a form field. The `configured` field is tried first. `flow_sid`
-    is the SID of an existing flow, if one is known.
-    """
-    found = None
-    with suppress(PermissionMissing):  # For a nonexistent flow, a 403 says nothing about the field.
-        found = await _taken_by(through, configured, NO_SUCH_FLOW, [])
-    if found is None and flow_sid is not None:
-        identities = await through(configured).read(flow_sid)
-        found = await _taken_by(through, configured, flow_sid, identities)
-    return found
-
-
-async def _taken_by(
-    through: Through, configured: str, flow_sid: str, identities: list[str]
-) -> str | None:
-    without_field = await _reply(through, NO_SUCH_FIELD, flow_sid, identities)
-    for field in dict.fromkeys((configured, *FIELDS)):
-        reply = await _reply(through, field, flow_sid, identities)
-        if reply != without_field:
-            return field
-        if reply[0] == HTTPStatus.NOT_FOUND:
-            return None  # The service looked up the flow before it checked the form.
-    return None
-
-
-async def _reply(
-    through: Through, field: str, flow_sid: str, identities: list[str]
-) -> tuple[int, object]:
-    """Return the status and error of a refused update, or 200 and True if `TOO_LONG` was stored."""
-    try:
-        stored = await through(field).replace(flow_sid, [*identities, TOO_LONG])
-    except ServiceRefused as error:
-        return error.status, (error.code, error.message.replace(field, "…"))
-    for name in dict.fromkeys((field, *FIELDS)):
-        with suppress(ServiceError):
-            if await through(name).replace(flow_sid, identities) == identities:
-                break
-    return HTTPStatus.OK, TOO_LONG in stored

@@ -139,3 +139,16 @@ async def test_refusals_say_what_to_look_at(bench: Bench, services: FakeServices
         await a_client(bench).read(SID)
     with pytest.raises(ServiceRefused, match=r"can't find this \(HTTP 404\)\. .*FLOW_BASE_URL"):
         await a_client(bench).read(SID)
+
+
+async def test_only_a_refused_update_names_the_form_field(
+    bench: Bench, services: FakeServices
+) -> None:
+    for method in ("GET", "POST"):
+        services.add(ADDRESS, method, status=400, payload={"message": "Missing TestUsers"})
+    with pytest.raises(ServiceRefused) as update:
+        await a_client(bench).replace(SID, ["a"])
+    assert "correct FLOW_FORM_FIELD" in update.value.sentence
+    with pytest.raises(ServiceRefused) as reading:
+        await a_client(bench).read(SID)
+    assert "FLOW_FORM_FIELD" not in reading.value.sentence

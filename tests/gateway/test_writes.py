@@ -99,7 +99,7 @@ async def tidied(gateway) -> None:
     bot = gateway.world.bot
     gateway.world.clock.ahead += timedelta(seconds=20)
     job = Job("quota_tidy:writes", TIDY_JOB, WRITES, bot.clock.now())
-    assert await Tidying(bot.database, bot.clock).run(job, None) is None
+    assert await Tidying(bot.database).run(job, None) is None
 
 
 async def test_a_write_whose_process_died_is_recorded_once(sqlite_url, monkeypatch):

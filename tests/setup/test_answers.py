@@ -97,7 +97,6 @@ WRONG = [
     ("flow/aliases", {"welcome": "FW" + "9" * 32}, 1, "There is no flow FW999"),
     ("email/api_key", "SG.gone-key", 1, "The key is incorrect or has been deleted"),
     ("flow/account_sid", "AC00000000000000000000000000000009", 1, "Check FLOW_ACCOUNT_SID"),
-    ("flow/vendor", "other", 1, "set FLOW_FORM_FIELD=TestUsers"),
     ("inventory/base_url", "inventory.example", 2, "inventory → base_url must be an address"),
     ("inventory/token_url", "http://oauth.example", 2, "inventory → token_url must start with"),
     ("email/base_url", "http://email.example", 2, "email → base_url must start with https://"),

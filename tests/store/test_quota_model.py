@@ -9,8 +9,9 @@ from bot.quotas.rules.limits import CallClass, Plan, limits_of
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.quotas.tidying import Tidying
+from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.services.calls import CallCause
+from bot.store.jobs import Job
 from tests.simulation.ledgers import ModelLedger
 
 KEY = OrganizationKey("eu", "10")
@@ -76,6 +77,7 @@ async def test_the_database_decides_as_the_model(database, clock):
         elif step < 0.8:
             await both.make_many(dice.randint(40, 110), call_class)
         else:
-            await Tidying(database, clock).run(None, None)
+            job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, clock.now())
+            await Tidying(database).run(job, None)
         clock.advance(dice.choice(PAUSES))
     assert both.seen >= {"minute", "concurrent"}

@@ -15,7 +15,6 @@ from bot.services.calls import CallCause, ReportedLimits
 from bot.store.jobs import Job
 from bot.store.tables import incidents as incidents_table
 from bot.store.tables import quota_calls
-from tests.support.clock import FakeClock
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
@@ -133,8 +132,9 @@ async def the_account(database, key=KEY):
 
 
 async def tidy(database) -> None:
-    job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, FakeClock().now())
-    await Tidying(database, FakeClock()).run(job, None)
+    async with database.read_only() as tx:
+        job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, await tx.now())
+    await Tidying(database).run(job, None)
 
 
 async def count(database, table) -> int:

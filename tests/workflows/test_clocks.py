@@ -8,19 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from bot.checks.database import database_clock, slack_clock
-from bot.errors import DatabaseUnavailable
 from bot.ops.clock import SystemClock, since_boot
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.incidents import probe_job
 from bot.quotas.rules.limits import Plan
-from bot.quotas.rules.quota import BlockCode, Blocks, NotNow, Terms
-from bot.quotas.store import accounts
-from bot.quotas.store import ledger as quotas
+from bot.quotas.rules.quota import Terms
 from bot.quotas.store.ledger import CallRequest
 from bot.services.calls import CallCause
-from bot.store import jobs
 from bot.store.engine import Database
-from bot.store.jobs import Job
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.PREMIUM, timeout_seconds=10.0)
@@ -66,45 +60,9 @@ def wrong_by(clock) -> float:
     return round((clock.now() - datetime.now(UTC)).total_seconds())
 
 
-async def test_slots_and_leases_last_when_the_clock_is_followed(sqlite, machine):
-    database = sqlite.database
-    async with database.autocommit() as tx:
-        for _ in range(100):
-            await quotas.settle(tx, await quotas.reserve(tx, REQUEST), 0.0)
-    async with database.transaction() as tx:
-        blocked = await accounts.load_locked(tx, OrganizationKey("eu", "11"), TERMS)
-        blocks = Blocks().refused(BlockCode.MINUTE, blocked.now, probe=False)
-        await quotas.save_blocks(tx, blocked, blocks)
-        await probe_job(tx, blocked.id, blocked.key, blocks, ensure=False)
-        await quotas.change(tx, blocked.id, lowered_concurrent=7, lowered_until=blocked.now + HOUR)
-        await jobs.put(tx, Job("apply:a", "apply", "a", await tx.now()))
-        assert [job.key for job in await jobs.claim(tx, "me", 9)] == ["apply:a"]
+async def test_clock_that_was_wrong_at_the_start_follows_the_machines(sqlite, machine):
+    assert wrong_by(sqlite.clock) == -HOUR
     machine.off = 0.0
-    await look(database, sqlite.clock)
-    async with database.autocommit() as tx:
-        full = await quotas.reserve(tx, REQUEST)
-    assert isinstance(full, NotNow)
-    assert 50 < full.free_at - full.now <= 60.1
-    async with database.transaction() as tx:
-        account = await accounts.load(tx, OrganizationKey("eu", "11"), TERMS)
-        assert 50 < account.blocks.longest.until - account.now <= 60
-        assert HOUR - 10 < account.lowered_concurrent.until - account.now <= HOUR
-        assert await jobs.claim(tx, "other", 9) == []
-        assert await jobs.renew(tx, "me", ["apply:a"]) == {"apply:a"}
-
-
-async def test_clock_is_not_followed_while_what_it_dates_cannot_be_moved(
-    sqlite, machine, monkeypatch
-):
-    machine.off = 0.0
-    with monkeypatch.context() as away:
-
-        def transaction():
-            raise DatabaseUnavailable
-
-        away.setattr(sqlite.database, "transaction", transaction)
-        await look(sqlite.database, sqlite.clock)
-        assert wrong_by(sqlite.clock) == -HOUR
     await look(sqlite.database, sqlite.clock)
     assert wrong_by(sqlite.clock) == 0
 

@@ -265,7 +265,6 @@ async def test_a_good_configuration_is_well_in_every_line(site: Site) -> None:
             "inventory eu",
             "flow welcome",
             "flow survey",
-            "FLOW_FORM_FIELD",
             "email",
             "database",
         ),
@@ -358,14 +357,10 @@ async def test_beside_a_bot_the_listing_names_an_organization(
     assert all(named.values())
 
 
-async def test_a_form_field_that_the_service_does_not_take_is_named(site: Site) -> None:
-    flows = site.services.state.flows
+async def test_check_never_writes_to_a_service(site: Site) -> None:
     site.services.state.flow_fields = ("TestUsers",)
-    assert await site.codes() == {"FLOW_FORM_FIELD": "form_field_wrong"}
-    assert "set FLOW_FORM_FIELD=TestUsers" in await site.sentence("form_field_wrong")
-    site.environment["FLOW_FORM_FIELD"] = "TestUsers"
-    assert await site.codes() == {}
-    assert [flow.history for flow in flows.values()] == [[], []]
+    await examine(read_settings(site.environment))
+    assert {call.method for call in site.services.state.calls} == {"GET"}
 
 
 async def test_flow_credentials_are_tried_without_any_alias(site: Site) -> None:

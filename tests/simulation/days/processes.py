@@ -183,7 +183,7 @@ class Quotas:
     def __init__(self, database, client, directory, people, clock) -> None:
         self.ratelimits = RateLimits(database, client, directory, people, TERMS, clock)
         self.alerts = Alerts(database, directory, ALERTS)
-        probes, tidying = Probes(client, directory, TERMS), Tidying(database, clock)
+        probes, tidying = Probes(client, directory, TERMS), Tidying(database)
         watcher = Watcher(database, client, directory, TERMS, is_on=True)
         self.runners = {
             PROBE_JOB: probes.run,
