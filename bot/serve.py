@@ -11,6 +11,7 @@ import structlog
 from aiohttp import web
 from cachetools import TTLCache
 from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
+from yarl import URL
 
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
@@ -51,8 +52,8 @@ COUNT_SECONDS = 1.5
 # lock, and anyone who can reach the port can request any number of checks.
 READY_SECONDS = 0.1
 WRITABLE = "writable"
-# The host of Slack's WebSockets, used to determine whether they need a proxy.
-SOCKET_HOST = "wss-primary.slack.com"
+# The address of Slack's WebSockets, used to determine whether they need a proxy.
+SOCKET_URL = URL("https://wss-primary.slack.com")
 # Startup waits at most this long for the first checks of the token and the channels.
 FIRST_LOOK_SECONDS = 5.0
 
@@ -212,7 +213,7 @@ class Service:
             return
         await self._bot.slack.try_app_token(app_token)
         self._socket = AsyncSocketModeHandler(self.app, app_token)
-        self._socket.client.proxy = proxy_for(SOCKET_HOST)
+        self._socket.client.proxy = proxy_for(SOCKET_URL)
         await self._socket.connect_async()  # type: ignore[no-untyped-call]
 
     async def _stop(self, runner: web.AppRunner, tasks: "Sequence[asyncio.Task[object]]") -> None:

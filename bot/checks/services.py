@@ -16,6 +16,7 @@ from bot.services.calls import CallCause
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
+    ProxyUnreachable,
     Redirected,
     ResponseUnreadable,
     ServiceError,
@@ -79,7 +80,7 @@ async def _data_center(
         if isinstance(error, PermissionMissing):
             return Finding(subject, "listing_scope_missing", error.sentence)
         is_elsewhere = isinstance(error, ServiceUnreachable | Redirected | ResponseUnreadable)
-        if is_elsewhere or _is_404(error):
+        if not isinstance(error, ProxyUnreachable) and (is_elsewhere or _is_404(error)):
             advice = "Check INVENTORY_BASE_URL or the data center's base_url."
             return Finding(subject, "wrong_host", f"{error.sentence} {advice}")
         return failed(subject, error)

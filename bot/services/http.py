@@ -1,21 +1,25 @@
 """The HTTP client for all services, with a shared session and limits on time and size."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import aiohttp
 import structlog
+from yarl import URL
 
 from bot.errors import GatehouseError
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.services.calls import Answer, Observed, Observer, ReportedLimits, ServiceCall
 from bot.services.errors import (
+    ProxyUnreachable,
     RateLimited,
     ResponseUnreadable,
     ServiceError,
@@ -75,10 +79,36 @@ def unlimited() -> AbstractAsyncContextManager[Permit]:
     return nullcontext(Permit())
 
 
-def proxy_for(host: str) -> str | None:
-    """Return the proxy to use for `https://` requests to a host, or None to connect directly."""
+def proxy_for(url: URL) -> str | None:
+    """Return the proxy to use for requests to a URL, or None to connect directly."""
     proxies = getproxies_environment()
-    return None if proxy_bypass_environment(host, proxies) else proxies.get("https")
+    return None if proxy_bypass_environment(url.host or "", proxies) else proxies.get(url.scheme)
+
+
+def proxy_problem(url: URL, accident: Exception) -> str | None:
+    """Return why no connection to the URL's proxy was made, or None if that isn't the problem."""
+    proxy = proxy_for(url)
+    is_connection = isinstance(
+        accident, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
+    )
+    if proxy is None or not is_connection or isinstance(accident, _CERTIFICATE):
+        return None
+    return f"the proxy {URL(proxy).host} can't be reached. Check {url.scheme.upper()}_PROXY."
+
+
+def tls_context() -> ssl.SSLContext:
+    """Return the TLS settings for all connections.
+
+    aiohttp creates its own before the settings are read, so it would ignore `SSL_CERT_FILE`.
+    """
+    return _tls_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@lru_cache(maxsize=4)
+def _tls_context(_cert_file: str | None, _cert_dir: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 @asynccontextmanager
@@ -88,7 +118,9 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
     The session verifies TLS certificates, uses the proxies set in environment variables, and
     doesn't store cookies.
     """
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=DNS_SECONDS)
+    connector = aiohttp.TCPConnector(
+        ssl=tls_context(), limit=0, keepalive_timeout=30, ttl_dns_cache=DNS_SECONDS
+    )
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(
         connector=connector,
@@ -186,6 +218,9 @@ def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) 
 
     The exception's text isn't used, because it may contain URLs.
     """
+    if problem := proxy_problem(call.url, accident):
+        sentence = f"{call.subject} can't be reached, because {problem}"
+        return ProxyUnreachable(call.service, sentence, sent=False)
     for types, unsent in _NEVER_SENT:
         if isinstance(accident, types):
             status = getattr(accident, "status", 0)

@@ -10,8 +10,9 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
 from slack_sdk.web.async_client import AsyncWebClient
+from yarl import URL
 
-from bot.services.http import open_session
+from bot.services.http import open_session, proxy_problem
 from bot.setup.answers import SetupError
 from bot.slack.client import slack_web_client
 
@@ -93,9 +94,16 @@ async def look_up(token: str, rest: Mapping[str, str]) -> Workspace:
                 else f"Slack refuses slack_bot_token ({data.get('error')}): copy the Bot User OAuth"
                 " Token from the app's Install App page."
             ) from None
-        except (SlackClientError, aiohttp.ClientError, OSError, ValueError, AttributeError):
-            problem = "Slack can't be reached. Check SLACK_API_URL and the network."
-            raise SetupError(problem) from None
+        except (
+            SlackClientError,
+            aiohttp.ClientError,
+            OSError,
+            ValueError,
+            AttributeError,
+        ) as error:
+            cause = proxy_problem(URL(api_url), error)
+            problem = f", because {cause}" if cause else ". Check SLACK_API_URL and the network."
+            raise SetupError(f"Slack can't be reached{problem}") from None
     return found
 
 

@@ -11,9 +11,11 @@ from cachetools import LRUCache
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
+from yarl import URL
 
 from bot.errors import SlackError, SlackRateLimited, SlackRefused, SlackUnreachable
 from bot.ops.clock import Clock
+from bot.services.http import proxy_problem, tls_context
 from bot.slack.messages.block_kit import FILLED_CHARACTERS, Message, section
 from bot.slack.messages.text import cut
 
@@ -210,6 +212,8 @@ class SlackClient:
                 getattr(response, "data", None),
                 getattr(response, "headers", {}),
             )
+            if problem := proxy_problem(URL(self._web.base_url), cause):
+                error.sentence = f"Slack can't be reached, because {problem}"
             why = error.error if isinstance(error, SlackRefused) else error.outcome
             if isinstance(error, SlackRateLimited):
                 self._quiet_until[limited] = self._clock.monotonic() + error.retry_after_seconds
@@ -267,6 +271,7 @@ def slack_web_client(
         base_url=base_url.rstrip("/") + "/",
         session=session,
         timeout=seconds,
+        ssl=tls_context(),
         # Callers retry calls themselves, because a blind retry could post a message twice.
         retry_handlers=[],
     )

@@ -1,21 +1,28 @@
 """A proxy of the environment is used for all calls, or by NO_PROXY for none."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import aiohttp
 import pytest
+from aiohttp import web
 from slack_sdk.errors import SlackClientError
 from yarl import URL
 
+from bot.errors import SlackUnreachable
+from bot.ops.clock import SystemClock
 from bot.services.calls import ServiceCall
-from bot.services.errors import ServiceUnreachable
+from bot.services.errors import ProxyUnreachable, ServiceUnreachable
 from bot.services.http import open_session, proxy_for
-from bot.slack.client import slack_web_client
-from tests.support.http import open_bench
+from bot.slack.client import SlackClient, slack_web_client
+from tests.support.forks import run_forked
+from tests.support.http import SELF_SIGNED, open_bench, web_server
+from tests.support.settings import LEAST
 
 ELSEWHERE = "http://127.0.0.1:9"
+WEBSOCKETS = URL("https://wss-primary.slack.com")
 
 
 @pytest.fixture
@@ -78,8 +85,52 @@ async def test_no_proxy_holds_for_all(asked, monkeypatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,slack.com")
     await call_everybody()
     assert asked == []
-    assert proxy_for("wss-primary.slack.com") is None
+    assert proxy_for(WEBSOCKETS) is None
 
 
 async def test_socket_takes_the_proxy_too(asked) -> None:
-    assert (proxy_for("wss-primary.slack.com") or "").startswith("http://127.0.0.1:")
+    assert (proxy_for(WEBSOCKETS) or "").startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "http://proxy.invalid:3128"])
+async def test_wrong_proxy_is_not_called_a_wrong_service(monkeypatch, proxy) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    said = rf"because the proxy {URL(proxy).host} can't be reached. Check HTTPS_PROXY\.$"
+    call = ServiceCall("email", "the email service", "GET", URL("https://elsewhere.example/v3"))
+    async with open_bench() as bench, open_session() as session:
+        with pytest.raises(ProxyUnreachable, match=said) as got:
+            await bench.request(call)
+        assert got.value.sent is False
+        client = slack_web_client("xoxb-1", "https://slack.invalid/api/", session)
+        slack = SlackClient(client, SystemClock(), lambda _method, _outcome: None)
+        with pytest.raises(SlackUnreachable) as unreachable:
+            await slack.who_am_i()
+        assert re.search(said, unreachable.value.sentence)
+
+
+async def test_all_connections_trust_the_certificates_of_the_settings(monkeypatch) -> None:
+    async def answer(_request: web.BaseRequest) -> web.Response:
+        return web.json_response({"ok": True})
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(SELF_SIGNED))
+    async with web_server(answer, tls=True) as url, open_session() as session:
+        assert (await session.get(url)).status == 200
+        client = slack_web_client("xoxb-1", f"{url}/api/", session)
+        assert (await client.auth_test())["ok"]
+        # Socket Mode opens its connection with this client's context.
+        async with aiohttp.ClientSession() as other:
+            assert (await other.get(url, ssl=client.ssl)).status == 200
+
+
+async def test_file_sets_the_proxy_and_the_certificates(tmp_path) -> None:
+    file = tmp_path / "gatehouse.toml"
+    file.write_text(
+        f'http_proxy = "{ELSEWHERE}"\nssl_cert_file = "{SELF_SIGNED}"\n', encoding="utf-8"
+    )
+    given = {**LEAST, "SLACK_API_URL": "http://127.0.0.1:9/api/", "GATEHOUSE_CONFIG": str(file)}
+    status, said = await run_forked(
+        ("check",), {**given, "DATABASE_URL": f"sqlite:///{tmp_path}/gatehouse.db"}
+    )
+    assert status == 1
+    assert "because the proxy 127.0.0.1 can't be reached. Check HTTP_PROXY." in said
+    assert f"Read from {file}." in said
