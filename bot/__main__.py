@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import io
 import logging
 import os
 import re
@@ -35,6 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit status (0: success, 1: problems, 2: unable to run)."""
     # SQLite files contain identities, so other users of this machine must not have access.
     os.umask(0o077)
+    for stream in (sys.stdout, sys.stderr):
+        # Some locales have no quotation marks or umlauts.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["sandbox"]:
         # Imported here because nothing else needs the sandbox.

@@ -2,10 +2,13 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from bot.__main__ import main
 from bot.settings import EXAMPLES, SettingsError, settings_from
 from bot.settings.files import example_file
 from bot.settings.sources import find_sources
@@ -232,6 +235,84 @@ def test_sqlite_is_refused_where_the_disk_is_erased():
     with pytest.raises(SettingsError) as caught:
         settings_from(find_sources({**LEAST, "GATEHOUSE_CONFIG": "", "DYNO": "web.1"}))
     assert caught.value.problems[0].startswith("DATABASE_URL is required, because this platform's")
+
+
+@pytest.mark.parametrize("command", [(), ("check",)])
+def test_text_outside_the_locale_ends_the_start_without_a_traceback(path, command):
+    path.write_text("[flow_aliases]\n'grüße “x”' = 'FW12'\n", encoding="utf-8")
+    given = {**LEAST, "GATEHOUSE_CONFIG": str(path), "PATH": os.environ["PATH"]}
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "bot", *command],
+        env={**given, **locale},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        check=False,
+    )
+    said = (done.stdout + done.stderr).decode()
+    assert (done.returncode, "Traceback" in said) == (2, False), said
+    assert "FLOW_ALIASES" in said
+
+
+PLANTED = """
+prot = 3000
+port = "many"
+metrics_token = "short"
+approvals_channel = "#approvals"
+database_url = "mysql://db.example.com/gatehouse"
+https_proxy = "proxy:3128"
+flow_auth_token = "'a1b2c3'"
+
+[roles]
+viewer = ["*"]
+approver = ["@ada"]
+
+[flow_aliases]
+welcome = "FW0123456789abcdef0123456789abcdef"
+survey = "FW1123456789abcdef0123456789abcdef"
+
+[flow_policies.welcome]
+aprovers = ["U0ADA"]
+
+[flow_policies.survey.auto]
+from = ["S0TESTERS"]
+longest = "soon"
+a_day = 5
+
+[gateway_clients.nightly]
+token_sha256 = "e6267729024129bcb9f8ca4911ff7ff135181e5c637b4114650c5d8d54c148d6"
+organizations = ["eu/10234695"]
+
+[gateway_clients.restock]
+token_sha256 = "not a hash"
+organizations = "*"
+"""
+NAMED = [
+    "prot in gatehouse.toml is not a setting. Did you mean port?",
+    "PORT in gatehouse.toml must be a whole number (example: port = 3000)",
+    "METRICS_TOKEN in gatehouse.toml is too short",
+    "APPROVALS_CHANNEL in gatehouse.toml doesn't look like the example",
+    "DATABASE_URL in gatehouse.toml must start with postgresql://",
+    "HTTPS_PROXY in gatehouse.toml must be the address of a proxy",
+    "FLOW_AUTH_TOKEN in gatehouse.toml is in quotes that are part of the value",
+    "ROLES in gatehouse.toml approver → 0: is not a user ID",
+    "welcome → aprovers: is not a known key. Did you mean approvers?",
+    "survey → auto → longest: must be a duration",
+    "restock → token_sha256: doesn't look like the example",
+]
+
+
+async def test_check_names_each_planted_mistake(path, monkeypatch, capsys):
+    monkeypatch.chdir(path.parent)
+    path.write_text(PLANTED, encoding="utf-8")
+    for name in (*LEAST, "GATEHOUSE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "ALERTS_CHANNEL"):
+        monkeypatch.setenv(name, LEAST[name])
+    assert main(["check", "--json"]) == 2
+    said = [row["sentence"] for row in json.loads(capsys.readouterr().out)["checks"]]
+    assert [name for name in NAMED if not any(name in row for row in said)] == []
+    assert len(said) == len(NAMED)
 
 
 # The example
