@@ -36,7 +36,8 @@ from bot.store.causes import cause_of
 from bot.store.engine import process_lock
 from bot.store.migrations import migrate, notice_newer
 from bot.tasks import SingleFlight
-from handlers.endpoint import GatehouseApp, SlackEndpoint
+from handlers.app import slack_app
+from handlers.endpoint import SlackEndpoint
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +68,7 @@ class Service:
 
     def __init__(self, bot: Gatehouse) -> None:
         self._bot = bot
-        self.app = GatehouseApp(bot)
+        self.app = slack_app(bot)
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
         self._pings: SingleFlight[str, str] = SingleFlight(TTLCache(1, READY_SECONDS))

@@ -1,66 +1,101 @@
 """Handles commands sent by direct message or by a button, and unknown commands and buttons."""
 
-from dataclasses import replace
+import re
+from copy import copy
 from functools import partial
 
+from slack_bolt.async_app import AsyncAck, AsyncApp, AsyncBoltContext, AsyncBoltRequest
+
 from bot.app import Gatehouse
-from bot.errors import NotFound
+from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message
 from bot.slack.replies import DirectReplies
-from handlers.answering import Answering
-from handlers.listeners import (
-    ANYTHING,
-    LISTENERS,
-    Answer,
-    Context,
-    Interaction,
-    Listener,
-    Place,
-    helped,
-    listens,
-)
+from handlers import payloads
+from handlers.commands import OUTDATED, Commands, helped
+from handlers.listening import EVENT, LazyRunner, Needs, acknowledge
+from handlers.payloads import Body
+from handlers.progress import Clicked, NewMessage
 
 # Messages from people have one of these subtypes. Edits and deletions have other subtypes.
 PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"})
 FORMATTING = "`*_~"
 WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
-OUTDATED = "This button is from an older version of Gatehouse and no longer works."
+EVERYTHING = re.compile("")
+DIRECT_MESSAGE = Needs(Permission.ASK_FOR_HELP, NewMessage, pace="commands")
+UNKNOWN_COMMAND = Needs(Permission.ASK_FOR_HELP, NewMessage, pace="commands", label="unknown")
+UNKNOWN_BUTTON = Needs(Permission.ASK_FOR_HELP, label="unknown")
 
 
-@listens("event", "message", None, place=Place.NOWHERE)
-async def written(context: Context) -> None:
-    """Answer a direct message, unless a process has already answered it or is answering it."""
-    bot, interaction, event = context.bot, context.interaction, context.interaction.event
-    is_from_person = bool(
-        interaction.slack_user_id
-        and interaction.event_id
-        and event.get("channel_type") == "im"
-        and event.get("subtype") in PLAIN_SUBTYPES
-        and not event.get("bot_id")
-        and not event.get("edited")
+def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunner) -> None:
+    """Register direct messages, the buttons with commands, and everything that is unknown.
+
+    Bolt uses the first listener that matches, so this must be called last.
+    """
+    conversation = Conversation(bot, commands, runner)
+    written = runner.store_event(conversation.written)
+    app.event("message", middleware=[EVENT])(ack=written, lazy=[])
+    runs = Needs(Permission.ASK_FOR_HELP, Clicked)
+    app.action(ids.row_of(ids.RUN_COMMAND), middleware=[runs])(
+        ack=acknowledge, lazy=[conversation.run_command]
     )
-    if is_from_person and await bot.received.claim(interaction.event_id):
-        bot.tasks.start(_respond(bot, interaction), "message")
+    app.command(EVERYTHING, middleware=[UNKNOWN_COMMAND])(ack=acknowledge, lazy=[no_such_command])
+    app.action(EVERYTHING, middleware=[UNKNOWN_BUTTON])(ack=acknowledge, lazy=[outdated])
+    app.options(EVERYTHING)(no_options)
+    for register_rest in (app.event, app.shortcut, app.view):
+        register_rest(EVERYTHING)(acknowledge)
 
 
-async def _respond(bot: Gatehouse, message: Interaction) -> None:
-    typed = _unformatted(message.text)
-    first = next(iter(typed.split(maxsplit=1)), "")
-    text = typed.removeprefix(first).strip()
-    name = f"/{first.lstrip('/').casefold()}"
-    answer: Answer
-    if found := LISTENERS.get(("command", name)):
-        answer = found.answer
-    else:
-        name = "message"
-        answer = partial(helped, show=partial(help_ui.of_all, title=WHAT_TO_SEND))
-    event_id, thread_ts = message.event_id, message.event.get("thread_ts")
-    port = DirectReplies(bot.slack, bot.clock, message.channel_id, thread_ts, event_id)
-    listener = Listener("command", name, None, answer, Place.NEW)
-    await Answering(bot, listener, replace(message, name=name, text=text), port).run()
-    await bot.received.answered(event_id)
+class Conversation:
+    """Answers direct messages and the buttons with commands."""
+
+    def __init__(self, bot: Gatehouse, commands: Commands, runner: LazyRunner) -> None:
+        self._bot = bot
+        self._commands = commands
+        self._runner = runner
+
+    async def written(self, event: Body, body: Body, request: AsyncBoltRequest) -> None:
+        """Answer a direct message, unless a process has already answered it or is answering it."""
+        event_id = payloads.text(body, "event_id")
+        is_from_person = bool(
+            payloads.text(event, "user")
+            and event_id
+            and event.get("channel_type") == "im"
+            and event.get("subtype") in PLAIN_SUBTYPES
+            and not event.get("bot_id")
+            and not event.get("edited")
+        )
+        if is_from_person and await self._bot.received.claim(event_id):
+            self._bot.tasks.start(self._respond(event_id, event, request), "message")
+
+    async def _respond(self, event_id: str, event: Body, request: AsyncBoltRequest) -> None:
+        typed = _unformatted(payloads.text(event, "text"))
+        first = next(iter(typed.split(maxsplit=1)), "")
+        text = typed.removeprefix(first).strip()
+        name = f"/{first.lstrip('/').casefold()}"
+        is_command = name in self._commands
+
+        async def answer(person: Person, body: Body) -> Message | None:
+            if is_command:
+                return await self._commands.run(name, text, person, body)
+            show = partial(help_ui.of_all, title=WHAT_TO_SEND)
+            return await helped(self._bot.people, person, show)
+
+        user_id = payloads.text(event, "user")
+        channel_id, thread_ts = payloads.text(event, "channel"), event.get("thread_ts")
+        port = DirectReplies(self._bot.slack, self._bot.clock, channel_id, thread_ts, event_id)
+        meant = copy(request)
+        # Errors and metrics name the command.
+        meant.body = {**request.body, "command": name if is_command else "message", "text": text}
+        meant.context = AsyncBoltContext({**request.context, "needs": DIRECT_MESSAGE})
+        await self._runner.answer(answer, meant, partial(port.say, "", to=user_id))
+        await self._bot.received.answered(event_id)
+
+    async def run_command(self, person: Person, action: Body, body: Body) -> Message | None:
+        """Run the command in a button's value after checking the permission for the command."""
+        name, _, text = payloads.value(action).partition(" ")
+        return await self._commands.run(name, text, person, body)
 
 
 def _unformatted(text: str) -> str:
@@ -71,25 +106,16 @@ def _unformatted(text: str) -> str:
     return plain
 
 
-@listens("action", ids.RUN_COMMAND, None, place=Place.CLICKED)
-async def run_command(context: Context) -> Message | None:
-    """Run the command in a button's value after checking the permission for the command."""
-    name, _, text = context.value.partition(" ")
-    command = LISTENERS.get(("command", name))
-    if command is None:
-        raise NotFound(OUTDATED)
-    typed = replace(context.interaction, name=name, text=text)
-    answer: Message | None = await command.answer(replace(context, interaction=typed))
-    return answer
-
-
-@listens("action", ANYTHING, None)
-async def outdated(_: Context) -> Message:
+async def outdated() -> Message:
     """Tell the person that the clicked button or menu no longer works."""
     return Message(OUTDATED)
 
 
-@listens("command", ANYTHING, None, place=Place.NEW)
-async def no_such_command(_: Context) -> Message:
+async def no_such_command() -> Message:
     """Answer a command that exists in the Slack app's manifest but not in this version."""
     return Message("Unknown command. Try `/gatehouse help`.")
+
+
+async def no_options(ack: AsyncAck) -> None:
+    """Offer nothing in a menu that no longer exists."""
+    await ack(options=[])

@@ -1,24 +1,35 @@
 """The `/emailkey` command: tests the email API key and lists the templates."""
 
+from slack_bolt.async_app import AsyncApp
+
 from bot import emailkey
+from bot.app import Gatehouse
 from bot.commands import EMAILKEY
 from bot.emailkey import EmailKeyRequest, parse_emailkey
-from bot.permissions import Permission
+from bot.permissions import Permission, Person
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import Message
-from handlers.listeners import Context, Place, command, listens
+from handlers import payloads
+from handlers.commands import Commands
+from handlers.listening import COMMAND, Needs, acknowledge
+from handlers.payloads import Body
+from handlers.progress import Clicked
 
 
-@command(EMAILKEY, lambda context: parse_emailkey(context.text))
-async def answer_emailkey(context: Context, typed: EmailKeyRequest) -> Message:
-    """Answer the `/emailkey` command."""
-    if typed.form == "check":
-        return emailkey.verdicts(await context.bot.emailkey.check(typed.resources))
-    return emailkey.templates(await context.bot.emailkey.templates())
+def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
+    """Register `/emailkey` and the buttons of its template list."""
 
+    async def answer(_person: Person, typed: EmailKeyRequest, _: Body) -> Message:
+        if typed.form == "check":
+            return emailkey.verdicts(await bot.emailkey.check(typed.resources))
+        return emailkey.templates(await bot.emailkey.templates())
 
-@listens("action", ids.EMAILKEY_PAGE, Permission.READ, place=Place.CLICKED)
-async def turn(context: Context) -> Message:
-    """Handle the `Previous` and `Next` buttons of the template list."""
-    templates = await context.bot.emailkey.templates()
-    return emailkey.templates(templates, block_kit.page_of(context.value))
+    async def turn(action: Body) -> Message:
+        """Handle the `Previous` and `Next` buttons of the template list."""
+        templates = await bot.emailkey.templates()
+        return emailkey.templates(templates, block_kit.page_of(payloads.value(action)))
+
+    listener = commands.listener(EMAILKEY, parse_emailkey, answer)
+    turns = Needs(Permission.READ, Clicked)
+    app.command("/emailkey", middleware=[COMMAND])(ack=acknowledge, lazy=[listener])
+    app.action(ids.row_of(ids.EMAILKEY_PAGE), middleware=[turns])(ack=acknowledge, lazy=[turn])

@@ -1,34 +1,53 @@
 """The Home tab, its buttons, and the shortcuts that open the form for changing test users."""
 
-from bot.permissions import Permission
+from slack_bolt.async_app import AsyncApp
+
+from bot.app import Gatehouse
+from bot.commands import ORGS, RATELIMITS, TESTUSERS, Command
+from bot.permissions import Permission, Person
 from bot.slack.messages import ids
+from bot.slack.messages.block_kit import Message
 from bot.testusers.asking import require_asking
 from bot.testusers.messages import forms
 from bot.testusers.parse.form import Prefilled, mentioned_identities
-from handlers.listeners import Context, Place, listens
-from handlers.orgs import answer_orgs
-from handlers.ratelimits import answer_ratelimits
-from handlers.testusers import answer_testusers
+from handlers import payloads
+from handlers.commands import Commands
+from handlers.listening import EVENT, LazyRunner, Listener, Needs, acknowledge
+from handlers.payloads import Body
+from handlers.progress import AnswerOnly
 
 
-@listens("event", "app_home_opened", None, place=Place.NOWHERE)
-async def opened(context: Context) -> None:
-    """Publish the Home tab when someone opens it. Ignore the bot's other tabs."""
-    event, slack_user_id = context.interaction.event, context.interaction.slack_user_id
-    if event.get("tab", "home") == "home" and slack_user_id:
-        await context.bot.home.open(slack_user_id)
+def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunner) -> None:
+    """Register the Home tab, its buttons and the shortcuts."""
 
+    async def opened(event: Body) -> None:
+        """Publish the Home tab when someone opens it. Ignore the bot's other tabs."""
+        slack_user_id = payloads.text(event, "user")
+        if event.get("tab", "home") == "home" and slack_user_id:
+            await bot.home.open(slack_user_id)
 
-@listens("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, place=Place.FORM)
-async def add_mentioned(context: Context) -> None:
-    """Handle the `Add as test users` shortcut by opening the form with the message's identities."""
-    await require_asking(context.bot, context.person)
-    mentioned = Prefilled(lines=mentioned_identities(context.text))
-    form = forms.change_form(context.interaction.response_url, mentioned)
-    await context.bot.slack.open_view(context.interaction.trigger_id, form)
+    async def add_mentioned(person: Person, body: Body) -> None:
+        """Open the form with the message's identities, for the shortcut `Add as test users`."""
+        await require_asking(bot, person)
+        message = payloads.message_text(payloads.part(body, "message"))
+        mentioned = Prefilled(lines=mentioned_identities(message))
+        form = forms.change_form(payloads.response_url(body), mentioned)
+        await bot.slack.open_view(payloads.text(body, "trigger_id"), form)
 
+    def command(described: Command) -> Listener:
+        async def run(person: Person, body: Body) -> Message | None:
+            return await commands.run(described.name, "", person, body)
 
-listens("shortcut", ids.CHANGE_TEST_USERS, Permission.REQUEST, place=Place.FORM)(answer_testusers)
-listens("action", ids.HOME_TESTUSERS, Permission.REQUEST, place=Place.FORM)(answer_testusers)
-listens("action", ids.HOME_ORGS, Permission.READ)(answer_orgs)
-listens("action", ids.HOME_RATELIMITS, Permission.READ)(answer_ratelimits)
+        return run
+
+    reads, opens_form = Needs(Permission.READ), Needs(Permission.REQUEST, AnswerOnly)
+    store_opened = runner.store_event(opened)
+    app.event("app_home_opened", middleware=[EVENT])(ack=store_opened, lazy=[])
+    open_form = command(TESTUSERS)
+    app.action(ids.HOME_TESTUSERS, middleware=[opens_form])(ack=acknowledge, lazy=[open_form])
+    app.action(ids.HOME_ORGS, middleware=[reads])(ack=acknowledge, lazy=[command(ORGS)])
+    app.action(ids.HOME_RATELIMITS, middleware=[reads])(ack=acknowledge, lazy=[command(RATELIMITS)])
+    app.shortcut(ids.CHANGE_TEST_USERS, middleware=[opens_form])(ack=acknowledge, lazy=[open_form])
+    app.shortcut(ids.ADD_AS_TEST_USERS, middleware=[opens_form])(
+        ack=acknowledge, lazy=[add_mentioned]
+    )

@@ -1,84 +1,108 @@
 """The `/ratelimits` command (API usage, limits and blocks) and the buttons on alerts."""
 
+from slack_bolt.async_app import AsyncApp
+
+from bot.app import Gatehouse
 from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
 from bot.organizations.rules import OrganizationKey
-from bot.permissions import Permission
+from bot.permissions import Permission, Person
 from bot.quotas import messages as ui
+from bot.quotas.incidents import Alerts
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
+from bot.quotas.ratelimits import RateLimits
 from bot.slack.messages import block_kit, ids, replies
 from bot.slack.messages.block_kit import Message
-from handlers.listeners import Context, Place, command, listens
+from handlers import payloads
+from handlers.commands import Commands
+from handlers.listening import COMMAND, Needs, acknowledge
+from handlers.payloads import Body
+from handlers.progress import Clicked
 
 
-@command(RATELIMITS, lambda context: parse_ratelimits(context.text))
-async def answer_ratelimits(context: Context, typed: RatelimitsRequest) -> Message:
-    """Answer the `/ratelimits` command."""
-    workflow, person = context.bot.ratelimits, context.person
-    if typed.form == "all":
-        return await workflow.overview(person)
-    try:
-        place = await workflow.find(person, typed.organization, in_part=typed.form == "one")
-        if typed.form == "check":
-            return await workflow.check(person, place.key)
-        if typed.plan is not None:
-            return await workflow.set_plan(person, place, typed.plan)
-        return await workflow.detail(place.key)
-    except Ambiguous as several:
-        if typed.form == "plan":
-            raise
-        chosen = ids.RATELIMITS_CHECK if typed.form == "check" else ids.RATELIMITS_SHOW
-        return replies.choice(several, chosen)
-    except NotFound as none:
-        # The word may be a typo for `check` or `plan`.
-        kind = typed.form if typed.form in {"check", "plan"} else None
-        error = RATELIMITS.misuse(none.sentence, kind)
-        raise error.suggesting(none.unknown, none.closest) from none
+def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
+    """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
+    limits = Limits(bot.ratelimits, bot.alerts)
+    answer = commands.listener(RATELIMITS, parse_ratelimits, limits.answer)
+    reads, turns = Needs(Permission.READ), Needs(Permission.READ, Clicked)
+    checks = Needs(Permission.REFRESH)
+    app.command("/ratelimits", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
+    pages = ids.row_of(ids.RATELIMITS_PAGE)
+    app.action(pages, middleware=[turns])(ack=acknowledge, lazy=[limits.turn])
+    app.action(ids.RATELIMITS_REFRESH, middleware=[turns])(ack=acknowledge, lazy=[limits.show])
+    app.action(ids.RATELIMITS_SHOW, middleware=[reads])(ack=acknowledge, lazy=[limits.show])
+    app.action(ids.RATELIMITS_CHECK, middleware=[checks])(ack=acknowledge, lazy=[limits.check])
+    app.action(ids.INCIDENT_CHECK, middleware=[checks])(
+        ack=acknowledge, lazy=[limits.check_blocked]
+    )
+    app.action(ids.INCIDENT_MUTE, middleware=[checks])(ack=acknowledge, lazy=[limits.mute])
+    app.action(ids.INCIDENT_UNMUTE, middleware=[checks])(ack=acknowledge, lazy=[limits.unmute])
 
 
-@listens("action", ids.RATELIMITS_PAGE, Permission.READ, place=Place.CLICKED)
-async def turn(context: Context) -> Message:
-    """Handle the `Previous`, `Next` and `Refresh` buttons of the overview."""
-    page = block_kit.page_of(context.value)
-    return await context.bot.ratelimits.overview(context.person, page)
+class Limits:
+    """Answers `/ratelimits`, and the clicks on its answers and on alerts."""
+
+    def __init__(self, ratelimits: RateLimits, alerts: Alerts) -> None:
+        self._ratelimits = ratelimits
+        self._alerts = alerts
+
+    async def answer(self, person: Person, typed: RatelimitsRequest, _: Body) -> Message:
+        """Answer the `/ratelimits` command."""
+        ratelimits = self._ratelimits
+        if typed.form == "all":
+            return await ratelimits.overview(person)
+        try:
+            in_part = typed.form == "one"
+            place = await ratelimits.find(person, typed.organization, in_part=in_part)
+            if typed.form == "check":
+                return await ratelimits.check(person, place.key)
+            if typed.plan is not None:
+                return await ratelimits.set_plan(person, place, typed.plan)
+            return await ratelimits.detail(place.key)
+        except Ambiguous as several:
+            if typed.form == "plan":
+                raise
+            chosen = ids.RATELIMITS_CHECK if typed.form == "check" else ids.RATELIMITS_SHOW
+            return replies.choice(several, chosen)
+        except NotFound as none:
+            # The word may be a typo for `check` or `plan`.
+            kind = typed.form if typed.form in {"check", "plan"} else None
+            error = RATELIMITS.misuse(none.sentence, kind)
+            raise error.suggesting(none.unknown, none.closest) from none
+
+    async def turn(self, person: Person, action: Body) -> Message:
+        """Handle the `Previous`, `Next` and `Refresh` buttons of the overview."""
+        page = block_kit.page_of(payloads.value(action))
+        return await self._ratelimits.overview(person, page)
+
+    async def show(self, action: Body) -> Message:
+        """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
+        return await self._ratelimits.detail(_key_in(action))
+
+    async def check(self, person: Person, action: Body) -> Message:
+        """Handle the `Check now` button of one organization."""
+        return await self._ratelimits.check(person, _key_in(action))
+
+    async def check_blocked(self, person: Person, action: Body) -> Message:
+        """Handle `Check now` on an alert: make a test call or, during a block, show stored data."""
+        key = await self._alerts.key_of(_incident_id(action))
+        return await self._ratelimits.check(person, key)
+
+    async def mute(self, person: Person, action: Body) -> Message:
+        """Handle the `Mute 1 h` button on an alert."""
+        return ui.muted(*await self._alerts.mute(person, _incident_id(action)))
+
+    async def unmute(self, person: Person, action: Body) -> Message:
+        """Handle the `Unmute` button on an alert."""
+        return ui.muted(*await self._alerts.mute(person, _incident_id(action), 0))
 
 
-@listens("action", ids.RATELIMITS_REFRESH, Permission.READ, place=Place.CLICKED)
-@listens("action", ids.RATELIMITS_SHOW, Permission.READ)
-async def show(context: Context) -> Message:
-    """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
-    key = OrganizationKey.of_path(context.value)
-    return await context.bot.ratelimits.detail(key)
+def _key_in(action: Body) -> OrganizationKey:
+    return OrganizationKey.of_path(payloads.value(action))
 
 
-@listens("action", ids.RATELIMITS_CHECK, Permission.REFRESH)
-async def check(context: Context) -> Message:
-    """Handle the `Check now` button of one organization."""
-    key = OrganizationKey.of_path(context.value)
-    return await context.bot.ratelimits.check(context.person, key)
-
-
-@listens("action", ids.INCIDENT_CHECK, Permission.REFRESH)
-async def check_blocked(context: Context) -> Message:
-    """Handle `Check now` on an alert: make a test call or, during a block, show stored data."""
-    key = await context.bot.alerts.key_of(_incident_id(context))
-    return await context.bot.ratelimits.check(context.person, key)
-
-
-@listens("action", ids.INCIDENT_MUTE, Permission.REFRESH)
-async def mute(context: Context) -> Message:
-    """Handle the `Mute 1 h` button on an alert."""
-    return ui.muted(*await context.bot.alerts.mute(context.person, _incident_id(context)))
-
-
-@listens("action", ids.INCIDENT_UNMUTE, Permission.REFRESH)
-async def unmute(context: Context) -> Message:
-    """Handle the `Unmute` button on an alert."""
-    return ui.muted(*await context.bot.alerts.mute(context.person, _incident_id(context), 0))
-
-
-def _incident_id(context: Context) -> int:
-    value = context.value
+def _incident_id(action: Body) -> int:
+    value = payloads.value(action)
     if not (value.isascii() and value.isdigit() and len(value) < len("1" * 19)):
         raise NotFound("That alert no longer exists.")
     return int(value)

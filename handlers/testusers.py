@@ -2,7 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+from slack_bolt.async_app import AsyncApp
 
 from bot.app import Gatehouse
 from bot.approvals.rules import Act
@@ -23,7 +26,19 @@ from bot.testusers.parse.command import (
 )
 from bot.testusers.parse.form import NOTHING, Prefilled, moment, parse_form, read_lines
 from bot.testusers.rendering import answer_to, card_link
-from handlers.listeners import Context, Place, command, listens
+from handlers import payloads
+from handlers.commands import Commands
+from handlers.listening import (
+    COMMAND,
+    STORE_SECONDS,
+    STORED_CLICK,
+    FormCheck,
+    LazyRunner,
+    Needs,
+    acknowledge,
+)
+from handlers.payloads import Body
+from handlers.progress import AnswerOnly, Clicked, NewMessage
 
 Show = Callable[[Gatehouse, Person, pages.FlowPage], Awaitable[Message]]
 PAGES: dict[str, Show] = {
@@ -32,12 +47,8 @@ PAGES: dict[str, Show] = {
     "requests": reading.open_requests,
     "mine": reading.own,
 }
-ACTS = {
-    Act.APPROVE: Permission.DECIDE,
-    Act.CANCEL: Permission.REQUEST,
-    Act.RETRY: Permission.DECIDE,
-    Act.UNDO: Permission.REQUEST,
-}
+# `Deny` opens a form first.
+STORED_ACTS = (Act.APPROVE, Act.CANCEL, Act.RETRY, Act.UNDO)
 # The form input for each field of `Prefilled`.
 INPUTS = {
     "flow": ids.TESTUSERS_FLOW,
@@ -49,188 +60,222 @@ INPUTS = {
 }
 
 
-@command(TESTUSERS, lambda context: parse_testusers(context.text, context.bot.flows.aliases))
-async def answer_testusers(context: Context, typed: TestusersRequest) -> Message | None:
-    """Answer `/testusers` with a page, the form, or the result of the requested change."""
-    bot, person = context.bot, context.person
-    if isinstance(typed, ChangeRequest | Unclear):
-        return await _request(context, typed)
-    if show := PAGES.get(typed.form):
-        return await show(bot, person, pages.FlowPage(typed.flow, text=typed.text))
-    if typed.form == FORM:
-        return await _open_form(context)
-    if typed.form == "save_preset":
-        before = await presets.save_preset(bot, person, typed.text, typed.identities)
-        return notes.preset_saved(typed.text, typed.identities, before)
-    if typed.form == "delete_preset":
-        return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
-    saved, reads = await presets.every_preset(bot, person), await reading.reader(bot, person)
-    return notes.presets(saved, reads.show, next(iter(bot.flows.aliases), ""))
+def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunner) -> None:
+    """Register `/testusers`, its form, and the buttons on cards and pages."""
+    testusers = Testusers(bot)
+    parse = partial(parse_testusers, aliases=bot.flows.aliases)
+    answer = commands.listener(TESTUSERS, parse, testusers.answer)
+    app.command("/testusers", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
+    turns = Needs(Permission.READ, Clicked)
+    for kind, show in PAGES.items():
+        app.action(ids.row_of(ids.testusers_page(kind)), middleware=[turns])(
+            ack=acknowledge, lazy=[testusers.turn(show)]
+        )
+    _register_acts(app, bot, testusers, runner)
 
-
-for _kind, _page in PAGES.items():
-
-    @listens("action", ids.testusers_page(_kind), Permission.READ, place=Place.CLICKED)
-    async def turn(context: Context, show: Show = _page) -> Message:
-        """Show the page that a paging button leads to."""
-        return await show(context.bot, context.person, pages.FlowPage.of(context.value))
-
-
-async def _open_form(context: Context, known: Prefilled = NOTHING) -> Message | None:
-    interaction = context.interaction
-    await asking.require_asking(context.bot, context.person)
-    if not interaction.trigger_id:
-        return notes.open_form()
-    await context.bot.slack.open_view(interaction.trigger_id, await _form(context, known))
-    return None
-
-
-async def _form(context: Context, known: Prefilled) -> dict[str, Any]:
-    bot = context.bot
-    flow = bot.flows.named(known.flow) if known.flow else None
-    return forms.change_form(
-        context.interaction.response_url,
-        await asking.with_current_end(bot, known),
-        flow=flow,
-        presets=await presets.names(bot),
-        longest=asking.longest(bot, flow) if flow else "",
+    asks = Needs(Permission.REQUEST)
+    opens_form = Needs(Permission.REQUEST, AnswerOnly)
+    app.action(ids.TESTUSERS_EXTEND, middleware=[opens_form])(
+        ack=acknowledge, lazy=[testusers.fill_in]
+    )
+    app.action(ids.TESTUSERS_PERSON, middleware=[opens_form])(
+        ack=acknowledge, lazy=[testusers.fill_in]
+    )
+    app.action(ids.row_of(ids.TESTUSERS_MORE), middleware=[asks])(
+        ack=acknowledge, lazy=[testusers.fill_in]
+    )
+    submits = Needs(Permission.REQUEST, NewMessage, pace="", filled_form=filled_form)
+    check = FormCheck(bot, testusers.check_form)
+    app.view(ids.TESTUSERS_FORM, middleware=[submits, check])(
+        ack=acknowledge, lazy=[testusers.request_of_form]
+    )
+    app.options(ids.TESTUSERS_FLOW, middleware=[Needs(Permission.REQUEST, pace="")])(
+        runner.suggest(testusers.suggest)
     )
 
 
-@listens("action", ids.TESTUSERS_EXTEND, Permission.REQUEST, place=Place.FORM)
-@listens("action", ids.TESTUSERS_PERSON, Permission.REQUEST, place=Place.FORM)
-@listens("action", ids.TESTUSERS_MORE, Permission.REQUEST)
-async def fill_in(context: Context) -> Message | None:
-    """Open a prefilled form. For `+2 h` and `+1 day`, request the extension without a form."""
-    bot, known = context.bot, Prefilled.of(context.value)
-    if not known.more_seconds:
-        return await _open_form(context, known)
-    flow, more = bot.flows.named(known.flow), known.more_seconds
-    until = await asking.extended_end(bot, flow, known.identities, more)
-    return await _request(context, ChangeRequest("add", known.flow, known.identities, until=until))
+def _register_acts(
+    app: AsyncApp, bot: Gatehouse, testusers: "Testusers", runner: LazyRunner
+) -> None:
+    """Register the buttons of requests, whose clicks are stored before they're acknowledged."""
+    for act in STORED_ACTS:
+        store = runner.before_acknowledging(testusers.store(act), STORE_SECONDS)
+        app.action(f"{ids.TESTUSERS_ACT}{act}", middleware=[STORED_CLICK])(ack=store, lazy=[])
+    asks_why = Needs(Permission.DECIDE, AnswerOnly, requires_itself=True)
+    app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}", middleware=[asks_why])(
+        ack=acknowledge, lazy=[testusers.ask_why]
+    )
+    check = FormCheck(bot, check_denial)
+    store_denial = runner.before_acknowledging(testusers.store_denial, STORE_SECONDS)
+    denies = replace(STORED_CLICK, pace="")
+    app.view(ids.TESTUSERS_DENIAL, middleware=[denies, check])(ack=store_denial, lazy=[])
 
 
-async def _request(context: Context, typed: ChangeRequest | Unclear) -> Message:
-    bot, person = context.bot, context.person
-    if isinstance(typed, Unclear):
-        await asking.require_asking(bot, person)
-        return notes.unclear(typed, await asking.understood(bot, person, typed.understood))
-    asked = await asking.ask(bot, person, typed)
-    if asked.earlier is not None:
-        link, now = await card_link(bot, asked.earlier.id), await bot.database.now()
-        reader, channel = person.slack_user_id, bot.settings.approvals_channel
-        return notes.asked_before(asked.earlier, reader, now, channel, link)
-    return await answer_to(bot, asked, person.time_zone if typed.until else "")
+class Testusers:
+    """Answers `/testusers`, its form, and the clicks on cards and pages."""
 
+    def __init__(self, bot: Gatehouse) -> None:
+        self._bot = bot
 
-for _act, _permission in ACTS.items():
+    async def answer(self, person: Person, typed: TestusersRequest, body: Body) -> Message | None:
+        """Answer `/testusers` with a page, the form, or the result of the requested change."""
+        bot = self._bot
+        if isinstance(typed, ChangeRequest | Unclear):
+            return await self._request(person, typed)
+        if show := PAGES.get(typed.form):
+            return await show(bot, person, pages.FlowPage(typed.flow, text=typed.text))
+        if typed.form == FORM:
+            return await self._open_form(person, body)
+        if typed.form == "save_preset":
+            before = await presets.save_preset(bot, person, typed.text, typed.identities)
+            return notes.preset_saved(typed.text, typed.identities, before)
+        if typed.form == "delete_preset":
+            return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
+        saved = await presets.every_preset(bot, person)
+        reads = await reading.reader(bot, person)
+        return notes.presets(saved, reads.show, next(iter(bot.flows.aliases), ""))
 
-    @listens("action", f"{ids.TESTUSERS_ACT}{_act}", _permission, place=Place.LATER)
-    async def store(context: Context, act: Act = _act) -> None:
-        """Store a click on a request's button so that a job can perform the action."""
-        interaction = context.interaction
-        await _store(
-            context,
-            act,
-            interaction.value,
-            page=pages.page_of_block(interaction.block_id),
-            channel_id="" if interaction.is_for_one else interaction.channel_id,
-            message_ts=interaction.message_ts,
+    def turn(self, show: Show) -> Callable[[Person, Body], Awaitable[Message]]:
+        """Return the listener for the buttons that turn the pages of `show`."""
+
+        async def turn(person: Person, action: Body) -> Message:
+            return await show(self._bot, person, pages.FlowPage.of(payloads.value(action)))
+
+        return turn
+
+    async def _open_form(
+        self, person: Person, body: Body, known: Prefilled = NOTHING
+    ) -> Message | None:
+        await asking.require_asking(self._bot, person)
+        trigger_id = payloads.text(body, "trigger_id")
+        if not trigger_id:
+            return notes.open_form()
+        await self._bot.slack.open_view(trigger_id, await self._form(body, known))
+        return None
+
+    async def _form(self, body: Body, known: Prefilled) -> dict[str, Any]:
+        bot = self._bot
+        flow = bot.flows.named(known.flow) if known.flow else None
+        return forms.change_form(
+            payloads.response_url(body),
+            await asking.with_current_end(bot, known),
+            flow=flow,
+            presets=await presets.names(bot),
+            longest=asking.longest(bot, flow) if flow else "",
         )
 
+    async def fill_in(self, person: Person, action: Body, body: Body) -> Message | None:
+        """Open a prefilled form. For `+2 h` and `+1 day`, request the extension without a form."""
+        bot, known = self._bot, Prefilled.of(payloads.value(action))
+        if not known.more_seconds:
+            return await self._open_form(person, body, known)
+        flow, more = bot.flows.named(known.flow), known.more_seconds
+        until = await asking.extended_end(bot, flow, known.identities, more)
+        typed = ChangeRequest("add", known.flow, known.identities, until=until)
+        return await self._request(person, typed)
 
-async def _store(
-    context: Context,
-    act: Act,
-    request_id: str,
-    **more: Any,  # noqa: ANN401 - the other fields of `StoredInteraction`
-) -> None:
-    user, teams = context.interaction.slack_user_id, context.interaction.team_ids
-    url = context.interaction.response_url
-    await context.bot.clicks.store(StoredInteraction(act, request_id, user, teams, url, **more))
+    async def _request(self, person: Person, typed: ChangeRequest | Unclear) -> Message:
+        bot = self._bot
+        if isinstance(typed, Unclear):
+            await asking.require_asking(bot, person)
+            return notes.unclear(typed, await asking.understood(bot, person, typed.understood))
+        asked = await asking.ask(bot, person, typed)
+        if asked.earlier is not None:
+            link, now = await card_link(bot, asked.earlier.id), await bot.database.now()
+            reader, channel = person.slack_user_id, bot.settings.approvals_channel
+            return notes.asked_before(asked.earlier, reader, now, channel, link)
+        return await answer_to(bot, asked, person.time_zone if typed.until else "")
+
+    def store(self, act: Act) -> Callable[[Body, Body], Awaitable[None]]:
+        """Return the function that stores a click on this button of a request, for a job."""
+
+        async def store(action: Body, body: Body) -> None:
+            container = payloads.part(body, "container")
+            is_for_one = bool(container.get("is_ephemeral"))
+            await self._store(
+                act,
+                payloads.value(action),
+                body,
+                page=pages.page_of_block(payloads.text(action, "block_id")),
+                channel_id="" if is_for_one else payloads.text(container, "channel_id"),
+                message_ts=payloads.text(container, "message_ts"),
+            )
+
+        return store
+
+    async def _store(
+        self,
+        act: Act,
+        request_id: str,
+        body: Body,
+        **more: Any,  # noqa: ANN401 - the other fields of `StoredInteraction`
+    ) -> None:
+        user, teams = payloads.user_id(body), payloads.team_ids(body)
+        url = payloads.response_url(body)
+        await self._bot.clicks.store(StoredInteraction(act, request_id, user, teams, url, **more))
+
+    async def ask_why(self, person: Person, action: Body, body: Body) -> None:
+        """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""
+        request = await deciding.look_to_deny(self._bot, person, payloads.value(action))
+        page = pages.page_of_block(payloads.text(action, "block_id"))
+        form = forms.denial_form(request, payloads.response_url(body), page)
+        await self._bot.slack.open_view(payloads.text(body, "trigger_id"), form)
+
+    async def store_denial(self, view: Body, body: Body) -> None:
+        """Store a denial and its reason so that a job can deny the request."""
+        request_id = payloads.hidden(view, "request")
+        page = payloads.hidden(view, "page")
+        await self._store(Act.DENY, request_id, body, denial_reason=_reason(view), page=page)
+
+    def _parse_form(self, view: Body) -> ChangeRequest | dict[str, str]:
+        return parse_form(_typed_form(view), self._bot.clock.now())
+
+    def check_form(self, view: Body) -> Mapping[str, str]:
+        """Return error messages keyed by block ID. Slack keeps the form open if there are any."""
+        bot, parsed = self._bot, self._parse_form(view)
+        if isinstance(parsed, dict):
+            return {INPUTS[name]: problem for name, problem in parsed.items()}
+        try:
+            problem = asking.limit_problem(bot, parsed, bot.clock.now())
+        except UsageError as error:
+            return {ids.TESTUSERS_UNTIL: error.sentence}
+        except (NotFound, NotConfigured) as error:
+            return {ids.TESTUSERS_FLOW: error.sentence}
+        if not problem:
+            return {}
+        return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR: problem}
+
+    async def request_of_form(self, person: Person, view: Body) -> Message | None:
+        """Make the request described in a submitted form."""
+        typed = self._parse_form(view)
+        return await self._request(person, typed) if isinstance(typed, ChangeRequest) else None
+
+    async def suggest(self, body: Body) -> list[SlackBlock]:
+        """Return the flows that match the text in the form's flow input."""
+        return reading.suggestions(self._bot, payloads.value(body))
 
 
-@listens(
-    "action",
-    f"{ids.TESTUSERS_ACT}{Act.DENY}",
-    Permission.DECIDE,
-    place=Place.FORM,
-    requires_itself=True,
-)
-async def ask_why(context: Context) -> None:
-    """Handle `Deny`: if the request can still be denied, open a form that asks for the reason."""
-    request = await deciding.look_to_deny(context.bot, context.person, context.value)
-    page = pages.page_of_block(context.interaction.block_id)
-    form = forms.denial_form(request, context.interaction.response_url, page)
-    await context.bot.slack.open_view(context.interaction.trigger_id, form)
-
-
-def _denial_reason(context: Context) -> str:
-    return " ".join(context.interaction.typed(ids.TESTUSERS_REASON).split())
-
-
-def _check_denial(context: Context) -> Mapping[str, str]:
-    reason = _denial_reason(context)
-    problem = reason_problem(reason) if reason else "Please give a reason."
-    return {ids.TESTUSERS_REASON: problem} if problem else {}
-
-
-@listens("view", ids.TESTUSERS_DENIAL, Permission.DECIDE, place=Place.LATER, check=_check_denial)
-async def store_denial(context: Context) -> None:
-    """Store a denial and its reason so that a job can deny the request."""
-    request_id, page = map(context.interaction.hidden, ("request", "page"))
-    reason = _denial_reason(context)
-    await _store(context, Act.DENY, request_id, denial_reason=reason, page=page)
-
-
-def _typed_form(context: Context) -> Prefilled:
-    typed: dict[str, Any] = {
-        name: context.interaction.typed(block_id) for name, block_id in INPUTS.items()
-    }
-    until = moment(typed["until"])
-    return Prefilled(**{**typed, "until": until, "lines": tuple(typed["lines"].split("\n"))})
-
-
-def _parse_form(context: Context) -> ChangeRequest | dict[str, str]:
-    return parse_form(_typed_form(context), context.bot.clock.now())
-
-
-def _check_form(context: Context) -> Mapping[str, str]:
-    """Return error messages keyed by block ID. Slack keeps the form open if there are any."""
-    parsed = _parse_form(context)
-    if isinstance(parsed, dict):
-        return {INPUTS[name]: problem for name, problem in parsed.items()}
-    try:
-        problem = asking.limit_problem(context.bot, parsed, context.bot.clock.now())
-    except UsageError as error:
-        return {ids.TESTUSERS_UNTIL: error.sentence}
-    except (NotFound, NotConfigured) as error:
-        return {ids.TESTUSERS_FLOW: error.sentence}
-    return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR: problem} if problem else {}
-
-
-def _filled_form(context: Context) -> str:
+def filled_form(view: Body) -> str:
     """Return the value of a button that opens the form again, as it was submitted."""
-    form = _typed_form(context)
+    form = _typed_form(view)
     identities, _ = read_lines(form.lines)
     return replace(form, identities=identities).value()
 
 
-@listens(
-    "view",
-    ids.TESTUSERS_FORM,
-    Permission.REQUEST,
-    place=Place.NEW,
-    check=_check_form,
-    typed=_filled_form,
-)
-async def request_of_form(context: Context) -> Message | None:
-    """Make the request described in a submitted form."""
-    typed = _parse_form(context)
-    return await _request(context, typed) if isinstance(typed, ChangeRequest) else None
+def check_denial(view: Body) -> Mapping[str, str]:
+    """Return an error message if the form's reason can't be used."""
+    reason = _reason(view)
+    problem = reason_problem(reason) if reason else "Please give a reason."
+    return {ids.TESTUSERS_REASON: problem} if problem else {}
 
 
-@listens("options", ids.TESTUSERS_FLOW, Permission.REQUEST)
-async def suggest(context: Context) -> list[SlackBlock]:
-    """Return the flows that match the text in the form's flow input."""
-    return reading.suggestions(context.bot, context.value)
+def _reason(view: Body) -> str:
+    return " ".join(payloads.typed(view, ids.TESTUSERS_REASON).split())
+
+
+def _typed_form(view: Body) -> Prefilled:
+    typed: dict[str, Any] = {
+        name: payloads.typed(view, block_id) for name, block_id in INPUTS.items()
+    }
+    until = moment(typed["until"])
+    return Prefilled(**{**typed, "until": until, "lines": tuple(typed["lines"].split("\n"))})

@@ -21,7 +21,6 @@ from bot.settings import EXAMPLES, Settings, settings_from
 from bot.settings.sources import find_sources
 from bot.slack.manifest import EVENTS, SCOPES
 from bot.store.causes import CAUSES, REFUSED
-from handlers.listeners import LISTENERS
 from tests.support.entry_points import ENTRY_POINTS
 from tests.support.settings import LEAST
 
@@ -102,7 +101,7 @@ def test_the_manifest_and_the_listeners_have_the_same_commands() -> None:
 
 
 def test_the_manifest_and_the_listeners_have_the_same_events() -> None:
-    heard = {name for surface, name in LISTENERS if surface == "event"}
+    heard = {entry.name for entry in ENTRY_POINTS if entry.kind == "event"}
     assert {"message.im" if item == "message" else item for item in heard} == set(EVENTS)
 
 

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from bot.permissions import Permission
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message
-from handlers.listeners import Place, listens
+from handlers.listening import FormCheck, Needs, acknowledge
+from handlers.progress import NewMessage
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
 
 
@@ -73,10 +75,12 @@ async def test_blocks_that_slack_refuses_are_said_in_plain_text(bot, body):
 
 
 async def test_form_left_open_for_too_long_is_answered_all_the_same(bot):
-    async def answer(ask):
+    async def answer():
         return Message("thanks")
 
-    listens("view", "form", None, place=Place.NEW, check=lambda _: {})(answer)
+    asks = Needs(Permission.ASK_FOR_HELP, NewMessage, pace="")
+    middleware = [asks, FormCheck(bot.parts, lambda _: {})]
+    bot.app.view("form", middleware=middleware)(ack=acknowledge, lazy=[answer])
     gone = json.dumps({"reply_to": f"{bot.slack.address}/response/gone"})
     view = bot.slack.workspace.open(USER, {**MODAL, "private_metadata": gone})
     await bot.slack.submit(USER, view, {"Why": "because"})

@@ -11,22 +11,28 @@ from bot.errors import DatabaseUnavailable
 from bot.ops.current_delivery import current_digest
 from bot.permissions import ACTING, Permission
 from bot.slack.messages.block_kit import Message
-from handlers import answering
-from handlers.listeners import Place, listens, read
+from handlers import payloads
+from handlers.listening import STORED_CLICK
+from handlers.progress import AnswerOnly, Below
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import USER, seen, shown_button
 
 
-async def held_storing(bot):
+def register_stored(bot, keep, seconds=1.5):
+    store = bot.app.runner.before_acknowledging(keep, seconds)
+    bot.app.action("press", middleware=[STORED_CLICK])(ack=store, lazy=[])
+
+
+async def held_storing(bot, seconds=1.5):
     """A button whose clicks are stored once the event is set, and what is stored."""
     stored, go_on = [], asyncio.Event()
 
-    async def keep(click):
+    async def keep(action):
         await go_on.wait()
-        stored.append(click.value)
+        stored.append(action["value"])
 
     message = await shown_button(bot)
-    listens("action", "press", Permission.DECIDE, place=Place.LATER)(keep)
+    register_stored(bot, keep, seconds)
     return message, go_on, stored
 
 
@@ -40,9 +46,8 @@ async def test_a_click_is_stored_before_it_is_acknowledged(bot):
     assert stored == ["7"]
 
 
-async def test_slowly_stored_click_is_acknowledged_in_time(bot, monkeypatch):
-    monkeypatch.setattr(answering, "STORE_SECONDS", 0.1)
-    message, go_on, stored = await held_storing(bot)
+async def test_slowly_stored_click_is_acknowledged_in_time(bot):
+    message, go_on, stored = await held_storing(bot, seconds=0.1)
     assert (await bot.slack.click(USER, message, "Next")).status == 200
     assert stored == []
     go_on.set()
@@ -55,11 +60,11 @@ async def test_slowly_stored_click_is_acknowledged_in_time(bot, monkeypatch):
     [(DatabaseUnavailable(), "Nothing was changed"), (KeyError("x"), "Reference: `")],
 )
 async def test_a_click_that_cannot_be_stored_is_told_of(bot, error, words):
-    async def keep(click):
+    async def keep():
         raise error
 
     message = await shown_button(bot)
-    listens("action", "press", Permission.DECIDE, place=Place.LATER)(keep)
+    register_stored(bot, keep)
     with capture_logs() as logs:
         assert (await bot.slack.click(USER, message, "Next")).status == 200
         await bot.slack.until(lambda: words in seen(bot)[-1])
@@ -71,17 +76,16 @@ async def test_a_click_that_cannot_be_stored_is_told_of(bot, error, words):
 @pytest.mark.parametrize("escaped", ["\\u0000", "\\ud83d", "\\udc00"])
 def test_what_a_database_cannot_store_is_not_read(escaped):
     character = json.loads(f'"{escaped}"')
-    command = read({"user_id": "U1", "text": f"list {character}"})
-    press = read({"actions": [{"value": f"a{character}b"}]})
-    form = read({"view": {"private_metadata": f'{{"request": "a{escaped}b"}}'}})
-    texts = (command.text, press.value, form.hidden("request"))
-    assert texts == ("list \ufffd", "a\ufffdb", "a\ufffdb")
+    command = payloads.text({"text": f"list {character}"}, "text")
+    press = payloads.value({"value": f"a{character}b"})
+    hidden = payloads.hidden({"private_metadata": f'{{"request": "a{escaped}b"}}'}, "request")
+    assert (command, press, hidden) == ("list \ufffd", "a\ufffdb", "a\ufffdb")
 
 
 def test_text_of_a_form_is_read_without_nul_characters():
     values = {"why": {"typed": {"value": "be\0cause \ud83d \ud83d\ude00"}}}
-    form = read({"view": {"state": {"values": values}}})
-    assert form.typed("why") == "be\ufffdcause \ud83d \ud83d\ude00"
+    view = {"state": {"values": values}}
+    assert payloads.typed(view, "why") == "be\ufffdcause \ud83d \ud83d\ude00"
 
 
 async def test_payload_of_a_socket_is_known_by_its_trigger(bot):
@@ -99,15 +103,15 @@ async def test_payload_of_a_socket_is_known_by_its_trigger(bot):
     assert first == again != other
 
 
-async def press_what_requires(bot, permission, **options) -> list[str]:
+async def press_what_requires(bot, permission, place=Below) -> list[str]:
     """Press a button that requires a permission; return what was done."""
     done = []
 
     async def answer(ask):
-        done.append(ask.text)
+        done.append(ask["actions"][0]["value"])
         return Message("done")
 
-    listens("action", "act", permission, **options)(answer)
+    bot.action("act", answer, place, permission)
     pressed = EntryPoint("action", "act", permission)
     await bot.slack._deliverer.interaction(payload_of(bot.slack, USER, pressed, "1"))
     await bot.outcomes()
@@ -123,9 +127,13 @@ async def test_what_acts_is_done_once_and_a_replay_is_not_answered(bot, permissi
 
 
 @pytest.mark.parametrize(
-    ("permission", "options"),
-    [(Permission.READ, {}), (None, {}), (Permission.REQUEST, {"place": Place.FORM})],
+    ("permission", "place"),
+    [
+        (Permission.READ, Below),
+        (Permission.ASK_FOR_HELP, Below),
+        (Permission.REQUEST, AnswerOnly),
+    ],
 )
-async def test_what_only_shows_is_not_written_down(bot, permission, options):
-    assert await press_what_requires(bot, permission, **options) == [""]
+async def test_what_only_shows_is_not_written_down(bot, permission, place):
+    assert await press_what_requires(bot, permission, place) == ["1"]
     assert bot.deliveries.asked == 0

@@ -7,8 +7,9 @@ import pytest
 from bot.errors import NotFound
 from bot.permissions import Permission
 from bot.slack.messages.block_kit import Message
-from handlers import answering
-from handlers.listeners import Place, listens
+from handlers import listening, progress
+from handlers.listening import STORED_CLICK, FormCheck, Needs, acknowledge
+from handlers.progress import AnswerOnly, Clicked, NewMessage
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import (
     BUTTON,
@@ -62,10 +63,10 @@ async def test_an_error_right_after_the_acknowledgement_leaves_it_standing(bot, 
 
 
 async def test_no_words_stay_beside_a_form_that_opens_late(bot, monkeypatch):
-    monkeypatch.setattr(answering, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
     message = await shown_button(bot)
     work = Held(None)
-    bot.action("press", work, place=Place.FORM)
+    bot.action("press", work, place=AnswerOnly)
     await bot.slack.click(USER, message, "Next")
     work.release.set()
     await bot.parts.tasks.drain(5)
@@ -76,7 +77,7 @@ async def test_an_error_leaves_the_clicked_message(bot):
     message = await shown_button(bot)
     work = Held(NotFound("It is gone."))
     work.release.set()
-    bot.action("press", work, place=Place.CLICKED)
+    bot.action("press", work, place=Clicked)
     await bot.slack.click(USER, message, "Next")
     await bot.slack.until(lambda: seen(bot) == ["the list", "It is gone."])
     assert message.buttons == ["Next"]
@@ -85,7 +86,7 @@ async def test_an_error_leaves_the_clicked_message(bot):
 async def test_a_slow_error_of_a_button_offers_the_way_back(bot):
     message = await shown_button(bot)
     work = Held(NotFound("It is gone."))
-    bot.action("press", work, place=Place.CLICKED)
+    bot.action("press", work, place=Clicked)
     await bot.slack.click(USER, message, "Next")
     await bot.slack.until(lambda: "Working on it" in message.text)
     work.release.set()
@@ -132,7 +133,7 @@ async def test_clicks_over_the_limit_are_declined_and_do_nothing():
         message = await shown_button(bot)
         work = Held(None)
         work.release.set()
-        bot.action("press", work, place=Place.CLICKED)
+        bot.action("press", work, place=Clicked)
         deliveries = [await bot.slack.click(USER, message, "Next") for _ in range(9)]
         assert {delivery.status for delivery in deliveries} == {200}
         outcomes = await bot.outcomes()
@@ -144,11 +145,12 @@ async def test_stored_clicks_over_the_limit_are_not_stored():
     async with small_bot(commands_per_minute=1) as bot:
         stored = []
 
-        async def keep(click):
-            stored.append(click)
+        async def keep(action):
+            stored.append(action)
 
         message = await shown_button(bot)
-        listens("action", "press", Permission.DECIDE, place=Place.LATER)(keep)
+        store = bot.app.runner.before_acknowledging(keep, 1.5)
+        bot.app.action("press", middleware=[STORED_CLICK])(ack=store, lazy=[])
         for _ in range(6):
             assert (await bot.slack.click(USER, message, "Next")).status == 200
         await bot.outcomes()
@@ -156,15 +158,21 @@ async def test_stored_clicks_over_the_limit_are_not_stored():
         assert len([text for text in seen(bot) if "lot of clicks" in text]) == 4
 
 
-@pytest.mark.parametrize("place", [Place.LATER, Place.NEW])
-async def test_forms_over_the_limit_stay_open_with_what_was_typed(place):
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_forms_over_the_limit_stay_open_with_what_was_typed(is_stored):
     async with small_bot(commands_per_minute=1) as bot:
         done = []
 
-        async def work(it):
-            done.append(it)
+        async def work(view):
+            done.append(view)
 
-        listens("view", "form", None, place=place, check=lambda _: {})(work)
+        asks = Needs(None if is_stored else Permission.ASK_FOR_HELP, NewMessage, pace="")
+        middleware = [asks, FormCheck(bot.parts, lambda _: {})]
+        store = bot.app.runner.before_acknowledging(work, 1.5)
+        if is_stored:
+            bot.app.view("form", middleware=middleware)(ack=store, lazy=[])
+        else:
+            bot.app.view("form", middleware=middleware)(ack=acknowledge, lazy=[work])
         asked, answers = EntryPoint("submission", "form", None, "{}"), []
         for _ in range(4):
             body = payload_of(bot.slack, USER, asked, "{}")
@@ -177,14 +185,15 @@ async def test_forms_over_the_limit_stay_open_with_what_was_typed(place):
 
 @pytest.mark.parametrize("error", [NotFound("x"), KeyError("x"), None])
 async def test_a_type_ahead_in_trouble_gets_no_option(bot, error, monkeypatch):
-    monkeypatch.setattr(answering, "SUGGEST_SECONDS", 0.1)
+    monkeypatch.setattr(listening, "SUGGEST_SECONDS", 0.1)
 
-    async def suggest(ask):
+    async def suggest():
         if error is None:
             await asyncio.Event().wait()
         raise error
 
-    listens("options", "menu", Permission.REQUEST)(suggest)
+    asks = Needs(Permission.REQUEST, pace="")
+    bot.app.options("menu", middleware=[asks])(bot.app.runner.suggest(suggest))
     asked = EntryPoint("options", "menu", None, "typed")
     payload = payload_of(bot.slack, USER, asked, "typed")
     delivery = await bot.slack._deliverer.interaction(payload)

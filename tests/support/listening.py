@@ -1,17 +1,16 @@
 """A small bot: the real frame, endpoint and replies around listeners that a test makes up."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any
 
 from aiohttp import web
 from pydantic import SecretStr
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.commands import Command, Form
 from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.permissions import Permission, Person
@@ -23,8 +22,10 @@ from bot.slack.messages.block_kit import Message
 from bot.slack.people import Pace
 from bot.slack.replies import Replies
 from bot.tasks import Tasks
-from handlers.endpoint import GatehouseApp, SlackEndpoint
-from handlers.listeners import LISTENERS, Answer, Context, command, listens
+from handlers.app import GatehouseApp
+from handlers.endpoint import SlackEndpoint
+from handlers.listening import COMMAND, Needs, acknowledge
+from handlers.progress import Below
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.clock import JumpingClock
 
@@ -47,6 +48,18 @@ MODAL = {
         }
     ],
 }
+
+
+Answer = Callable[[Any], Awaitable[Any]]
+
+
+def listener(answer: Answer) -> Answer:
+    """Return a listener that passes Slack's payload to `answer`."""
+
+    async def listen(body: Any) -> Any:
+        return await answer(body)
+
+    return listen
 
 
 class FakePeople:
@@ -73,14 +86,6 @@ class FakeDeliveries:
         return self.is_first
 
 
-@dataclass(frozen=True)
-class AnythingTyped:
-    """Whatever was typed."""
-
-    text: str
-    form: ClassVar[str] = "any"
-
-
 @dataclass
 class SmallBot:
     """Listeners of a test's own, and what can be seen from outside."""
@@ -93,17 +98,18 @@ class SmallBot:
 
     def command(self, name: str, answer: Answer) -> None:
         """Answer a command that takes whatever is typed."""
-        form = Form("any", "", "do anything", Permission.READ)
+        self.app.command(name, middleware=[COMMAND])(ack=acknowledge, lazy=[listener(answer)])
 
-        async def answer_anything(context: Context, _: AnythingTyped) -> Message | None:
-            return await answer(context)
-
-        parse = lambda context: AnythingTyped(context.text)  # noqa: E731
-        command(Command(name, "", (form,)), parse)(answer_anything)
-
-    def action(self, action_id: str, answer: Answer, **options: object) -> None:
-        """Answer a button that everybody may press."""
-        listens("action", action_id, None, **options)(answer)
+    def action(
+        self,
+        action_id: str,
+        answer: Answer,
+        place: type[Below] = Below,
+        permission: Permission = Permission.ASK_FOR_HELP,
+    ) -> None:
+        """Answer a button."""
+        asks = Needs(permission, place)
+        self.app.action(action_id, middleware=[asks])(ack=acknowledge, lazy=[listener(answer)])
 
     async def outcomes(self) -> dict[tuple[str, str], float]:
         """How often each (name, outcome) was counted, once nothing runs any more."""
@@ -119,7 +125,6 @@ class SmallBot:
 @asynccontextmanager
 async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
     """Listen until the block ends; a test adds its listeners inside it."""
-    listened = dict(LISTENERS)
     async with running_slack() as slack, open_session() as session:
         clock, waits, deliveries = SystemClock(), JumpingClock(), FakeDeliveries()
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
@@ -132,7 +137,10 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
             pace=Pace(commands_per_minute, clock),
             web=web_client,
             replies=Replies(session, waits, SlackClient(web_client, clock), slack.api_url),
-            settings=SimpleNamespace(slack_bot_token=SecretStr("xoxb-sandbox")),
+            settings=SimpleNamespace(
+                slack_bot_token=SecretStr("xoxb-sandbox"),
+                slack_signing_secret=SecretStr(slack.signing_secret),
+            ),
         )
         app = GatehouseApp(parts)
         endpoint = SlackEndpoint(app, slack.signing_secret, parts.metrics, clock).handle
@@ -145,8 +153,6 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         finally:
             await parts.tasks.drain(5)
             await runner.cleanup()
-            LISTENERS.clear()
-            LISTENERS.update(listened)
 
 
 async def _never() -> str | None:

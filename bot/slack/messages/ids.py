@@ -1,5 +1,7 @@
 """All action, block and view IDs."""
 
+import re
+
 ORGS_PAGE = "orgs.page"
 ORGS_REFRESH = "orgs.refresh"
 ORGS_SHOW = "orgs.show"
@@ -40,6 +42,11 @@ RATELIMITS_CHECK = "ratelimits.check"
 INCIDENT_CHECK = "incident.check"
 INCIDENT_MUTE = "incident.mute"
 INCIDENT_UNMUTE = "incident.unmute"
+
+
+def row_of(action_id: str) -> re.Pattern[str]:
+    """Return a pattern for the action IDs of a row of buttons, such as `orgs.page.next`."""
+    return re.compile(rf"^{re.escape(action_id)}(\.\w+)?$")
 
 
 def testusers_page(form: str) -> str:

@@ -20,7 +20,7 @@ from tests.support.story import (
 
 MOST_PRESSES = 60
 AGAIN_SECONDS = 0.5
-# A little less than handlers.listeners waits for a click to be stored.
+# A little less than handlers.listening waits for a click to be stored.
 KEPT_SECONDS = 1.4
 # Work of a dead process is taken over within 30 s, and then it is written.
 CARD_SECONDS = 60.0

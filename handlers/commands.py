@@ -1,0 +1,100 @@
+"""Slash commands, which people can also send as a direct message or with a button."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from bot.app import Gatehouse
+from bot.commands import FORM, HELP, Command
+from bot.errors import NotFound, UsageError
+from bot.permissions import Person
+from bot.slack.messages import help as help_ui
+from bot.slack.messages import replies
+from bot.slack.messages.block_kit import Message
+from bot.slack.people import People
+from handlers import payloads
+from handlers.listening import Listener, require
+from handlers.payloads import Body
+
+OUTDATED = "This button is from an older version of Gatehouse and no longer works."
+
+
+class Typed(Protocol):
+    """A parsed command. `form` is the `kind` of one of its forms, or `help`."""
+
+    @property
+    def form(self) -> str:
+        """The form's kind."""
+        ...
+
+
+T = TypeVar("T", bound=Typed)
+Answer = Callable[[Person, T, Body], Awaitable[Message | None]]
+"""Gets the person, the parsed command, and Slack's payload."""
+
+
+@dataclass(frozen=True)
+class _SlashCommand:
+    described: Command
+    parse: Callable[[str], Any]
+    answer: Answer[Any]
+
+
+class Commands:
+    """Every slash command by its name, such as `/orgs`."""
+
+    def __init__(self, bot: Gatehouse) -> None:
+        self._bot = bot
+        self._known: dict[str, _SlashCommand] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def listener(
+        self, described: Command, parse: Callable[[str], T], answer: Answer[T]
+    ) -> Listener:
+        """Return a lazy listener that parses the text, checks the permission, and answers."""
+        self._known[described.name] = _SlashCommand(described, parse, answer)
+
+        async def listen(person: Person, body: Body) -> Message | None:
+            return await self.run(described.name, payloads.text(body, "text"), person, body)
+
+        return listen
+
+    async def run(self, name: str, text: str, person: Person, body: Body) -> Message | None:
+        """Answer a command. Each of its forms requires a permission.
+
+        Raises:
+            NotFound: There is no such command.
+            UsageError: The text can't be parsed.
+            Refused: The person lacks the permission.
+        """
+        command = self._known.get(name)
+        if command is None:
+            raise NotFound(OUTDATED)
+        people, described = self._bot.people, command.described
+        try:
+            typed = command.parse(text)
+        except UsageError as error:
+            if error.kind is not None:
+                await people.require(person, described.permission(error.kind))
+                raise
+            usable = described.only(partial(people.may, person))
+            usage = usable.misuse(error.sentence)
+            raise usage.suggesting(error.unknown, error.closest) from None
+        permission = described.permission(typed.form)
+        acts = typed.form != FORM
+        await require(people, self._bot.received, person, permission, acts=acts)
+        if typed.form == HELP:
+            aliases = self._bot.flows.aliases
+            return await helped(people, person, partial(help_ui.of_command, described, aliases))
+        return await command.answer(person, typed, body)
+
+
+async def helped(people: People, person: Person, show: Callable[[help_ui.May], Message]) -> Message:
+    """Return the message from `show` or, if the person has no access, a message that says so."""
+    without_access = await people.lacks_access(person)
+    if without_access:
+        return replies.said(without_access)
+    return show(partial(people.may, person))

@@ -1,0 +1,316 @@
+"""What every listener has in common: the middleware, the runner of lazy listeners, and `ack`.
+
+Bolt's own runner of lazy listeners doesn't keep its tasks, so they could be discarded while they
+run, doesn't wait for them when the program stops, and only logs their errors.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import structlog
+from slack_bolt.async_app import AsyncAck, AsyncBoltRequest
+from slack_bolt.kwargs_injection.async_utils import build_async_required_kwargs
+from slack_bolt.lazy_listener.async_runner import AsyncLazyListenerRunner
+from slack_bolt.middleware.async_middleware import AsyncMiddleware
+from slack_bolt.response import BoltResponse
+from slack_bolt.util.utils import get_arg_names_of_callable
+
+from bot.app import Gatehouse
+from bot.errors import GatehouseError, NotFound, Replayed, TooManyCommands, UsageError
+from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
+from bot.ops.logs import bolt_logger
+from bot.permissions import ACTING, Permission, Person
+from bot.slack.messages import help as help_ui
+from bot.slack.messages import replies
+from bot.slack.messages.block_kit import Message
+from bot.slack.people import People
+from bot.slack.received_events import ReceivedEvents
+from handlers import payloads
+from handlers.payloads import Body
+from handlers.progress import AnswerOnly, Below, NewMessage, Nowhere, Respond
+
+log = structlog.get_logger(__name__)
+
+# Slack waits three seconds for an acknowledgement, or for a type-ahead's options. People who see a
+# timeout click again, even though the first click might still be in progress.
+STORE_SECONDS = 1.5
+SUGGEST_SECONDS = 2.0
+# An event is acknowledged after this time even if it isn't stored yet, because many events can
+# arrive at once.
+EVENT_SECONDS = 0.05
+
+Listener = Callable[..., Awaitable[Any]]
+Next = Callable[[], Awaitable[BoltResponse]]
+"""The last argument of a Bolt middleware."""
+
+
+@dataclass(frozen=True)
+class Needs(AsyncMiddleware):
+    """What a listener needs: a permission, and a place for the answer. Used as its middleware.
+
+    Looking a person up can take a call to Slack. So `LazyRunner` does it after the acknowledgement,
+    checks the pace and the permission, and sets `context["person"]`.
+
+    Attributes:
+        permission: None if the person isn't identified, because a job does that or nobody acted.
+        place: Where the answer appears.
+        pace: The limit that applies, "commands" or "clicks", or "" if none does.
+        requires_itself: True if the listener checks the permission, because it depends on a
+            request.
+        is_stored: True if a job answers the click. Then the job counts it, unless storing it fails.
+        filled_form: Returns the value of a button that opens the form again after an error.
+        label: The name in metrics and logs, or "" for the name in the payload.
+    """
+
+    permission: Permission | None
+    place: type[Below] = Below
+    pace: str = "clicks"
+    requires_itself: bool = False
+    is_stored: bool = False
+    filled_form: Callable[[Body], str] | None = None
+    label: str = ""
+
+    async def async_process(
+        self,
+        *,
+        req: AsyncBoltRequest,
+        resp: BoltResponse,  # noqa: ARG002 - Bolt's signature
+        next: Next,  # noqa: A002 - Bolt's signature
+    ) -> BoltResponse:
+        """Keep this for the runner."""
+        req.context["needs"] = self
+        return await next()
+
+
+# Each form of a command has a permission of its own, which `Commands` checks.
+COMMAND = Needs(Permission.ASK_FOR_HELP, NewMessage, pace="commands")
+EVENT = Needs(None, Nowhere, pace="")
+STORED_CLICK = Needs(None, AnswerOnly, is_stored=True)
+
+
+class FormCheck(AsyncMiddleware):
+    """Keeps a form open, with messages at its inputs, if there are errors or too many forms.
+
+    `check` gets the submitted view, and returns error messages by block ID.
+    """
+
+    def __init__(self, bot: Gatehouse, check: Callable[[Body], Mapping[str, str]]) -> None:
+        self._pace = bot.pace
+        self._metrics = bot.metrics
+        self._check = check
+
+    async def async_process(
+        self,
+        *,
+        req: AsyncBoltRequest,
+        resp: BoltResponse,  # noqa: ARG002 - Bolt's signature
+        next: Next,  # noqa: A002 - Bolt's signature
+    ) -> BoltResponse:
+        """Acknowledge the form with its errors, or continue if there are none."""
+        view = payloads.part(req.body, "view")
+        try:
+            self._pace.require(payloads.user_id(req.body), "clicks")
+            errors = self._check(view)
+        except TooManyCommands as error:
+            self._metrics.count_command(payloads.text(view, "callback_id"), error.outcome)
+            errors = {payloads.first_input(view): error.sentence}
+        if errors:
+            return await req.context.ack(response_action="errors", errors=dict(errors))
+        return await next()
+
+
+async def acknowledge(ack: AsyncAck) -> None:
+    """Acknowledge at once. A lazy listener answers later."""
+    await ack()
+
+
+class LazyRunner(AsyncLazyListenerRunner):
+    """Runs lazy listeners as tasks that the program waits for before it stops.
+
+    A listener returns the message to show, or None. This is the one place that turns an error into
+    its sentence.
+    """
+
+    def __init__(self, bot: Gatehouse) -> None:
+        self.logger = bolt_logger()
+        self._bot = bot
+
+    def start(self, function: Listener, request: AsyncBoltRequest) -> None:
+        """Start a lazy listener. Bolt calls this right before it acknowledges the request."""
+        self.begin(function, request)
+
+    def begin(self, function: Listener, request: AsyncBoltRequest) -> "asyncio.Task[str]":
+        """Start a listener, and return the task, whose result is an outcome such as `ok`."""
+        return self._bot.tasks.start(self.answer(function, request), function.__name__)
+
+    def before_acknowledging(self, function: Listener, seconds: float) -> Listener:
+        """Return an `ack` function that waits for `function`, but at most this many seconds."""
+
+        async def wait(ack: AsyncAck, request: AsyncBoltRequest) -> None:
+            await asyncio.wait({self.begin(function, request)}, timeout=seconds)
+            await ack()
+
+        return wait
+
+    def store_event(self, function: Listener) -> Listener:
+        """Return an `ack` function that responds with 503 if the event couldn't be stored."""
+
+        async def store(ack: AsyncAck, request: AsyncBoltRequest) -> BoltResponse:
+            task = self.begin(function, request)
+            await asyncio.wait({task}, timeout=EVENT_SECONDS)
+            if task.done() and task.result() != "ok":
+                # Slack will redeliver the event.
+                return BoltResponse(status=503)
+            return await ack()
+
+        return store
+
+    def suggest(self, function: Listener) -> Listener:
+        """Return an `ack` function with a type-ahead's options, or [], as Slack shows no errors."""
+
+        async def suggest(ack: AsyncAck, request: AsyncBoltRequest) -> None:
+            options: list[dict[str, Any]] = []
+            try:
+                async with asyncio.timeout(SUGGEST_SECONDS):
+                    options = await self._work(function, request)
+            except (GatehouseError, TimeoutError) as error:
+                log.info("options.none", outcome=getattr(error, "outcome", "timeout"))
+            except Exception:
+                log.exception("options.broken", name=_name_of(request))
+            await ack(options=options)
+
+        return suggest
+
+    async def answer(
+        self, function: Listener, request: AsyncBoltRequest, respond: Respond | None = None
+    ) -> str:
+        """Answer a request without raising errors, and return an outcome such as `ok`."""
+        name = _name_of(request)
+        reference = delivery_id() or new_delivery_id()
+        needs: Needs = request.context["needs"]
+        with following_again(reference):
+            started = self._bot.clock.monotonic()
+            try:
+                outcome = await self._answer(function, request, respond or self._respond(request))
+            except Exception:
+                log.exception("answer.not_shown", name=name)
+                outcome = "broken"
+            if not needs.is_stored:
+                seconds = round(self._bot.clock.monotonic() - started, 3)
+                log.info("answered", name=name, outcome=outcome, seconds=seconds)
+            if outcome != "ok" or not needs.is_stored:
+                self._bot.metrics.count_command(name, outcome)
+        return outcome
+
+    async def _answer(self, function: Listener, request: AsyncBoltRequest, respond: Respond) -> str:
+        action = _action_of(request.body)
+        needs: Needs = request.context["needs"]
+        place = needs.place(respond, payloads.text(action, "action_id"), payloads.value(action))
+        async with place:
+            try:
+                message = await self._work(function, request)
+            except Replayed as error:
+                await place.show(None)
+                return error.outcome
+            except GatehouseError as error:
+                await place.fail(_sentence(error, request))
+                return error.outcome
+            except Exception:
+                reference = delivery_id()
+                log.exception("answer.broken", name=_name_of(request), reference=reference)
+                await place.fail(_with_form(replies.broken(reference), request))
+                return "broken"
+            await place.show(message)
+        return "ok"
+
+    async def _work(self, function: Listener, request: AsyncBoltRequest) -> Any:  # noqa: ANN401 - a message or options
+        needs: Needs = request.context["needs"]
+        user_id = payloads.user_id(request.body)
+        if needs.pace:
+            self._bot.pace.require(user_id, needs.pace)
+        if needs.permission is not None:
+            people = self._bot.people
+            person = await people.find(user_id, payloads.team_ids(request.body))
+            # People who aren't allowed to see the help don't see usage errors either.
+            await people.require(person, Permission.ASK_FOR_HELP)
+            if not needs.requires_itself:
+                # Opening a form twice does no harm.
+                acts = needs.place is not AnswerOnly
+                await require(people, self._bot.received, person, needs.permission, acts=acts)
+            request.context["person"] = person
+        arguments = build_async_required_kwargs(
+            logger=self.logger,
+            required_arg_names=get_arg_names_of_callable(function),
+            request=request,
+            response=None,
+            this_func=function,
+        )
+        return await function(**arguments)
+
+    def _respond(self, request: AsyncBoltRequest) -> Respond:
+        url = payloads.response_url(request.body)
+        return partial(self._bot.replies.say, url, to=payloads.user_id(request.body))
+
+
+async def require(
+    people: People,
+    received: ReceivedEvents,
+    person: Person,
+    permission: Permission,
+    *,
+    acts: bool,
+) -> None:
+    """Check the permission. If `acts` is True, also check that the request isn't a repeat.
+
+    Raises:
+        Refused: The person lacks the permission.
+        Replayed: The Slack request has already been handled.
+    """
+    await people.require(person, permission)
+    if acts and permission in ACTING and not await received.take():
+        raise Replayed
+
+
+def _action_of(body: Body) -> Body:
+    actions = body.get("actions")
+    return actions[0] if actions else {}
+
+
+def _name_of(request: AsyncBoltRequest) -> str:
+    """Return the name in metrics and logs, such as `/orgs` or `orgs.page`."""
+    body = request.body
+    needs: Needs = request.context["needs"]
+    names = (
+        needs.label,
+        payloads.text(body, "command"),
+        payloads.text(_action_of(body), "action_id"),
+        payloads.text(body, "callback_id"),
+        payloads.text(payloads.part(body, "event"), "type"),
+        payloads.text(payloads.part(body, "view"), "callback_id"),
+    )
+    # The rest of an action ID tells the buttons of a row apart.
+    return ".".join(next(filter(None, names), "").split(".")[:2])
+
+
+def _sentence(error: GatehouseError, request: AsyncBoltRequest) -> Message:
+    name, typed = payloads.text(request.body, "command"), payloads.text(request.body, "text")
+    first = next(iter(typed.split()), "")
+    if first and not error.closest and isinstance(error, UsageError | NotFound):
+        meant = help_ui.meant_subcommand(name, first)
+        if meant:
+            error.suggesting(first, {meant: ""})
+    message = replies.sorry(error)
+    if name.startswith("/"):
+        message = replies.with_next_steps(message, error, f"{name} {typed}".strip())
+    return _with_form(message, request)
+
+
+def _with_form(message: Message, request: AsyncBoltRequest) -> Message:
+    """Add a button that opens the submitted form again, if the message is about a form."""
+    needs: Needs = request.context["needs"]
+    if needs.filled_form is None:
+        return message
+    return replies.with_form(message, needs.filled_form(payloads.part(request.body, "view")))

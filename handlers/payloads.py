@@ -1,0 +1,111 @@
+"""Values from Slack's payloads. Missing or invalid values are read as empty strings.
+
+PostgreSQL can neither store nor search for NUL, and lone surrogates are valid in JSON, but not in
+UTF-8. So every value has a placeholder instead of these characters.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Body = Mapping[str, Any]
+# The maximum nesting depth when reading a message's blocks.
+MOST_DEPTH = 20
+NUL = "\0"
+MARK = "\ufffd"
+_UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
+
+
+def part(body: Body, name: str) -> Body:
+    """Return a payload's object with this name, or an empty one."""
+    value = body.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def text(body: Body, name: str) -> str:
+    """Return a payload's string with this name."""
+    value = body.get(name)
+    return _storable(value) if isinstance(value, str) else ""
+
+
+def user_id(body: Body) -> str:
+    """Return the ID of the person who typed, clicked or wrote."""
+    found = text(part(body, "user"), "id") or text(body, "user_id")
+    return found or text(part(body, "event"), "user")
+
+
+def team_ids(body: Body) -> tuple[str, ...]:
+    """Return every workspace ID in the payload: in shared channels, people can be from others."""
+    event = part(body, "event")
+    found = (
+        text(body, "team_id"),
+        text(part(body, "team"), "id"),
+        text(part(body, "user"), "team_id"),
+        text(event, "team"),
+        text(event, "user_team"),
+    )
+    return tuple(filter(None, found))
+
+
+def response_url(body: Body) -> str:
+    """Return the URL for the answer. A form has the URL of the message that it was opened from."""
+    return text(body, "response_url") or hidden(part(body, "view"), "reply_to")
+
+
+def value(action: Body) -> str:
+    """Return a button's value, a menu's choice, or the text typed into a type-ahead."""
+    return text(action, "value") or text(part(action, "selected_option"), "value")
+
+
+def typed(view: Body, block_id: str) -> str:
+    """Return the value of a form's input, or an empty string if there is no value.
+
+    Lone surrogates are kept so that a request that contains them is refused, not changed.
+    """
+    for element in part(part(part(view, "state"), "values"), block_id).values():
+        if isinstance(element, Mapping):
+            found = element.get("value") or part(element, "selected_option").get("value")
+            return str(found or element.get("selected_date_time") or "").replace(NUL, MARK)
+    return ""
+
+
+def first_input(view: Body) -> str:
+    """Return the block ID of a form's first input, for errors about the whole form."""
+    blocks = view.get("blocks")
+    for block in blocks if isinstance(blocks, list) else []:
+        if isinstance(block, Mapping) and block.get("type") == "input":
+            return text(block, "block_id")
+    return ""
+
+
+def hidden(view: Body, name: str) -> str:
+    """Return a value that the bot stored in a form's metadata."""
+    metadata = view.get("private_metadata")
+    try:
+        found = json.loads(metadata) if isinstance(metadata, str) else None
+    except (ValueError, RecursionError):
+        return ""
+    return _storable(str(found.get(name, ""))) if isinstance(found, dict) else ""
+
+
+def message_text(message: Body) -> str:
+    """Return a message's text. An app's message might have it only in blocks and attachments."""
+    parts = [message.get("blocks"), message.get("attachments")]
+    return text(message, "text") or "\n".join(_texts(parts))
+
+
+def _storable(found: str) -> str:
+    return _UNSTORABLE.sub(MARK, found)
+
+
+def _texts(found: object, depth: int = 0) -> Iterator[str]:
+    if isinstance(found, list) and depth < MOST_DEPTH:
+        for element in found:
+            yield from _texts(element, depth + 1)
+    elif isinstance(found, Mapping) and depth < MOST_DEPTH:
+        for name, element in found.items():
+            if isinstance(element, str) and name in {"text", "fallback"}:
+                yield _storable(element)
+            else:
+                yield from _texts(element, depth + 1)
