@@ -112,6 +112,9 @@ def _run(output: int, arguments: list[str], folder: str, environment: dict[str, 
     for stream in (1, 2):
         os.dup2(output, stream)
     os.close(output)
+    # The old streams remember a position in what they wrote to before.
+    sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", closefd=False)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update({"GATEHOUSE_CONFIG": "", **environment})
