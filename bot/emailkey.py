@@ -71,6 +71,7 @@ class KeyVerdict(Enum):
         ":warning: *The email key doesn't have permission for this.*",
         "no permission",
     )
+    MISSING = (":warning: *The email service doesn't have this resource.*", "not found")
     UNKNOWN = (":warning: *Couldn't check the email key.*", "not checked")
 
 
@@ -149,11 +150,14 @@ class EmailClient:
                 " authentication), set EMAIL_AUTH=bearer."
             )
         refused = (
-            "The key is incorrect or has been deleted. Create a new key in the settings of the"
-            " account's console, and set EMAIL_API_KEY. To sign in, you need a phone that can"
-            " receive a code by SMS."
+            "Usually, the key is incorrect or has been deleted, or EMAIL_BASE_URL is another"
+            " region's. Create a new key in the settings of the account's console, and set"
+            " EMAIL_API_KEY. To sign in, you need a phone that can receive a code by SMS."
         )
-        lacking = f"Give the key read access to “{resource}”, or use another key."
+        lacking = (
+            "Usually, the key lacks a permission. Give the key read access to"
+            f" “{resource}”, or use another key."
+        )
         call = ServiceCall(
             service="email",
             label="the email service",
@@ -173,7 +177,8 @@ class EmailClient:
 
     async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
         """Test the key on each resource, and return the results, including any failures."""
-        mode, checks = MODES[self.auth], []
+        mode = MODES[self.auth]
+        checks = []
         for resource in resources:
             try:
                 await self.get(resource)
@@ -184,7 +189,9 @@ class EmailClient:
                 verdict = KeyVerdict.LACKS_PERMISSION
                 checks.append(KeyCheck(mode, resource, verdict, failure.sentence))
             except ServiceError as failure:
-                checks.append(KeyCheck(mode, resource, KeyVerdict.UNKNOWN, failure.sentence))
+                is_missing = failure.status == HTTPStatus.NOT_FOUND
+                verdict = KeyVerdict.MISSING if is_missing else KeyVerdict.UNKNOWN
+                checks.append(KeyCheck(mode, resource, verdict, failure.sentence))
         return checks
 
     async def templates(self) -> EmailTemplates:

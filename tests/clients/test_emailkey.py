@@ -89,3 +89,25 @@ def test_names_are_inert_and_a_page_stays_within_slacks_limits() -> None:
     assert "<!here>" not in sent
     assert len(message.text) <= 4000
     assert len(sent) < 12_000
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+@pytest.mark.parametrize(
+    ("body", "quoted"),
+    [
+        ({"errors": [{"message": "Your IP address isn't on the list."}]}, True),
+        ({"errors": [{"message": "Maximum credits exceeded", "field": None}, {}]}, True),
+        ({"message": "Not today."}, True),
+        ({"errors": []}, False),
+        ({"errors": ["text"]}, False),
+        ({"errors": [{"message": 7}]}, False),
+    ],
+)
+async def test_the_reason_of_the_service_is_quoted(
+    bench: Bench, services: FakeServices, status: int, body: dict[str, object], quoted: bool
+) -> None:
+    services.get(f"{BASE}/v3/scopes", status=status, payload=body)  # type: ignore[arg-type]
+    (check,) = await a_client(bench).check(["scopes"])
+    assert ("It said: “" in check.advice) == quoted
+    if status in {401, 403}:
+        assert "Usually, " in check.advice

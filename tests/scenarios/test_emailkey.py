@@ -51,7 +51,7 @@ async def test_several_resources_have_a_row_each(sqlite_url):
         ["Resource", "Result"],
         ["/v3/templates", "no permission"],
         ["/v3/resource", "works"],
-        ["/v3/nonsense", "not checked"],
+        ["/v3/nonsense", "not found"],
     ]
     assert "Give the key read access to “templates”" in answer.all_text
 
