@@ -28,7 +28,8 @@ def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
             answer.headers["WWW-Authenticate"] = 'Bearer realm="gatehouse"'
         return error.word, answer
     if isinstance(error, QuotaExhausted):
-        kind, code = error.limit_kind, BlockCode[error.limit_kind.upper()]
+        kind = error.limit_kind
+        code = BlockCode[error.limit_kind.upper()]
         return f"declined_{kind}", declined(kind, code, error.sentence, error.seconds)
     if isinstance(error, OrganizationBlocked):
         answer = declined("blocked", error.code, error.sentence, error.seconds)
@@ -55,10 +56,8 @@ def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Respons
         # Running calls usually end long before their timeout.
         seconds = min(seconds, CONCURRENT_RETRY_SECONDS)
     answer = message(HTTPStatus.TOO_MANY_REQUESTS, sentence, code=int(code))
-    answer.headers["Retry-After"], answer.headers["Gatehouse-Declined"] = (
-        whole_seconds(seconds),
-        kind,
-    )
+    answer.headers["Retry-After"] = whole_seconds(seconds)
+    answer.headers["Gatehouse-Declined"] = kind
     return answer
 
 

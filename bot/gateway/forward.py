@@ -61,7 +61,8 @@ STANDSTILL_SECONDS = 30.0
 _READS = ("GET", "HEAD", "OPTIONS")
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-_GZIP_OR_ZLIB, _CODINGS = 47, {"gzip", "x-gzip", "deflate"}
+_GZIP_OR_ZLIB = 47
+_CODINGS = {"gzip", "x-gzip", "deflate"}
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class Forwarder:
         self, request: web.BaseRequest, call: GatewayCall, body: IO[bytes], seen: Seen
     ) -> web.StreamResponse:
         """Make the call, and pass the service's response to the client."""
-        credential, clock = self.access[call.key.data_center].credential, self.turns.clock
+        credential = self.access[call.key.data_center].credential
+        clock = self.turns.clock
         # Sign before waiting for a turn, because renewing the token may take another call.
         await credential.sign()
         write = None if call.method in _READS else write_of(call, body)
@@ -134,7 +136,8 @@ class Forwarder:
         self, call: GatewayCall, body: IO[bytes], permit: Permit, seen: Seen, content: IO[bytes]
     ) -> tuple[web.StreamResponse, ServiceError | None, Signed]:
         """Send the call, and store the body of the service's response in `content`."""
-        service, clock = call.service, self.turns.clock
+        service = call.service
+        clock = self.turns.clock
         began = clock.monotonic()
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
@@ -167,7 +170,8 @@ class Forwarder:
             seen.outcome = error.outcome
             raise error from None
         finally:
-            center, seconds = service.data_center, clock.monotonic() - began
+            center = service.data_center
+            seconds = clock.monotonic() - began
             observed = Observed("inventory", center, seen.outcome, seen.status, seconds)
             if seen.status == HTTPStatus.FORBIDDEN:
                 # A client may lack access to a single resource, so the credential isn't reported.
@@ -184,7 +188,8 @@ class Forwarder:
         content: IO[bytes],
     ) -> tuple[web.StreamResponse, ServiceError | None]:
         """Return the response and any error in it. Record a 429 before reading its body."""
-        status, told = response.status, response.headers
+        status = response.status
+        told = response.headers
         if status < HTTPStatus.OK:
             # Data after a 101 isn't HTTP, and no client requested another protocol.
             response.close()

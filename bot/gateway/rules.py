@@ -51,7 +51,8 @@ class GatewayClient:
         """Raise GatewayRefusal if the client isn't allowed to use the method or call the target."""
         if method not in self.methods:
             raise forbidden(f"The client {self.name} isn't allowed to use {method}.")
-        center, allowed = target.data_center, self.organizations
+        center = target.data_center
+        allowed = self.organizations
         if allowed is not None and target.lists_organizations:
             raise forbidden(
                 f"The client {self.name} isn't allowed to list organizations, because it is limited"
@@ -63,7 +64,8 @@ class GatewayClient:
     def require_organization(self, key: OrganizationKey) -> None:
         """Raise GatewayRefusal if the client isn't allowed to make calls for the organization."""
         if self.organizations is not None and key not in self.organizations:
-            target, advice = key.organization_id, ""
+            target = key.organization_id
+            advice = ""
             if not target:
                 target = f"the data center {key.data_center} as a whole"
                 advice = " Set organization_id to an organization that this client can use."
@@ -87,15 +89,16 @@ def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> Gate
     matches = [client for client in clients if hmac.compare_digest(client.token_sha256, sent)]
     if len(tokens) != 1 or not matches:
         sentence = (
-            "Send a gateway client's token as “Authorization: Bearer …”, or as authtoken=… in the"
-            " query."
+            "Send exactly one gateway client's token, as “Authorization: Bearer …”, or as"
+            " authtoken=… in the query."
         )
         raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence)
     return matches[0]
 
 
 LONGEST_WAIT_SECONDS = 60
-ORGANIZATION, TOKEN = "organization_id", "authtoken"
+ORGANIZATION = "organization_id"
+TOKEN = "authtoken"  # noqa: S105 - a name
 ORGANIZATIONS = "organizations"
 # Decoding each name takes time, in which nobody else is answered.
 MOST_NAMES = 100
@@ -112,16 +115,17 @@ _ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _ORGANIZATION_ID = re.compile(r"[1-9][0-9]{0,63}", re.ASCII)
 _WAIT = re.compile(r'\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?', re.ASCII | re.IGNORECASE)
 
-_NOT_PASSED = frozenset(
-    {
-        # Headers that apply to a single connection (RFC 9110, section 7.6.1).
-        *("connection", "keep-alive", "proxy-connection", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization"),
-        # The gateway sets these headers itself, or the service doesn't need them.
-        *("host", "content-length", "expect", "prefer", "authorization", "cookie", "cookie2"),
-        *("set-cookie", "set-cookie2", "forwarded", "via", "x-real-ip", "accept-encoding"),
-    }
+# Headers that apply to a single connection (RFC 9110, section 7.6.1).
+_OF_ONE_CONNECTION = (
+    "connection keep-alive proxy-connection te trailer transfer-encoding upgrade"
+    " proxy-authenticate proxy-authorization"
 )
+# The gateway sets these headers itself, or the service doesn't need them.
+_NOT_NEEDED = (
+    "host content-length expect prefer authorization cookie cookie2 set-cookie set-cookie2"
+    " forwarded via x-real-ip accept-encoding"
+)
+_NOT_PASSED = frozenset(f"{_OF_ONE_CONNECTION} {_NOT_NEEDED}".split())
 _NOT_PASSED_BEGIN = ("x-forwarded-", "gatehouse-")
 # Servers and proxies that obey these headers ignore parts of the request line.
 _REPLACES_METHOD = frozenset({"xhttpmethodoverride", "xhttpmethod", "xmethodoverride"})
@@ -215,7 +219,10 @@ def _organizations_in(segment: str, after: str) -> list[str]:
         return []
     rest = word.removeprefix(ORGANIZATIONS)
     is_id_in_word = any(map(str.isdigit, rest))
-    return [*filter(None, [after]), *([rest] if is_id_in_word else [])]
+    named = [after] if after else []
+    if is_id_in_word:
+        named.append(rest)
+    return named
 
 
 def _segment(raw: str) -> str:

@@ -47,7 +47,9 @@ MOST_AT_ONCE = 200
 BUSY_SHARE = 0.9
 # For a client that keeps retrying: the seconds between declines, the number of declines without
 # a delay, and the longest delay in seconds.
-BETWEEN_DECLINES_SECONDS, FREE_DECLINES, LONGEST_HOLD_SECONDS = 0.05, 10, 1.0
+BETWEEN_DECLINES_SECONDS = 0.05
+FREE_DECLINES = 10
+LONGEST_HOLD_SECONDS = 1.0
 FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
 BODY_SECONDS = 30.0
@@ -123,7 +125,8 @@ class Gateway:
         """Return the response to a request without revealing tracebacks or credentials."""
         if raw_target(request).partition("?")[0] == HEALTH and request.method == "GET":
             return web.Response(text="ok", headers=answers.OWN)
-        seen, began = Seen(), asyncio.get_running_loop().time()
+        seen = Seen()
+        began = asyncio.get_running_loop().time()
         try:
             return await self._answer(request, seen, began)
         except GatehouseError as error:
@@ -159,7 +162,8 @@ class Gateway:
         self.forwarder.redactor.add(next(iter(tokens)))
         seen.client = client.name
         target = target_of(raw_target(request), self._paths)
-        seen.data_center, seen.path = target.data_center, target.path
+        seen.data_center = target.data_center
+        seen.path = target.path
         client.require(request.method, target)
         if (request.content_length or 0) > MOST_BYTES:
             raise too_large()
@@ -189,7 +193,8 @@ class Gateway:
 
     async def _hold_back(self, client: str, began: float) -> None:
         """Delay the response if the client keeps retrying and the request hasn't already waited."""
-        now, free = asyncio.get_running_loop().time(), FREE_DECLINES * BETWEEN_DECLINES_SECONDS
+        now = asyncio.get_running_loop().time()
+        free = FREE_DECLINES * BETWEEN_DECLINES_SECONDS
         ahead = max(0.0, self._paced_until[client] - now) + BETWEEN_DECLINES_SECONDS
         ahead = min(ahead, free + LONGEST_HOLD_SECONDS)
         self._paced_until[client] = now + ahead
@@ -199,7 +204,8 @@ class Gateway:
 
     async def _address(self, client: GatewayClient, target: Target) -> tuple[OrganizationKey, URL]:
         """Return the organization that the call counts against, and the URL to call."""
-        center, query = target.data_center, target.query
+        center = target.data_center
+        query = target.query
         if client.organizations is None:
             for organization_id in target.organizations:
                 is_word = not any(map(str.isdigit, organization_id))

@@ -17,7 +17,7 @@ import structlog
 from bot.errors import GatehouseError
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.messages import declined
+from bot.quotas.messages import decline_error
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import NotNow
 from bot.quotas.store import accounts
@@ -64,7 +64,7 @@ class _Decline:
         return self.answer.kind is LimitKind.DAY and free_at > deadline
 
     def error(self, key: OrganizationKey, now: float) -> GatehouseError:
-        return declined(replace(self.answer, now=self.answer.now + now - self.at), key)
+        return decline_error(replace(self.answer, now=self.answer.now + now - self.at), key)
 
 
 @dataclass(eq=False)
@@ -123,7 +123,8 @@ class Turns:
         """Wait for the call's turn, and then open its permit."""
         if wait.is_gone():
             raise ClientGone
-        decline, now = self._declined(wait), self.clock.monotonic()
+        decline = self._declined(wait)
+        now = self.clock.monotonic()
         wait.deadline = now + wait.seconds
         if decline is not None and (wait.seconds <= 0 or decline.outlasts(wait.deadline)):
             raise decline.error(wait.key, now)
@@ -190,7 +191,8 @@ class Turns:
                 request = CallRequest(wait.key, wait.cause, self.guard.terms, share)
                 result = await self.guard.reserve(request)
             if isinstance(result, NotNow):
-                now, client = self.clock.monotonic(), wait.client if result.is_share else None
+                now = self.clock.monotonic()
+                client = wait.client if result.is_share else None
                 is_busy = result.kind is LimitKind.CONCURRENT
                 seconds = 0.0 if is_busy else max(0.0, result.free_at - result.now)
                 seconds += BUSY_SECONDS if is_busy or result.kind is None else AFTER_FREE_SECONDS
@@ -205,7 +207,8 @@ class Turns:
 
     def _next(self, line: _Line, used: Counter[str]) -> Wait | None:
         """Reject calls that can't wait any longer. Return the next call to reserve, if any."""
-        now, first = self.clock.monotonic(), dict[str, Wait]()
+        now = self.clock.monotonic()
+        first = dict[str, Wait]()
         for waiter in line.waiters:
             decline = waiter.decline = self._declined(waiter)
             if waiter.is_gone():

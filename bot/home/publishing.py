@@ -22,8 +22,7 @@ from bot.ops.clock import Clock
 from bot.organizations.directory import OrganizationDirectory
 from bot.permissions import Permission, Person
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.rules.use import OrganizationUse
-from bot.quotas.rules.use import State as QuotaState
+from bot.quotas.rules.use import OrganizationUse, QuotaState
 from bot.quotas.store import incidents
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit

@@ -15,8 +15,10 @@ PAGE = 15
 FILTER_CHARACTERS = 200
 HEADINGS = ("Name", "ID", "State", "Data center", "Currency", "Zone")
 # A section can have 3,000 characters, which is enough for seven escaped fields.
-FIELD_CHARACTERS, FIELD_MARKUP = 350, 400
-CAUSE_CHARACTERS, CAUSE_MARKUP = 300, 340
+FIELD_CHARACTERS = 350
+FIELD_MARKUP = 400
+CAUSE_CHARACTERS = 300
+CAUSE_MARKUP = 340
 STATES = {True: "active", False: "inactive"}
 MONTHS = dict(enumerate(month_name[1:]))
 
@@ -52,17 +54,21 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
     rows: list[tuple[str, ...]] = []
     choices: list[tuple[str, str]] = []
     for place in found[page * PAGE : (page + 1) * PAGE]:
-        organization, center = place.organization, place.data_center
-        name, state = text.shorten(organization.name, 60), STATES[organization.is_org_active]
+        organization = place.organization
+        center = place.data_center
+        name = text.shorten(organization.name, 60)
+        state = STATES[organization.is_org_active]
         name = f"{name} (default)" if organization.is_default_org else name
-        money, zone = organization.currency_code or "", organization.time_zone or ""
+        money = organization.currency_code or ""
+        zone = organization.time_zone or ""
         rows.append((name, organization.organization_id, state, center, money, zone))
         choices.append((f"{text.shorten(organization.name, 50)} ({center})", place.key.path))
     lines = [" · ".join(text.escape(cell, 60) for cell in row if cell) for row in rows]
     turning = f"Page {page + 1} of {pages:,} · " if pages > 1 else ""
     times = [report.listing.fetched_at for report in directory.reports if report.listing]
     as_of = f"Updated {text.time(min(times))}" if times else "Not loaded yet"
-    search, details = text.code("/orgs <text>"), text.code("/orgs show <id or name>")
+    search = text.code("/orgs <text>")
+    details = text.code("/orgs show <id or name>")
     controls: list[SlackBlock] = []
     if choices:
         controls.append(block_kit.select("Open an organization…", ids.ORGS_SHOW, choices))
@@ -96,7 +102,8 @@ def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_re
     if not found:
         # The first word may be a misspelled `show` or `refresh`.
         command = ORGS.only(lambda needed: may_refresh or needed is not Permission.REFRESH)
-        usage, example = text.code(command.usage()), text.code(command.example("show"))
+        usage = text.code(command.usage())
+        example = text.code(command.example("show"))
         how = f"Usage: {usage}\nExample: {example}"
         everyone = f"`/orgs` lists all {len(directory.places):,} {where}."
         return f"No organization matches {matched}. {everyone}\n{how}"
@@ -107,7 +114,8 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
     """Show every field of an organization. `may_check` adds the `Check now` button."""
     organization = place.organization
     currency = (organization.currency_code, organization.currency_symbol)
-    precision, month = organization.price_precision, organization.fiscal_year_start_month
+    precision = organization.price_precision
+    month = organization.fiscal_year_start_month
     main = _labelled(
         {
             "ID": organization.organization_id,
@@ -134,7 +142,8 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
     footnotes = [f"Updated {text.time(report.listing.fetched_at)}"] if report.listing else []
     footnotes += problems([report]) if report.failure else []
     steps = [("Rate limits", ids.RATELIMITS_SHOW)]
-    steps += [("Check now", ids.RATELIMITS_CHECK)] if may_check else []
+    if may_check:
+        steps.append(("Check now", ids.RATELIMITS_CHECK))
     return Message(
         "\n".join([f"*{text.escape(organization.name, 400)}*", *main, *rest]),
         (
@@ -162,7 +171,8 @@ def problems(reports: Sequence[DataCenterReport]) -> list[str]:
         groups.setdefault((cause, report.listing is None), []).append(report)
     lines = []
     for (cause, _), group in groups.items():
-        names, state = ", ".join(report.data_center for report in group), "couldn't be loaded"
+        names = ", ".join(report.data_center for report in group)
+        state = "couldn't be loaded"
         if times := [report.listing.fetched_at for report in group if report.listing]:
             verb = "is" if len(group) == 1 else "are"
             state = f"{verb} out of date (from {text.time(min(times))})"

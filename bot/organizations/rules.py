@@ -260,7 +260,8 @@ class Directory:
             Ambiguous: Several organizations match.
             NotFound: No organization matches.
         """
-        wanted, shown = folded(text), f"“{_shortened(text)}”"
+        wanted = folded(text)
+        shown = f"“{_shortened(text)}”"
         places = self.places if wanted else []
         # The same ID can exist in several data centers.
         with_id = [
@@ -309,9 +310,11 @@ def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
     narrower = ""
     if len(found) > CANDIDATES:
         narrower = " Here are the first ten. Type more of the name."
-    candidates, choices = [], {}
+    candidates = []
+    choices = {}
     for place in found[:CANDIDATES]:
-        key, name = place.key, place.organization.name
+        key = place.key
+        name = place.organization.name
         # The ID is shown in full, because people need to type it.
         where = f"{key.organization_id}, {key.data_center}" if is_id_enough else key.path
         candidates.append(f"{_shortened(name)} ({where})")

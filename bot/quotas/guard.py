@@ -17,7 +17,7 @@ from bot.errors import DatabaseUnavailable
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import incidents, writes
-from bot.quotas.messages import declined
+from bot.quotas.messages import decline_error
 from bot.quotas.rules.limits import CallClass, LimitKind, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
@@ -78,7 +78,7 @@ class Guard:
             left = deadline - self.clock.monotonic()
             is_busy = result.kind is LimitKind.CONCURRENT
             if request.call_class is not CallClass.PERSON or not is_busy or left <= 0:
-                raise declined(result, key, self.name_of(key))
+                raise decline_error(result, key, self.name_of(key))
             await self.clock.sleep(min(left, LOOK_AGAIN_SECONDS))
         async with self.granted(key, cause, result) as call:
             yield call
@@ -170,7 +170,8 @@ class Guard:
     async def _note_reported(self, tx: Transaction, call: "_Call") -> None:
         if call.limits is None:
             return
-        now, in_flight = (await tx.now()).timestamp(), call.reservation.in_use.concurrent
+        now = (await tx.now()).timestamp()
+        in_flight = call.reservation.in_use.concurrent
         reported = reported_day(call.limits, now, call.reservation.number, in_flight)
         if reported is not None:
             await quotas.note_reported(tx, call.reservation, reported)
@@ -218,7 +219,8 @@ class _Call(Permit):
 
     async def responded(self, limits: ReportedLimits | None = None) -> None:
         """Record when the response's headers arrived, and the limits that they contain, if any."""
-        self.headers_at, self.limits = self.clock.monotonic(), limits
+        self.headers_at = self.clock.monotonic()
+        self.limits = limits
 
     async def refused(self, error: RateLimited) -> None:
         """Record that the service responded with a 429."""

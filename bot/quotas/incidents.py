@@ -45,7 +45,8 @@ from bot.store.outbox import OutboxMessage
 
 PROBE_JOB = "probe"
 ALERT_JOB = "alert"
-CARD, NOTE = "incident_card", "incident_note"
+CARD = "incident_card"
+NOTE = "incident_note"
 MUTE_SECONDS = 3600.0
 EDIT_SECONDS = 10.0
 # Postpone a probe by at least a second, because a free slot may be taken a moment later.
@@ -65,7 +66,8 @@ async def refused(
 ) -> None:
     """Pause the organization's calls after a 429, update the incident, and schedule a probe."""
     account = await accounts.load_locked(tx, request.key, request.terms)
-    code, at = BlockCode.known(error.code), account.now - seconds_ago
+    code = BlockCode.known(error.code)
+    at = account.now - seconds_ago
     is_probe = request.call_class is CallClass.PROBE
     blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
     detail = await _learn(tx, account, reservation, error, at)
@@ -86,8 +88,11 @@ async def _learn(
 
     Record the bot's current usage or its usage when the call was granted, whichever is higher.
     """
-    code, granted, in_use = BlockCode.known(error.code), reservation.in_use, account.in_use
-    day_limit, changes = account.day.limit, dict[str, object]()
+    code = BlockCode.known(error.code)
+    granted = reservation.in_use
+    in_use = account.in_use
+    day_limit = account.day.limit
+    changes = dict[str, object]()
     if code is BlockCode.DAY:
         named = limit_in_message(error.message, account.key.organization_id)
         if named is not None and named < (account.lowered_day or named + 1):
@@ -101,7 +106,8 @@ async def _learn(
         LimitKind.CONCURRENT: (concurrent, account.limits.concurrent),
     }
     used, limit = own[code.kind]
-    is_foreign, lowered = used < limit, None
+    is_foreign = used < limit
+    lowered = None
     if code is BlockCode.CONCURRENT:
         known = account.lowered_concurrent
         lowered = lower_concurrency(known, beside=granted.concurrent, used=used, at=at)
@@ -182,7 +188,8 @@ class Probes:
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Make the test call if the block still exists. Return the time to try again, or None."""
-        key, database = OrganizationKey.of_path(job.subject), lease.database
+        key = OrganizationKey.of_path(job.subject)
+        database = lease.database
         async with database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
         if not account.blocks:

@@ -14,8 +14,8 @@ from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     Detail,
     OrganizationUse,
+    QuotaState,
     Standing,
-    State,
     by_person,
 )
 from bot.services.calls import PROBE, WATCH, client_named
@@ -26,12 +26,12 @@ HEADINGS = ("Organization", "State", "Minute", "Day", "At once", "Data center")
 NUMBERS = frozenset({2, 3, 4})
 # Slack tables don't render emoji names.
 MARKS = {
-    State.BLOCKED: "\u26d4",
-    State.DAY_FULL: "\U0001f534",
-    State.MINUTE_FULL: "\U0001f534",
-    State.BUSY: "\U0001f7e0",
-    State.NEARLY_FULL: "\U0001f7e1",
-    State.FINE: "\U0001f7e2",
+    QuotaState.BLOCKED: "\u26d4",
+    QuotaState.DAY_FULL: "\U0001f534",
+    QuotaState.MINUTE_FULL: "\U0001f534",
+    QuotaState.BUSY: "\U0001f7e0",
+    QuotaState.NEARLY_FULL: "\U0001f7e1",
+    QuotaState.FINE: "\U0001f7e2",
 }
 CELLS = 10
 # Slack allows at most 20 categories per chart and two charts per message (docs.slack.dev, data
@@ -54,7 +54,7 @@ def _moment(at: float) -> str:
     return text.time(datetime.fromtimestamp(at, UTC))
 
 
-def declined(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
+def decline_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
     """Return the error for a declined call. `name` is the organization's name, if known."""
     whose = f"organization {key.organization_id} ({key.data_center})"
     if name:
@@ -99,7 +99,7 @@ def overview(
 ) -> Message:
     """Show a page of organizations, and list the data centers that couldn't be loaded."""
     states = Counter(use.standing.state for use in uses)
-    counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in State if states[state]]
+    counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in QuotaState if states[state]]
     total = text.count(sum(bool(use.standing.key.organization_id) for use in uses), "organization")
     summary = f"*API usage of {total}*, closest to the limit first"
     summary += f"\n{' · '.join(counted)}" if counted else ""
@@ -110,8 +110,10 @@ def overview(
     lines: list[str] = []
     options: list[tuple[str, str]] = []
     for use in uses[page * ORGANIZATIONS_SHOWN :][:ORGANIZATIONS_SHOWN]:
-        standing, key = use.standing, use.standing.key
-        state, center = _state(standing), key.data_center
+        standing = use.standing
+        key = use.standing.key
+        state = _state(standing)
+        center = key.data_center
         meters = {kind: str(standing.meter(kind)) for kind in LimitKind}
         sign = f"{MARKS[standing.state]} {state}"
         rows.append((text.shorten(use.name, 60), sign, *meters.values(), center))
@@ -120,7 +122,8 @@ def overview(
         options.append((f"{text.shorten(use.name, 50)} ({center})", key.path))
     turning = f"Page {page + 1} of {pages} · " if pages > 1 else ""
     details = f"{text.code('/ratelimits <org>')} shows an organization's last 24 hours"
-    table, menu = [], []
+    table = []
+    menu = []
     if rows:
         table = [block_kit.table([HEADINGS, *rows], right=NUMBERS)]
         menu = [block_kit.select("Open an organization…", ids.RATELIMITS_SHOW, options)]
@@ -148,7 +151,8 @@ def _state(standing: Standing) -> str:
 
 def detail(organization: Detail) -> Message:
     """Show an organization's current usage, its calls in the last 24 hours, and a forecast."""
-    standing, key = organization.standing, organization.standing.key
+    standing = organization.standing
+    key = organization.standing.key
     state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
     pairs = [(kind.in_words.capitalize(), _meter(organization, kind)) for kind in LimitKind]
     if block := standing.blocks.longest:
@@ -156,14 +160,16 @@ def detail(organization: Detail) -> Message:
         state += f" since {_moment(block.since)}. Gatehouse will try again {again}."
     else:
         # During a block, no calls are made, so there is nothing to forecast.
-        ends_at, end = organization.ends_at, "well within the daily limit"
+        ends_at = organization.ends_at
+        end = "well within the daily limit"
         if ends_at is not None and ends_at <= organization.at:
             end = "the daily limit is used up"
         elif ends_at is not None:
             end = f"the daily limit will be reached {_moment(ends_at)}"
         pace = f"{text.count(organization.last_hour, 'call')} in the last hour"
         pairs.append(("At this pace", f"{pace}: {end}"))
-    made, hours = _made(organization), organization.by_hour()
+    made = _made(organization)
+    hours = organization.by_hour()
     charts: list[SlackBlock] = []
     for first, title in enumerate(CHARTS if organization.hours else ()):
         shown = hours[first * HOURS_A_CHART :][:HOURS_A_CHART]
@@ -223,7 +229,8 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
     if free_at is not None:
         lines.append(f"next slot {_soon(organization, free_at)}")
     if kind is LimitKind.DAY:
-        day, others = standing.day, organization.others_used
+        day = standing.day
+        others = organization.others_used
         resets = "" if day.resets_at is None else f", resets {_soon(organization, day.resets_at)}"
         other_clients = f"; about {others:,} by other clients" if others else ""
         lines.append(f"{SOURCES[day.source]}{resets}{other_clients}")
@@ -234,7 +241,8 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
             " service blocked calls"
         )
     if kind is LimitKind.CONCURRENT and (lowered := standing.lowered_concurrent):
-        planned, until = limits_of(standing.plan).concurrent, _moment(lowered.until)
+        planned = limits_of(standing.plan).concurrent
+        until = _moment(lowered.until)
         lines.append(f"lowered until {until} because the service blocked calls (usually {planned})")
     return "\n".join(lines)
 
@@ -242,13 +250,15 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
 def _made(organization: Detail) -> str:
     if not organization.hours:
         return "No calls in the last 24 hours."
-    made, people = by_person(organization.hours), []
+    made = by_person(organization.hours)
+    people = []
     for caller, calls in made[:PEOPLE_SHOWN]:
         client = client_named(caller)
         name = text.escape(organization.people.get(caller, caller or "Gatehouse"), 80)
         people.append(f"{f'{text.code(client)} (gateway)' if client else name} {calls:,}")
     rest = sum(calls for _, calls in made[PEOPLE_SHOWN:])
-    people += [f"others {rest:,}"] if rest else []
+    if rest:
+        people.append(f"others {rest:,}")
     kinds = [
         f"{KINDS.get(kind, text.escape(kind))} {calls:,}" for kind, calls in organization.by_kind()
     ]
@@ -266,7 +276,8 @@ def checked(
     name: str, standing: Standing, *, seconds: float | None = None, refusal: str | None = None
 ) -> Message:
     """Show whether a test call succeeded, was blocked, or wasn't made."""
-    name, block = f"*{text.escape(name, 300)}*", standing.blocks.longest
+    name = f"*{text.escape(name, 300)}*"
+    block = standing.blocks.longest
     until = "" if block is None else f" Gatehouse will try again {_moment(block.until)}."
     if seconds is not None:
         verdict = f":white_check_mark: Test call to {name} succeeded ({seconds:.2f} s)."
@@ -288,9 +299,11 @@ def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
         f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
     )
     lifted = f" {LIFTED}" if is_lifted else ""
-    state, unchanged = f"now on the *{now}* plan (was {before})", ""
+    state = f"now on the *{now}* plan (was {before})"
+    unchanged = ""
     if now is before:
-        state, unchanged = f"already on the *{now}* plan", "" if is_lifted else " Nothing changed."
+        state = f"already on the *{now}* plan"
+        unchanged = "" if is_lifted else " Nothing changed."
     markup = f"*{text.escape(name, 300)}* is {state}: {allowed}.{lifted}{unchanged}"
     return Message(markup, (block_kit.section(markup),))
 
@@ -321,14 +334,20 @@ def incident_card(incident: Incident, name: str) -> Message:
     ]
     if more := len(told.clients) - len(clients):
         clients.append(text.count(more, "more client"))
-    lines += [f"Calls by gateway clients: {'; '.join(clients)}."] if clients else []
+    if clients:
+        lines.append(f"Calls by gateway clients: {'; '.join(clients)}.")
     small_print = _small_print(incident)
     blocks = [block_kit.section("\n".join(lines)), block_kit.context(small_print)]
     if incident.closed_at is None:
-        value, short = str(incident.id), text.shorten(name, 40)
-        label, action, spoken = "Mute 1 h", ids.INCIDENT_MUTE, f"Mute {short} for 1 hour"
+        value = str(incident.id)
+        short = text.shorten(name, 40)
+        label = "Mute 1 h"
+        action = ids.INCIDENT_MUTE
+        spoken = f"Mute {short} for 1 hour"
         if incident.muted_until is not None:
-            label, action, spoken = "Unmute", ids.INCIDENT_UNMUTE, f"Unmute {short}"
+            label = "Unmute"
+            action = ids.INCIDENT_UNMUTE
+            spoken = f"Unmute {short}"
         check = f"Check {short} now"
         buttons = (
             block_kit.button("Check now", ids.INCIDENT_CHECK, value, spoken=check),
@@ -340,7 +359,8 @@ def incident_card(incident: Incident, name: str) -> Message:
 
 def cleared_note(incident: Incident, name: str) -> Message:
     """Return the thread reply that announces the end of an incident."""
-    name, why = text.escape(name, 300), incident.detail.ended_because
+    name = text.escape(name, 300)
+    why = incident.detail.ended_because
     if why:
         return Message(f"Closed: {name} {why}, so Gatehouse has stopped trying.")
     return Message(
@@ -359,7 +379,8 @@ def muted(name: str, until: datetime | None) -> Message:
 
 
 def _exceeded(incident: Incident) -> str:
-    told, kind = incident.detail, BlockCode(incident.code).kind
+    told = incident.detail
+    kind = BlockCode(incident.code).kind
     if not told.is_code_known:
         return f"the service sent a 429 {_code_sent(incident)}, which isn't documented"
     _, limit = told.own[kind.value]
@@ -367,7 +388,8 @@ def _exceeded(incident: Incident) -> str:
 
 
 def _causes(incident: Incident) -> Iterator[str]:
-    told, kind = incident.detail, BlockCode(incident.code).kind
+    told = incident.detail
+    kind = BlockCode(incident.code).kind
     used, _ = told.own[kind.value]
     if not told.is_code_known:
         yield "Gatehouse doesn't know which limit this is."
@@ -388,7 +410,8 @@ def _code_sent(incident: Incident) -> str:
 
 
 def _effects(incident: Incident) -> Iterator[str]:
-    is_minute, is_open = incident.code == BlockCode.MINUTE, incident.closed_at is None
+    is_minute = incident.code == BlockCode.MINUTE
+    is_open = incident.closed_at is None
     if is_minute and is_open and incident.detail.is_code_known:
         yield "People who use the service in their browser may be locked out too."
     lowered_to = incident.detail.lowered_to
@@ -407,7 +430,8 @@ def _effects(incident: Incident) -> Iterator[str]:
 
 
 def _small_print(incident: Incident) -> str:
-    key, told = incident.key, incident.detail
+    key = incident.key
+    told = incident.detail
     times = "once" if incident.refusals == 1 else f"{incident.refusals:,} times"
     as_sent = "" if told.is_code_known else f" (sent {_code_sent(incident)})"
     own = ((*told.own[kind.value], kind.unit) for kind in LimitKind)

@@ -17,8 +17,8 @@ from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     Detail,
     OrganizationUse,
+    QuotaState,
     Standing,
-    State,
     by_person,
     first_hour,
     forecast,
@@ -69,9 +69,10 @@ class RateLimits:
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
             now = (await tx.now()).timestamp()
-        keys, listed = {each.key for each in found}, set(directory.keys)
+        keys = {each.key for each in found}
+        listed = set(directory.keys)
         # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
-        shown = (each for each in found if each.key in listed or each.state is not State.FINE)
+        shown = (each for each in found if each.key in listed or each.state is not QuotaState.FINE)
         called = sorted(shown, key=lambda standing: standing.rank)
         idle = (key for key in directory.keys if key not in keys)
         return [*called, *(Standing.idle(key, self.terms.plan_of(key)) for key in idle)], now
@@ -90,7 +91,8 @@ class RateLimits:
                     free_at[kind] = at or now
             kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
-            reported, others_used = standing.reported, None
+            reported = standing.reported
+            others_used = None
             if reported is not None and now < reported.resets_at:
                 # This is an estimate, because the start of the day is estimated too.
                 own_calls = await accounts.own_day(tx, standing, reported.number, now)

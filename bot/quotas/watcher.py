@@ -64,7 +64,8 @@ class Watcher:
         if not self.is_on:
             return None
         now = (await self.database.now()).timestamp()
-        (every, due_at), next_at = await self._watched(), now + IDLE_SECONDS
+        (every, due_at) = await self._watched()
+        next_at = now + IDLE_SECONDS
         key = min(due_at, key=lambda key: (due_at[key], key), default=None)
         if key is None:
             return datetime.fromtimestamp(next_at, UTC)

@@ -146,12 +146,15 @@ class RateLimited(ServiceError):
     retry_after: float = 0.0
 
 
-LONGEST_REASON, READ_OF_WORDS = 300, 3_000
+LONGEST_REASON = 300
+READ_OF_WORDS = 3_000
 LONGEST_SECONDS = 999_999.0
 _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 # The JSON of a larger error isn't read, because parsing it would delay everyone.
 LONGEST_ERROR_BYTES = 64 * 1024
-_SUCCESS, _REDIRECT, _REFUSAL = 2, 3, 4
+_SUCCESS = 2
+_REDIRECT = 3
+_REFUSAL = 4
 
 VERDICTS: Mapping[int, tuple[type[ServiceError], str]] = {
     401: (CredentialsRefused, "rejected Gatehouse's credentials"),
@@ -181,7 +184,8 @@ def failure_of_status(
         return ServiceFailed(call.service, sentence, status=status)
     code, words = code_and_words(call, body, redactor)
     error_type, verdict = VERDICTS.get(status, (ServiceRefused, "rejected the request"))
-    advice, said = call.advice.get(status, ""), f"It said: “{words}”" if words else ""
+    advice = call.advice.get(status, "")
+    said = f"It said: “{words}”" if words else ""
     parts = (f"{call.subject} {verdict} (HTTP {status}).", advice, said)
     sentence = " ".join(filter(None, parts))
     if status == HTTPStatus.NOT_FOUND and (words or code is not None):

@@ -277,7 +277,9 @@ class ServiceHttp:
     async def _attempt(
         self, call: ServiceCall, read: Callable[[Answer], Read], permit: Permit
     ) -> Read:
-        started, status, outcome = self.clock.monotonic(), None, "cancelled"
+        started = self.clock.monotonic()
+        status = None
+        outcome = "cancelled"
         try:
             deadline = asyncio.get_running_loop().time() + self.total_seconds
             async with await self._send(call, permit.may_send, deadline) as response:

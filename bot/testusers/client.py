@@ -31,7 +31,8 @@ UPDATE_ADVICE: Mapping[int, str] = {
 }
 NO_SUCH_FLOW = "FW" + "0" * 32
 MISSING = "There's no flow with this SID."
-URLS_KEPT, URL_CHARACTERS = 1_000, 300
+URLS_KEPT = 1_000
+URL_CHARACTERS = 300
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
 

@@ -208,7 +208,8 @@ def decide(
     # While the service hangs, try one call at a time.
     most = 1 if in_use.is_stalled else allowed.concurrent
     if in_use.concurrent >= most:
-        kind, used = LimitKind.CONCURRENT, in_use.concurrent
+        kind = LimitKind.CONCURRENT
+        used = in_use.concurrent
         return NotNow(now, kind, used, most, is_stalled=in_use.is_stalled)
     return None
 

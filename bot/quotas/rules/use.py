@@ -24,7 +24,7 @@ from bot.quotas.rules.quota import Blocks, InUse
 _NEARLY_FULL = 0.8
 
 
-class State(StrEnum):
+class QuotaState(StrEnum):
     """The states of an organization, as shown to people, worst first."""
 
     BLOCKED = "blocked"
@@ -36,9 +36,9 @@ class State(StrEnum):
 
 
 _FULL = {
-    LimitKind.DAY: State.DAY_FULL,
-    LimitKind.MINUTE: State.MINUTE_FULL,
-    LimitKind.CONCURRENT: State.BUSY,
+    LimitKind.DAY: QuotaState.DAY_FULL,
+    LimitKind.MINUTE: QuotaState.MINUTE_FULL,
+    LimitKind.CONCURRENT: QuotaState.BUSY,
 }
 
 
@@ -99,7 +99,8 @@ class Standing:
     @property
     def limits(self) -> Limits:
         """The plan's limits, including any temporarily lowered concurrency limit."""
-        limits, lowered = limits_of(self.plan), self.lowered_concurrent
+        limits = limits_of(self.plan)
+        lowered = self.lowered_concurrent
         return limits if lowered is None else replace(limits, concurrent=lowered.limit)
 
     @property
@@ -129,12 +130,12 @@ class Standing:
         return Meter(self.in_use.concurrent, self.limits.concurrent)
 
     @property
-    def state(self) -> State:
+    def state(self) -> QuotaState:
         """The worst state that applies to the organization."""
         if self.blocks:
-            return State.BLOCKED
+            return QuotaState.BLOCKED
         full = (state for kind, state in _FULL.items() if self.meter(kind).share >= 1)
-        otherwise = State.NEARLY_FULL if self.closeness >= _NEARLY_FULL else State.FINE
+        otherwise = QuotaState.NEARLY_FULL if self.closeness >= _NEARLY_FULL else QuotaState.FINE
         return next(full, otherwise)
 
     @property
@@ -145,7 +146,7 @@ class Standing:
     @property
     def rank(self) -> tuple[int, float, OrganizationKey]:
         """The key for sorting by state, closeness to a limit, and organization, worst first."""
-        return tuple(State).index(self.state), -self.closeness, self.key
+        return tuple(QuotaState).index(self.state), -self.closeness, self.key
 
 
 HOUR_SECONDS = 3600

@@ -110,7 +110,8 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     # A call that was never settled ends when its hold expires.
     ended = (its, calls.c.slot_free_at > clock, calls.c.permit_until <= clock)
     held = calls.c.permit_until - calls.c.reserved_at
-    hold, rounding = bindparam("hold_seconds", type_=EpochSeconds), literal(0.001, EpochSeconds)
+    hold = bindparam("hold_seconds", type_=EpochSeconds)
+    rounding = literal(0.001, EpochSeconds)
     is_given_up = held.between(hold - rounding, hold + rounding)
     given_up = select(func.max(calls.c.reserved_at)).where(*ended, is_given_up)
     answered = select(func.max(calls.c.permit_until)).where(*ended, ~is_given_up)
@@ -133,7 +134,8 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
 def _standing(row: Row[Any], terms: Terms) -> Standing:
     key = OrganizationKey(row.data_center, row.organization_id)
     plan = Plan(row.plan) if row.plan else terms.plan_of(key)
-    limits, lowered = limits_of(plan), dict[str, Lowered]()
+    limits = limits_of(plan)
+    lowered = dict[str, Lowered]()
     for name, limit, until, usual in (
         ("concurrent", row.lowered_concurrent, row.lowered_until, limits.concurrent),
         ("minute", row.lowered_minute, row.lowered_minute_until, limits.minute),
@@ -143,7 +145,9 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
     # Old calls are deleted, but their numbers are still needed for counting.
     made = row.summed if row.newest is None else row.newest
     made_before = row.summed if row.newest_before is None else row.newest_before
-    sent, since_report, reported = made - made_before - row.unsent, 0, None
+    sent = made - made_before - row.unsent
+    since_report = 0
+    reported = None
     if row.reported_number is not None:
         since_report = made - row.reported_number - row.unsent_since_report
         reported = ReportedDay(

@@ -72,7 +72,8 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
 
     Counting calls and adding a call take one statement each, so only a probe needs a transaction.
     """
-    key, terms = request.key, request.terms
+    key = request.key
+    terms = request.terms
     if request.call_class is CallClass.PROBE:
         # The lock allows only one probe. A second probe waits and then finds the first probe.
         await lock(tx, key)
@@ -104,7 +105,9 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
 
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
     """Return the reason for declining the call, with the time to ask again, or None to grant it."""
-    terms, limits, in_use = request.terms, account.allowed, account.in_use
+    terms = request.terms
+    limits = account.allowed
+    in_use = account.in_use
     full = decide(
         request.call_class,
         account.now,
