@@ -277,205 +277,134 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", case_sensitive=True, validate_default=False
+        frozen=True,
+        extra="forbid",
+        case_sensitive=True,
+        validate_default=False,
+        use_attribute_docstrings=True,
     )
 
-    slack_bot_token: BotToken = Field(
-        description="The Bot User OAuth Token.", examples=["xoxb-1234-abcd"]
-    )
+    slack_bot_token: BotToken = Field(examples=["xoxb-1234-abcd"])
+    """The Bot User OAuth Token."""
     slack_signing_secret: SigningSecret | None = Field(
-        default=None,
-        description="Proves that requests come from Slack.",
-        examples=["8f742231b10e8888abcd99yyyzzz85a5"],
+        None, examples=["8f742231b10e8888abcd99yyyzzz85a5"]
     )
-    slack_app_token: AppToken | None = Field(
-        default=None,
-        description="Turns on Socket Mode, which needs no public address.",
-        examples=["xapp-1-A012-3456-abcd"],
-    )
-    slack_api_url: Address = Field(
-        default="https://slack.com/api/", description="The base URL of Slack's Web API."
-    )
-    alerts_channel: ChannelId = Field(
-        description="The ID of the channel for alerts.", examples=["C0123ALERTS"]
-    )
-    approvals_channel: ChannelId = Field(
-        description="The ID of the private channel for approval cards.", examples=["C0123APPROVE"]
-    )
-    host: str = Field(default="0.0.0.0", description="The address to listen on.")  # noqa: S104 - HOST can restrict this
-    port: Port = Field(default=3000, description="The port to listen on.")
-    metrics_token: SecretStr | None = Field(
-        default=None,
-        description="The token for reading /metrics.",
-        examples=["a-long-random-word"],
-    )
+    """Proves that requests come from Slack."""
+    slack_app_token: AppToken | None = Field(None, examples=["xapp-1-A012-3456-abcd"])
+    """Turns on Socket Mode, which needs no public address."""
+    slack_api_url: Address = "https://slack.com/api/"
+    """The base URL of Slack's Web API."""
+    alerts_channel: ChannelId = Field(examples=["C0123ALERTS"])
+    """The ID of the channel for alerts."""
+    approvals_channel: ChannelId = Field(examples=["C0123APPROVE"])
+    """The ID of the private channel for approval cards."""
+    host: str = "0.0.0.0"  # noqa: S104 - HOST can restrict this
+    """The address to listen on."""
+    port: Port = 3000
+    """The port to listen on."""
+    metrics_token: SecretStr | None = Field(None, examples=["a-long-random-word"])
+    """The token for reading /metrics."""
     database_url: DatabaseUrl = Field(
-        default=SecretStr("sqlite:///gatehouse.db"),
-        description="The database: PostgreSQL, or SQLite for a single process.",
+        SecretStr("sqlite:///gatehouse.db"),
         examples=["postgresql://gatehouse@db.example.com/gatehouse"],
     )
-    database_pool: int = Field(
-        default=10, ge=1, le=1000, description="The most PostgreSQL connections of each process."
-    )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="The lowest level to log."
-    )
-    log_format: Literal["json", "console"] = Field(
-        default="json", description="The log format: json, or console, which is easier to read."
-    )
-    retain_days: float = Field(
-        default=400,
-        gt=0,
-        le=100 * 365,
-        description="The days to keep completed requests and sent messages.",
-    )
-    https_proxy: ProxyAddress | None = Field(
-        default=None,
-        description="The proxy for connections to https:// addresses.",
-        examples=["http://proxy.example.com:3128"],
-    )
-    http_proxy: ProxyAddress | None = Field(
-        default=None,
-        description="The proxy for connections to http:// addresses.",
-        examples=["http://proxy.example.com:3128"],
-    )
-    no_proxy: str | None = Field(
-        default=None,
-        description="The hosts to connect to without a proxy.",
-        examples=["localhost,.example.com"],
-    )
-    ssl_cert_file: FilePath | None = Field(
-        default=None,
-        description="A file of trusted certificate authorities.",
-        examples=["/etc/ssl/certs/ca-certificates.crt"],
-    )
-    ssl_cert_dir: DirectoryPath | None = Field(
-        default=None,
-        description="A folder of trusted certificate authorities.",
-        examples=["/etc/ssl/certs"],
-    )
-    access_contact: NamedId | None = Field(
-        default=None,
-        description="The user or group that people without a role should contact.",
-        examples=["U0ADAM"],
-    )
-    approvals_needed: int = Field(
-        default=1, ge=1, le=20, description="The number of people who must approve a change."
-    )
-    allow_self_approval: bool = Field(
-        default=False, description="Whether approvers can approve their own requests."
-    )
-    request_hours: Hours = Field(
-        default=24, description="The hours after which an unapproved request expires."
-    )
-    remind_hours: Hours = Field(default=4, description="The hours after which people are reminded.")
-    commands_per_minute: int = Field(
-        default=30, ge=0, description="The most commands of a person per minute and process."
-    )
-    audit_witness: bool = Field(
-        default=True, description="Whether to post the audit log's last hash in Slack daily."
-    )
+    """The database: PostgreSQL, or SQLite for a single process."""
+    database_pool: int = Field(10, ge=1, le=1000)
+    """The most PostgreSQL connections of each process."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """The lowest level to log."""
+    log_format: Literal["json", "console"] = "json"
+    """The log format: json, or console, which is easier to read."""
+    retain_days: float = Field(400, gt=0, le=100 * 365)
+    """The days to keep completed requests and sent messages."""
+    https_proxy: ProxyAddress | None = Field(None, examples=["http://proxy.example.com:3128"])
+    """The proxy for connections to https:// addresses."""
+    http_proxy: ProxyAddress | None = Field(None, examples=["http://proxy.example.com:3128"])
+    """The proxy for connections to http:// addresses."""
+    no_proxy: str | None = Field(None, examples=["localhost,.example.com"])
+    """The hosts to connect to without a proxy."""
+    ssl_cert_file: FilePath | None = Field(None, examples=["/etc/ssl/certs/ca-certificates.crt"])
+    """A file of trusted certificate authorities."""
+    ssl_cert_dir: DirectoryPath | None = Field(None, examples=["/etc/ssl/certs"])
+    """A folder of trusted certificate authorities."""
+    access_contact: NamedId | None = Field(None, examples=["U0ADAM"])
+    """The user or group that people without a role should contact."""
+    approvals_needed: int = Field(1, ge=1, le=20)
+    """The number of people who must approve a change."""
+    allow_self_approval: bool = False
+    """Lets approvers approve their own requests."""
+    request_hours: Hours = 24
+    """The hours after which an unapproved request expires."""
+    remind_hours: Hours = 4
+    """The hours after which people are reminded."""
+    commands_per_minute: int = Field(30, ge=0)
+    """The most commands per person, minute and process."""
+    audit_witness: bool = True
+    """Posts the audit log's last hash in Slack every day."""
     roles: Annotated[dict[Role, tuple[SlackId, ...]], Json] = Field(
-        default={},
-        description="The members of each role: users, groups, or * for all full members.",
-        examples=[{"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}],
+        {}, examples=[{"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}]
     )
+    """The members of each role: users, groups, or * for all full members."""
     inventory_base_url: Address | None = Field(
-        default=None,
-        description="The inventory API in the data center com.",
-        examples=["https://inventory.example.com/inventory/v1"],
+        None, examples=["https://inventory.example.com/inventory/v1"]
     )
-    inventory_auth: Literal["query", "header"] = Field(
-        default="query", description="Where to send an authtoken."
-    )
-    inventory_auth_header: HeaderTemplate = Field(
-        default="Bearer {token}", description="The Authorization header of the inventory API."
-    )
-    inventory_scope: str = Field(
-        default="ServiceInventory.settings.READ",
-        min_length=1,
-        description="The OAuth scope that messages mention.",
-    )
-    inventory_default_plan: Plan = Field(
-        default="free", description="The plan of organizations without a known plan."
-    )
-    inventory_cache_seconds: float = Field(
-        default=300,
-        ge=0,
-        le=7 * 24 * 3600,
-        description="The seconds to keep a list of organizations.",
-    )
-    inventory_watch: bool = Field(
-        default=True, description="Whether to look for blocks that other programs cause."
-    )
+    """The inventory API in the data center com."""
+    inventory_auth: Literal["query", "header"] = "query"
+    """The place of an authtoken in requests."""
+    inventory_auth_header: HeaderTemplate = "Bearer {token}"
+    """The Authorization header of the inventory API."""
+    inventory_scope: str = Field("ServiceInventory.settings.READ", min_length=1)
+    """The OAuth scope that messages mention."""
+    inventory_default_plan: Plan = "free"
+    """The plan of organizations without a known plan."""
+    inventory_cache_seconds: float = Field(300, ge=0, le=7 * 24 * 3600)
+    """The seconds to keep a list of organizations."""
+    inventory_watch: bool = True
+    """Looks for blocks that other programs cause."""
     inventory_data_centers: Annotated[dict[DataCenter, DataCenterSettings], Json] = Field(
-        default={},
-        description="The credential of each data center.",
-        examples=[{"eu": {"authtoken": "…"}}],
+        {}, examples=[{"eu": {"authtoken": "…"}}]
     )
+    """The credential of each data center."""
     inventory_plans: Annotated[dict[str, Plan], Json] = Field(
-        default={},
-        description="The plans of organizations by ID.",
-        examples=[{"10234695": "premium"}],
+        {}, examples=[{"10234695": "premium"}]
     )
+    """The plans of organizations by ID."""
     inventory_reserve: Annotated[dict[ReservePath, ReserveSettings], Json] = Field(
-        default={},
-        description="Calls that are reserved for programs that don't use Gatehouse.",
-        examples=[{"eu/10234695": {"minute": 30, "day": 300}}],
+        {}, examples=[{"eu/10234695": {"minute": 30, "day": 300}}]
     )
-    flow_base_url: FlowAddress | None = Field(
-        default=None,
-        description="The address of the flow service, without /v2.",
-        examples=["https://flows.example.com"],
-    )
-    flow_account_sid: str | None = Field(
-        default=None,
-        description="The account ID of the flow service.",
-        examples=["AC0123456789abcdef0123456789abcdef"],
-    )
-    flow_auth_token: SecretStr | None = Field(
-        default=None, description="The token of the flow service.", examples=["a1b2c3"]
-    )
-    flow_form_field: str = Field(
-        default="testUsers",
-        pattern=r"^[A-Za-z][A-Za-z0-9_]*$",
-        description="The form field of updates. Some services expect TestUsers.",
-    )
+    """Calls that are reserved for programs that don't use Gatehouse."""
+    flow_base_url: FlowAddress | None = Field(None, examples=["https://flows.example.com"])
+    """The address of the flow service, without /v2."""
+    flow_account_sid: str | None = Field(None, examples=["AC0123456789abcdef0123456789abcdef"])
+    """The account ID of the flow service."""
+    flow_auth_token: SecretStr | None = Field(None, examples=["a1b2c3"])
+    """The token of the flow service."""
+    flow_form_field: str = Field("testUsers", pattern=r"^[A-Za-z][A-Za-z0-9_]*$")
+    """The form field of updates. Some services expect TestUsers."""
     flow_aliases: Annotated[dict[Alias, FlowSid], Json] = Field(
-        default={},
-        description="Short names of flows.",
-        examples=[{"welcome": "FW0123456789abcdef0123456789abcdef"}],
+        {}, examples=[{"welcome": "FW0123456789abcdef0123456789abcdef"}]
     )
+    """Short names of flows."""
     flow_approvers: Annotated[dict[str, tuple[NamedId, ...]], Json] = Field(
-        default={},
-        description="The only people who can approve changes to a flow.",
-        examples=[{"welcome": ["U0ADA", "S0TEAM"]}],
+        {}, examples=[{"welcome": ["U0ADA", "S0TEAM"]}]
     )
+    """The only people who can approve changes to a flow."""
     flow_policies: Annotated[dict[str, FlowPolicySettings], Json] = Field(
-        default={},
-        description="The policies of flows (docs/policies.md).",
-        examples=[{"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}],
+        {}, examples=[{"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}]
     )
-    email_base_url: EmailAddress | None = Field(
-        default=None,
-        description="The address of the email service, without /v3.",
-        examples=["https://email.example.com"],
-    )
-    email_api_key: SecretStr | None = Field(
-        default=None, description="The API key of the email service.", examples=["SG.abc"]
-    )
-    email_auth: EmailAuth = Field(default="bearer", description="How to send the API key.")
-    gateway_port: Port | None = Field(
-        default=None,
-        description="The gateway's port. Without it, the gateway is off.",
-        examples=[3001],
-    )
-    gateway_host: str = Field(
-        default="127.0.0.1", description="The address that the gateway listens on."
-    )
+    """The policies of flows (docs/policies.md)."""
+    email_base_url: EmailAddress | None = Field(None, examples=["https://email.example.com"])
+    """The address of the email service, without /v3."""
+    email_api_key: SecretStr | None = Field(None, examples=["SG.abc"])
+    """The API key of the email service."""
+    email_auth: EmailAuth = "bearer"
+    """The form in which the API key is sent."""
+    gateway_port: Port | None = Field(None, examples=[3001])
+    """The gateway's port. Without it, the gateway is off."""
+    gateway_host: str = "127.0.0.1"
+    """The address that the gateway listens on."""
     gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = Field(
-        default={},
-        description="The gateway's clients. `gatehouse gateway-token` creates a token.",
+        {},
         examples=[
             {
                 "nightly": {
@@ -489,6 +418,7 @@ class Settings(BaseSettings):
             }
         ],
     )
+    """The gateway's clients. `gatehouse gateway-token` creates a token."""
 
     @classmethod
     def settings_customise_sources(  # type: ignore[override]
