@@ -8,7 +8,7 @@ from yarl import URL
 
 from bot.settings import Settings, SettingsError, read_settings
 from bot.setup.accounts import refresh_token_of
-from bot.setup.answers import Answers, FlowAnswer, InventoryAnswer, SetupError
+from bot.setup.answers import Answers, EmailAnswer, FlowAnswer, InventoryAnswer, SetupError
 from bot.setup.names import CHANNELS, Workspace, look_up
 from bot.setup.vendors import DATA_CENTER, EMAIL, FLOW, INVENTORY
 
@@ -35,17 +35,7 @@ def settings_of(
         **{key.upper(): ids[key][0] for key in CHANNELS},
         "ROLES": json.dumps({role: ids[key] for role, key in ROLES.items() if ids[key]}),
     }
-    if flow := answers.flow:
-        settings |= {
-            "FLOW_BASE_URL": flow_address(flow),
-            "FLOW_ACCOUNT_SID": flow.account_sid,
-            "FLOW_AUTH_TOKEN": flow.auth_token,
-            "FLOW_ALIASES": json.dumps(flow.aliases, ensure_ascii=False),
-            **FLOW[flow.vendor].settings,
-        }
-    if email := answers.email:
-        address = email.base_url or EMAIL[email.vendor].base_url
-        settings |= {"EMAIL_BASE_URL": address, "EMAIL_API_KEY": email.api_key}
+    settings |= {**flow_settings(answers.flow), **email_settings(answers.email)}
     given = {name: value for name, value in settings.items() if value}
     if answers.inventory is None:
         check_settings({**rest, **given})
@@ -68,6 +58,27 @@ def check_settings(environment: Mapping[str, str]) -> Settings:
         return read_settings(environment)
     except SettingsError as error:
         raise SetupError(*error.problems) from None
+
+
+def flow_settings(answer: FlowAnswer | None) -> dict[str, str]:
+    """Return the settings of the flow service."""
+    if answer is None:
+        return {}
+    return {
+        "FLOW_BASE_URL": flow_address(answer),
+        "FLOW_ACCOUNT_SID": answer.account_sid,
+        "FLOW_AUTH_TOKEN": answer.auth_token,
+        "FLOW_ALIASES": json.dumps(answer.aliases, ensure_ascii=False),
+        **FLOW[answer.vendor].settings,
+    }
+
+
+def email_settings(answer: EmailAnswer | None) -> dict[str, str]:
+    """Return the settings of the email service."""
+    if answer is None:
+        return {}
+    address = answer.base_url or EMAIL[answer.vendor].base_url or ""
+    return {"EMAIL_BASE_URL": address, "EMAIL_API_KEY": answer.api_key}
 
 
 def flow_address(answer: FlowAnswer) -> str:

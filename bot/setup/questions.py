@@ -5,19 +5,24 @@ import getpass
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bot.checks import services
+from bot.checks.findings import Finding, Parts
+from bot.checks.slack import app_token
 from bot.ops.redaction import on_one_line
 from bot.organizations.rules import DataCenterReport
 from bot.settings.model import DATA_CENTERS
-from bot.setup.accounts import flows_of, listings
+from bot.setup.accounts import flows_of, listings, require_well
 from bot.setup.answers import SetupError, answers_of
 from bot.setup.building import (
     check_settings,
+    email_settings,
     flow_address,
+    flow_settings,
     inventory_settings,
     settings_of,
 )
@@ -146,7 +151,16 @@ class _Questions:
         if missing:
             raise SetupError(f"Missing: {', '.join(missing)}.".replace("_", " "))
         self._look_up()
+        if token := self._given.get("slack_app_token"):
+            self._try({"SLACK_APP_TOKEN": str(token)}, app_token)
         print(f"   Connected to the workspace {on_one_line(self._workspace.name)}.")
+
+    def _try(
+        self, settings: Mapping[str, str], check: Callable[[Parts], Awaitable[list[Finding]]]
+    ) -> None:
+        token = {"SLACK_BOT_TOKEN": str(self._given["slack_bot_token"])}
+        tried = check_settings({**self._rest, **UNASKED, **token, **settings})
+        asyncio.run(require_well(tried, check))
 
     def _look_up(self) -> None:
         token = str(self._given["slack_bot_token"])
@@ -272,6 +286,8 @@ class _Questions:
         flow, flows = answers_of(given).flow, dict[str, str]()
         if flow is not None and flow.vendor == "twilio":
             flows = asyncio.run(flows_of(flow_address(flow), account, token))
+        else:
+            self._try(flow_settings(flow), services.flows)
         self._given = given
         return flows
 
@@ -288,7 +304,8 @@ class _Questions:
         if text:
             vendor, words = _vendor(text, EMAIL, "sendgrid")
             email = {**vendor, "api_key": " ".join(words)}
-            answers_of({**self._given, "email": email})
+            answers = answers_of({**self._given, "email": email})
+            self._try(email_settings(answers.email), services.email)
             self._given["email"] = email
 
 
