@@ -156,6 +156,17 @@ class DatabaseInUse(DatabaseUnavailable):
         )
 
 
+class DatabaseReplaced(DatabaseUnavailable):
+    """The SQLite file was removed or replaced while this process had it open."""
+
+    outcome = "database_replaced"
+    is_passing = False
+    sentence = (
+        "The database file was removed or replaced while Gatehouse was running, so nothing was"
+        " saved. Ask whoever runs Gatehouse to put the file back and restart the bot."
+    )
+
+
 class DatabaseTooNew(DatabaseUnavailable):
     """The schema was created by a newer version of Gatehouse."""
 

@@ -5,17 +5,22 @@ wrong doesn't end access early. If the machine's clock was wrong at startup, or 
 machine was suspended, the bot adopts the corrected time.
 """
 
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from tempfile import TemporaryDirectory
 
 import structlog
+from pydantic import SecretStr
 
 from bot.checks.findings import Finding, Parts, failed, well
-from bot.errors import DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
+from bot.errors import DatabaseReplaced, DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
 from bot.ops.clock import SystemClock, machine_offset, since_boot
-from bot.store.causes import WRONG_ENCODING, cause_of
-from bot.store.engine import Database
+from bot.settings import Settings
+from bot.store.causes import NO_FILE, WRONG_ENCODING, cause_of
+from bot.store.engine import Database, is_locked, sqlite_file
 from bot.store.migrations import is_current, migrate, notice_newer, revision
 
 log = structlog.get_logger(__name__)
@@ -31,6 +36,27 @@ LEAST_STEP_SECONDS = 1.0
 AGREES_SECONDS = 2.0
 # The `Date` header is in whole seconds.
 ROUNDING_SECONDS = 1.0
+
+
+@contextmanager
+def usable_database(settings: Settings) -> Iterator[tuple[Settings, list[Finding]]]:
+    """Yield settings with which the checks create no database file, and the problems with the file.
+
+    If the SQLite file doesn't exist yet, the checks use a temporary one: the first start creates
+    the file, as the bot's user.
+    """
+    file = sqlite_file(settings.database_url.get_secret_value())
+    if file is None or file.exists():
+        yield settings, []
+        return
+    problems = []
+    if is_locked(file):
+        problems.append(failed(SUBJECT, DatabaseReplaced()))
+    elif not os.access(file.parent, os.W_OK | os.X_OK):
+        problems.append(Finding(SUBJECT, NO_FILE.code, NO_FILE.sentence))
+    with TemporaryDirectory() as folder:
+        url = SecretStr(f"sqlite:///{folder}/check.db")
+        yield settings.model_copy(update={"database_url": url}), problems
 
 
 async def prepare(database: Database) -> list[Finding]:
@@ -62,7 +88,7 @@ async def database(parts: Parts) -> list[Finding]:
             return [Finding(SUBJECT, "database_outdated", sentence)]
         await database.ping_writing()
         holds_every_name = await database.holds_every_name()
-    except DatabaseTooOld as error:
+    except (DatabaseTooOld, DatabaseReplaced) as error:
         return [failed(SUBJECT, error)]
     except DatabaseUnavailable as error:
         return [_failure(error)]

@@ -48,6 +48,11 @@ WRONG_ENCODING = DatabaseCause(
     "The database isn't UTF-8 and can't store every name. Recreate it with ENCODING 'UTF8'.",
     "22021 22P05",
 )
+NO_FILE = DatabaseCause(
+    "database_no_file",
+    "The file can't be opened. Its folder must exist and be writable by the bot's user.",
+    "SQLITE_CANTOPEN ENOENT ENOTDIR",
+)
 REFUSAL = "The database can't be reached or refused to work"
 REFUSED = DatabaseCause("database_refused", f"{REFUSAL}. Ask whoever runs Gatehouse.")
 CAUSES = (
@@ -84,11 +89,7 @@ CAUSES = (
         "42P01 42703",
     ),
     TIMEOUT,
-    DatabaseCause(
-        "database_no_file",
-        "The file can't be opened. Its folder must exist and be writable by the bot's user.",
-        "SQLITE_CANTOPEN ENOENT ENOTDIR",
-    ),
+    NO_FILE,
     DatabaseCause(
         "database_damaged",
         "The file is damaged. Remove the old -wal and -shm files, then restore a backup.",

@@ -35,7 +35,13 @@ from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import DataError, IntegrityError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from bot.errors import CommitUnknown, DatabaseInUse, DatabaseUnavailable, Superseded
+from bot.errors import (
+    CommitUnknown,
+    DatabaseInUse,
+    DatabaseReplaced,
+    DatabaseUnavailable,
+    Superseded,
+)
 from bot.ops.clock import Clock
 from bot.store.causes import REFUSED, cause_of, technical_cause
 from bot.store.postgres import CONNECT_SECONDS, STATEMENT_SECONDS, PostgresEngine
@@ -143,6 +149,7 @@ class Database:
         self.is_superseded = False
         """True if a newer version has migrated the database. This process then stops writing."""
         self._writer = asyncio.Lock()
+        self._file_id: tuple[int, int] | None = None
         # If this process has no job loop, other processes find a due job within a second.
         self._wake: Callable[[], None] = lambda: None
         self._cause_told_at = -math.inf
@@ -174,6 +181,7 @@ class Database:
                     await self._postgres.limit(connection)
                 tx = Transaction(connection, self._clock)
                 yield tx
+                self._require_same_file()
                 is_committing = True
         except DatabaseUnavailable as error:
             # SQLite runs in this process, so a failed commit is always undone.
@@ -202,8 +210,11 @@ class Database:
 
     @asynccontextmanager
     async def _connected(self, engine: AsyncEngine | None = None) -> AsyncIterator[AsyncConnection]:
+        # A new connection would create a missing file.
+        self._require_same_file()
         try:
             connection = await self._check_out(engine or self.engine)
+            self._file_id = self._file_id or file_id(self.file)
             try:
                 yield connection
             finally:
@@ -254,6 +265,11 @@ class Database:
             yield
         finally:
             self._writer.release()
+
+    def _require_same_file(self) -> None:
+        """Raise DatabaseReplaced if the SQLite file at the path isn't the one that was opened."""
+        if self._file_id is not None and file_id(self.file) != self._file_id:
+            raise DatabaseReplaced
 
     async def now(self) -> datetime:
         """Return the database's time, from a new transaction."""
@@ -331,6 +347,17 @@ def sqlite_url(url: str) -> URL:
 def sqlite_file(url: str) -> Path | None:
     """Return the path of the SQLite file in a URL, or None if the URL is for a server."""
     return Path(str(make_url(url).database)) if is_sqlite(url) else None
+
+
+def file_id(file: Path | None) -> tuple[int, int] | None:
+    """Return a file's device and inode, or None if there is no file."""
+    if file is None:
+        return None
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def sqlite_engine(url: URL) -> AsyncEngine:
@@ -411,8 +438,7 @@ def process_lock(url: str) -> Iterator[None]:
     if database is None:
         yield
         return
-    beside = database.resolve()
-    path = beside.with_name(f"{beside.name}.lock")
+    path = _lock_path(database)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         # Earlier versions left the database readable by everyone. The WAL file inherits its mode.
@@ -421,8 +447,28 @@ def process_lock(url: str) -> Iterator[None]:
                 present.chmod(0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise DatabaseInUse(str(path)) from error
         yield
     finally:
         os.close(file)
+
+
+def is_locked(database: Path) -> bool:
+    """Return True if a process holds the lock of a SQLite file."""
+    try:
+        file = os.open(_lock_path(database), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def _lock_path(database: Path) -> Path:
+    actual = database.resolve()
+    return actual.with_name(f"{actual.name}.lock")

@@ -164,6 +164,7 @@ def _codes_of_check() -> set[str]:
     kinds = (
         service_errors.ServiceError,
         errors.QuotaError,
+        errors.DatabaseReplaced,
         errors.DatabaseTooNew,
         errors.DatabaseTooOld,
         errors.SlackUnreachable,

@@ -1,11 +1,14 @@
 """The engine: times, transactions, one error, one process."""
 
 import asyncio
+import errno
+import shutil
 import sqlite3
 import threading
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -13,12 +16,12 @@ import pytest
 from sqlalchemy import event, select, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-from bot.errors import CommitUnknown, DatabaseInUse, DatabaseUnavailable
+from bot.errors import CommitUnknown, DatabaseInUse, DatabaseReplaced, DatabaseUnavailable
 from bot.ops.clock import SystemClock
 from bot.store import audit, engine, postgres
 from bot.store.audit_entry import AuditEntry
 from bot.store.causes import cause_of
-from bot.store.engine import CONNECTIONS, Database, process_lock
+from bot.store.engine import CONNECTIONS, Database, file_id, process_lock
 from bot.store.tables import jobs
 from bot.store.types import from_microseconds, to_microseconds
 from tests.support.postgres import connect, server_url
@@ -345,3 +348,41 @@ async def test_a_full_server_is_waited_for(empty_postgres_url, clock, monkeypatc
         await database.close()
         await admin.execute(f"DROP ROLE {role}")
         await admin.close()
+
+
+def take_away(path: Path, other: Path | None) -> None:
+    """Remove the file at a path, or put another one in its place."""
+    path.rename(path.with_name("removed.db"))
+    if other is not None:
+        other.rename(path)
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+async def test_commit_to_a_removed_or_replaced_file_is_refused(sqlite_url, clock, is_replaced):
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    saved = path.with_name("saved.db")
+    shutil.copyfile(path, saved)
+    database = Database(sqlite_url, clock)
+
+    async def write() -> None:
+        async with database.transaction() as tx:
+            await audit.append(tx, AuditEntry("U1", "plan.set", "lost", {}))
+            take_away(path, saved if is_replaced else None)
+
+    with pytest.raises(DatabaseReplaced):
+        await write()
+    for use in (database.transaction, database.autocommit, database.read_only):
+        with pytest.raises(DatabaseReplaced):
+            async with use():
+                pass
+    assert (file_id(path) is not None) == is_replaced
+    await database.close()
+
+
+def test_folder_that_cannot_be_locked_is_not_called_in_use(sqlite_url, monkeypatch):
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("bot.store.engine.fcntl.flock", flock)
+    with pytest.raises(OSError, match="No locks available"), process_lock(sqlite_url):
+        pass

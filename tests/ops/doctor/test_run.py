@@ -1,9 +1,11 @@
 """`gatehouse check`: every mistake an operator can make, by name."""
 
+import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -11,6 +13,7 @@ from sqlalchemy import text
 from bot.check import examine, examine_environment
 from bot.checks.findings import Finding, as_table
 from bot.settings import read_settings
+from bot.store.engine import file_id, process_lock
 from sandbox.services.faults import Fault as ServiceFault
 from sandbox.services.faults import FaultKind
 from sandbox.services.running import RunningServices, running_services
@@ -250,6 +253,24 @@ async def test_user_who_may_not_create_tables_is_told_the_cure(site: Site, empty
 async def test_file_that_cannot_be_made_is_named(site: Site, tmp_path, name) -> None:
     site.environment["DATABASE_URL"] = f"sqlite:///{tmp_path}/{name}"
     assert (await site.codes())["database"] == "database_no_file"
+
+
+async def test_check_before_the_first_start_makes_no_file(site: Site, tmp_path) -> None:
+    site.environment["DATABASE_URL"] = f"sqlite:///{tmp_path}/new.db"
+    before = sorted(tmp_path.iterdir())
+    assert await site.codes() == {}
+    assert sorted(tmp_path.iterdir()) == before
+
+
+async def test_check_beside_a_bot_whose_file_was_removed_makes_no_file(
+    site: Site, sqlite_url
+) -> None:
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    site.environment["DATABASE_URL"] = sqlite_url
+    with process_lock(sqlite_url):
+        await asyncio.to_thread(path.unlink)
+        assert (await site.codes())["database"] == "database_replaced"
+        assert file_id(path) is None
 
 
 async def test_a_good_configuration_is_well_in_every_line(site: Site) -> None:
