@@ -106,6 +106,8 @@ def _problem_of(sources: Sources, detail: ErrorDetails) -> str:
     problem = phrase_of(detail)
     if detail["type"] == "extra_forbidden":
         problem += f".{_closest(parts[-1], KEYS)}"
+    if parts and parts[-1] in Settings.model_fields.keys() - KEYS:
+        problem = "is a setting of its own. Move it above the first table"
     where = f"{' → '.join(parts)}: " if parts else ""
     return _line(sources, name, f"{where}{problem}")
 

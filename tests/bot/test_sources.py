@@ -166,6 +166,14 @@ def test_policy_is_never_merged_key_by_key(path, is_in_env_file):
             '[flow_policies."*"]\naprovers = ["U0ADA"]',
             "FLOW_POLICIES in {} * → aprovers: is not a known key. Did you mean approvers?",
         ),
+        (
+            "[roles]\nviewer = ['*']\nrequest_hours = 2",
+            "ROLES in {} request_hours: is a setting of its own. Move it above the first table",
+        ),
+        (
+            "[inventory_plans]\nhost = '127.0.0.1'",
+            "INVENTORY_PLANS in {} host: is a setting of its own",
+        ),
         ("port = 'many'", "PORT in {} must be a whole number (example: port = 3000)"),
         ("port = true", "PORT in {} must not be true or false (example: port = 3000)"),
         ("flow_account_sid = 5", "FLOW_ACCOUNT_SID in {} must be a string"),
