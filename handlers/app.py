@@ -17,7 +17,7 @@ from bot.ops.current_delivery import following
 from bot.ops.logs import bolt_logger
 from bot.settings.model import revealed
 from bot.slack.messages import ids
-from handlers import conversation, emailkey, gatehouse, home, orgs, ratelimits, testusers
+from handlers import conversation, emailkey, gatehouse, home, orgs, ratelimits, sharing, testusers
 from handlers.commands import Commands
 from handlers.listening import LazyRunner
 
@@ -131,6 +131,7 @@ def slack_app(bot: Gatehouse) -> GatehouseApp:
     emailkey.register(app, bot, commands)
     gatehouse.register(app, bot, commands)
     testusers.register(app, bot, commands, app.runner)
+    sharing.register(app, bot, commands)
     home.register(app, bot, commands, app.runner)
     conversation.register(app, bot, commands, app.runner)
     bot.metrics.expect_commands(NAMES)

@@ -62,11 +62,13 @@ class Commands:
 
         return listen
 
-    async def run(self, name: str, text: str, person: Person, body: Body) -> Message | None:
+    async def run(
+        self, name: str, text: str, person: Person, body: Body, *, only_form: str | None = None
+    ) -> Message | None:
         """Answer a command. Each of its forms requires a permission.
 
         Raises:
-            NotFound: There is no such command.
+            NotFound: There is no such command, or it isn't in the form `only_form`.
             UsageError: The text can't be parsed.
             Refused: The person lacks the permission.
         """
@@ -83,6 +85,8 @@ class Commands:
             usable = described.only(partial(people.may, person))
             usage = usable.misuse(error.sentence)
             raise usage.suggesting(error.unknown, error.closest) from None
+        if only_form is not None and typed.form != only_form:
+            raise NotFound(OUTDATED)
         permission = described.permission(typed.form)
         acts = typed.form != FORM
         await require(people, self._bot.received, person, permission, acts=acts)

@@ -14,14 +14,16 @@ from handlers.commands import Commands
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Clicked
+from handlers.sharing import with_share
 
 
 def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
     """Register `/emailkey` and the buttons of its template list."""
 
-    async def answer(_person: Person, typed: EmailKeyRequest, _: Body) -> Message:
+    async def answer(_person: Person, typed: EmailKeyRequest, body: Body) -> Message:
         if typed.form == "check":
-            return emailkey.verdicts(await bot.emailkey.check(typed.resources))
+            verdicts = emailkey.verdicts(await bot.emailkey.check(typed.resources))
+            return with_share(verdicts, f"/emailkey check {' '.join(typed.resources)}", body)
         return emailkey.templates(await bot.emailkey.templates())
 
     async def turn(action: Body) -> Message:

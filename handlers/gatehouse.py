@@ -15,18 +15,20 @@ from bot.slack.messages.block_kit import Message
 from handlers.commands import Commands
 from handlers.listening import COMMAND, acknowledge
 from handlers.payloads import Body
+from handlers.sharing import with_share
 
 
 def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
     """Register `/gatehouse`."""
 
-    async def answer(person: Person, typed: GatehouseRequest, _: Body) -> Message:
+    async def answer(person: Person, typed: GatehouseRequest, body: Body) -> Message:
         if typed.form == "whoami":
             without_access = await bot.people.lacks_access(person)
             return checks.whoami(person, partial(bot.people.may, person), without_access)
         if typed.form == "status":
             is_admin = bot.people.may(person, Permission.READ_AUDIT)
-            return checks.status(await bot.health.status(), is_for_admin=is_admin)
+            status = checks.status(await bot.health.status(), is_for_admin=is_admin)
+            return with_share(status, "/gatehouse status", body)
         entries, head = await latest(bot.database, typed.count)
         people = await bot.people.names(audit.people_in(entries))
         return audit.audit(entries, head, audit.Names(people, bot.flows.names))

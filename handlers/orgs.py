@@ -19,6 +19,7 @@ from handlers.commands import Commands
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Clicked
+from handlers.sharing import with_share
 
 
 def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
@@ -40,14 +41,14 @@ class Orgs:
         self._directory = directory
         self._people = people
 
-    async def answer(self, person: Person, typed: OrgsRequest, _: Body) -> Message:
+    async def answer(self, person: Person, typed: OrgsRequest, body: Body) -> Message:
         """Answer the `/orgs` command."""
         if typed.form == "refresh":
             return await self._refreshed(person, ui.OrgsPage())
         if typed.form == "list":
             return await self._listed(person, ui.OrgsPage(typed.words))
         try:
-            return await self._shown(person, typed.words)
+            return await self._shown(person, typed.words, body)
         except Ambiguous as several:
             return replies.choice(several, ids.ORGS_SHOW)
         except NotFound as none:
@@ -62,11 +63,11 @@ class Orgs:
         """Handle the `Refresh` button of the organization list."""
         return await self._refreshed(person, ui.OrgsPage.of(payloads.value(action)))
 
-    async def show(self, person: Person, action: Body) -> Message:
+    async def show(self, person: Person, action: Body, body: Body) -> Message:
         """Handle the `Open an organization…` menu."""
-        return await self._shown(person, payloads.value(action))
+        return await self._shown(person, payloads.value(action), body)
 
-    async def _shown(self, person: Person, name: str) -> Message:
+    async def _shown(self, person: Person, name: str, body: Body) -> Message:
         directory = await self._directory.directory(_cause(person))
         try:
             place = directory.find(name)
@@ -74,7 +75,8 @@ class Orgs:
             directory = await self._directory.directory(_cause(person), look_again=True)
             place = directory.find(name)
         report = directory.report_on(place.data_center)
-        return ui.one(place, report, may_check=self._may_refresh(person))
+        message = ui.one(place, report, may_check=self._may_refresh(person))
+        return with_share(message, f"/orgs show {place.key.path}", body)
 
     async def _listed(self, person: Person, wanted: ui.OrgsPage) -> Message:
         directory = await self._directory.directory(_cause(person))

@@ -48,6 +48,17 @@ def team_ids(body: Body) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
+def channel_id(body: Body) -> str:
+    """Return the ID of the channel that the payload is from, or "" if it's from the Home tab."""
+    found = text(part(body, "container"), "channel_id") or text(part(body, "channel"), "id")
+    return found or text(body, "channel_id")
+
+
+def channel_name(body: Body) -> str:
+    """Return the name of the channel that the payload is from."""
+    return text(part(body, "channel"), "name") or text(body, "channel_name")
+
+
 def response_url(body: Body) -> str:
     """Return the URL for the answer. A form has the URL of the message that it was opened from."""
     return text(body, "response_url") or hidden(part(body, "view"), "reply_to")

@@ -18,6 +18,7 @@ from handlers.commands import Commands
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Clicked
+from handlers.sharing import with_share
 
 
 def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
@@ -46,7 +47,7 @@ class Limits:
         self._ratelimits = ratelimits
         self._alerts = alerts
 
-    async def answer(self, person: Person, typed: RatelimitsRequest, _: Body) -> Message:
+    async def answer(self, person: Person, typed: RatelimitsRequest, body: Body) -> Message:
         """Answer the `/ratelimits` command."""
         ratelimits = self._ratelimits
         if typed.form == "all":
@@ -58,7 +59,7 @@ class Limits:
                 return await ratelimits.check(person, place.key)
             if typed.plan is not None:
                 return await ratelimits.set_plan(person, place, typed.plan)
-            return await ratelimits.detail(place.key)
+            return await self._detail(place.key, body)
         except Ambiguous as several:
             if typed.form == "plan":
                 raise
@@ -75,9 +76,13 @@ class Limits:
         page = block_kit.page_of(payloads.value(action))
         return await self._ratelimits.overview(person, page)
 
-    async def show(self, action: Body) -> Message:
+    async def show(self, action: Body, body: Body) -> Message:
         """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
-        return await self._ratelimits.detail(_key_in(action))
+        return await self._detail(_key_in(action), body)
+
+    async def _detail(self, key: OrganizationKey, body: Body) -> Message:
+        detail = await self._ratelimits.detail(key)
+        return with_share(detail, f"/ratelimits {key.path}", body)
 
     async def check(self, person: Person, action: Body) -> Message:
         """Handle the `Check now` button of one organization."""

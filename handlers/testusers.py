@@ -39,6 +39,7 @@ from handlers.listening import (
 )
 from handlers.payloads import Body
 from handlers.progress import AnswerOnly, Clicked, NewMessage
+from handlers.sharing import with_share
 
 Show = Callable[[Gatehouse, Person, pages.FlowPage], Awaitable[Message]]
 PAGES: dict[str, Show] = {
@@ -123,7 +124,8 @@ class Testusers:
         if isinstance(typed, ChangeRequest | Unclear):
             return await self._request(person, typed)
         if show := PAGES.get(typed.form):
-            return await show(bot, person, pages.FlowPage(typed.flow, text=typed.text))
+            page = pages.FlowPage(typed.flow, text=typed.text)
+            return _shareable(await show(bot, person, page), show, page, body)
         if typed.form == FORM:
             return await self._open_form(person, body)
         if typed.form == "save_preset":
@@ -135,11 +137,12 @@ class Testusers:
         reads = await reading.reader(bot, person)
         return notes.presets(saved, reads.show, next(iter(bot.flows.aliases), ""))
 
-    def turn(self, show: Show) -> Callable[[Person, Body], Awaitable[Message]]:
+    def turn(self, show: Show) -> Callable[[Person, Body, Body], Awaitable[Message]]:
         """Return the listener for the buttons that turn the pages of `show`."""
 
-        async def turn(person: Person, action: Body) -> Message:
-            return await show(self._bot, person, pages.FlowPage.of(payloads.value(action)))
+        async def turn(person: Person, action: Body, body: Body) -> Message:
+            page = pages.FlowPage.of(payloads.value(action))
+            return _shareable(await show(self._bot, person, page), show, page, body)
 
         return turn
 
@@ -253,6 +256,13 @@ class Testusers:
     async def suggest(self, body: Body) -> list[SlackBlock]:
         """Return the flows that match the text in the form's flow input."""
         return reading.suggestions(self._bot, payloads.value(body))
+
+
+def _shareable(message: Message, show: Show, page: pages.FlowPage, body: Body) -> Message:
+    """Add the button `Share in channel` to a list, for its first page without a search text."""
+    if show is not reading.listed:
+        return message
+    return with_share(message, f"/testusers list {page.flow}", body)
 
 
 def filled_form(view: Body) -> str:

@@ -46,6 +46,7 @@ class Channel:
     is_private: bool = False
     is_archived: bool = False
     members: set[str] = field(default_factory=set)
+    is_ext_shared: bool = False
     partner: str | None = None
 
     @property

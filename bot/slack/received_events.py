@@ -7,7 +7,7 @@ behind a load balancer. Slack also redelivers events that aren't acknowledged in
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from bot.errors import DatabaseUnavailable
 from bot.ops.current_delivery import current_digest
@@ -55,6 +55,13 @@ class ReceivedEvents:
                 .returning(received_events.c.event_id)
             )
             return result.first() is not None
+
+    async def release(self, event_id: str) -> None:
+        """Forget a claim. If this fails, the event can be claimed again after 30 seconds."""
+        with suppress(DatabaseUnavailable):
+            async with self._database.transaction() as tx:
+                claimed = received_events.c.event_id == event_id
+                await tx.connection.execute(delete(received_events).where(claimed))
 
     async def answered(self, event_id: str) -> None:
         """Mark the event as answered. If this fails, a redelivered event is answered again."""

@@ -83,6 +83,16 @@ class Replies:
         direct = self._slack.post(to, message, thread_ts=None, client_msg_id=name)
         return await _refusal(direct) is None
 
+    async def share(self, response_url: str, message: Message) -> None:
+        """Post the message for everyone in the channel that the URL belongs to.
+
+        Raises:
+            SlackUnreachable: Slack might have posted the message.
+            SlackError: Slack didn't post the message.
+        """
+        fields = {"response_type": "in_channel", "replace_original": False}
+        await self._post(response_url, {**fields, **message.payload()})
+
     async def _post(self, response_url: str, body: Mapping[str, Any]) -> None:
         if not is_of_slack(response_url, self._slack_api):
             raise SlackRefused(FOREIGN_URL)

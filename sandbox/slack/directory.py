@@ -109,6 +109,8 @@ def as_channel(workspace: Workspace, channel: Channel) -> Json:
         "is_channel": not channel.is_private,
         "is_group": channel.is_private and not channel.is_direct,
         "is_im": channel.is_direct,
+        "is_mpim": channel.name.startswith("mpdm-"),
+        "is_ext_shared": channel.is_ext_shared,
         "is_private": channel.is_private,
         "is_archived": channel.is_archived,
         "is_member": workspace.bot_user_id in channel.members,

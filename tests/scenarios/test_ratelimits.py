@@ -93,7 +93,7 @@ async def test_one_organization_with_meters_a_chart_and_who_called(world):
     assert "Adam Admin 2, Otto Operator 1" in answer.all_text
     assert "By type: check 3" in answer.all_text
     assert "3 calls in the last hour: well within the daily limit" in answer.all_text
-    assert answer.buttons == ["Check now", "Refresh"]
+    assert answer.buttons == ["Check now", "Refresh", "Share in channel"]
 
 
 async def test_the_buttons_of_one_check_and_refresh(world):

@@ -161,6 +161,7 @@ HOME: Rows = (
     _pressed(ids.TESTUSERS_PERSON, Permission.REQUEST, "{}"),
     # For everyone: the command in its value requires what it takes.
     _pressed(f"{ids.RUN_COMMAND}.0", Permission.ASK_FOR_HELP, "/gatehouse whoami"),
+    _pressed(ids.SHARE, Permission.READ, "1 /gatehouse audit"),
     EntryPoint("shortcut", ids.CHANGE_TEST_USERS, Permission.REQUEST),
     EntryPoint("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, "call +15550100"),
     # A direct message that is no command; one that is is answered as the command is.

@@ -56,6 +56,12 @@ class Message:
         shown = self.slack_blocks or (section(self.text),)
         return Message("\n".join((self.text, *lines)), (*shown, *map(section, lines), *blocks))
 
+    def without_buttons(self) -> "Message":
+        """Return a copy without buttons and menus."""
+        blocks = [block for block in self.slack_blocks if block["type"] != "actions"]
+        plain = [{name: block[name] for name in block if name != "accessory"} for block in blocks]
+        return Message(self.text, plain)
+
     def then(self, other: "Message") -> "Message":
         """Return a message that contains this message, followed by `other`."""
         return Message(f"{self.text}\n{other.text}", (*self.slack_blocks, *other.slack_blocks))

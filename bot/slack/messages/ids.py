@@ -9,6 +9,7 @@ ORGS_SHOW = "orgs.show"
 EMAILKEY_PAGE = "emailkey.page"
 # Buttons that run the command in their value. IDs in a row must differ, so each ends in a number.
 RUN_COMMAND = "command.run"
+SHARE = "answer.share"
 
 HOME_TESTUSERS = "home.testusers"
 HOME_ORGS = "home.orgs"

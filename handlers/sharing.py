@@ -1,0 +1,102 @@
+"""The button `Share in channel`, which shows an answer to everyone in the channel."""
+
+import secrets
+from dataclasses import replace
+
+from slack_bolt.async_app import AsyncApp
+
+from bot.app import Gatehouse
+from bot.errors import Conflict, Refused, SlackError, SlackUnreachable
+from bot.permissions import Permission, Person, Role
+from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages.block_kit import Message
+from handlers import payloads
+from handlers.commands import Commands
+from handlers.listening import Needs, acknowledge
+from handlers.payloads import Body
+from handlers.progress import AnswerOnly
+
+# The form of each command whose answer can be shared.
+FORMS = {
+    "/orgs": "show",
+    "/ratelimits": "one",
+    "/testusers": "list",
+    "/gatehouse": "status",
+    "/emailkey": "check",
+}
+SHARED_BEFORE = "This answer has already been shared."
+ONLY_HERE = "Answers can be shared only in channels, not in direct or group messages."
+OTHER_WORKSPACE = "This channel is shared with another workspace, so I can't share answers here."
+NOT_SEEN = (
+    "I can't see whether this channel is shared with another workspace. Add Gatehouse to the"
+    " channel, and try again."
+)
+UNSURE = "Slack didn't say whether it posted the answer. Please look in the channel."
+
+
+def with_share(message: Message, command: str, body: Body) -> Message:
+    """Add the button to the answer to `command`, unless it's shown where it can't be shared."""
+    channel_id = payloads.channel_id(body)
+    # The answer's ID makes sure that it's shared only once.
+    value = f"{secrets.token_hex(8)} {command}"
+    is_direct = channel_id.startswith("D") or payloads.channel_name(body).startswith("mpdm-")
+    if not channel_id or is_direct or len(value) > block_kit.VALUE_CHARACTERS:
+        return message
+    share = block_kit.button("Share in channel", ids.SHARE, value)
+    return message.plus(block_kit.actions(share))
+
+
+def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
+    """Register the button."""
+    sharing = Sharing(bot, commands)
+    shares = Needs(Permission.READ, AnswerOnly)
+    app.action(ids.SHARE, middleware=[shares])(ack=acknowledge, lazy=[sharing.share])
+
+
+class Sharing:
+    """Shares answers in channels."""
+
+    def __init__(self, bot: Gatehouse, commands: Commands) -> None:
+        self._bot = bot
+        self._commands = commands
+
+    async def share(self, person: Person, action: Body, body: Body) -> None:
+        """Post the answer as a viewer sees it now, unless it has been shared before.
+
+        Raises:
+            Conflict: The answer has been shared before.
+            Refused: It can't be shared in this conversation.
+        """
+        answer_id, _, command = payloads.value(action).partition(" ")
+        await self._require_channel(payloads.channel_id(body))
+        received, share_id = self._bot.received, f"share:{answer_id}"
+        if not await received.claim(share_id):
+            raise Conflict(SHARED_BEFORE)
+        try:
+            message = await self._as_viewer(person, command)
+            await self._bot.replies.share(payloads.response_url(body), message)
+        except SlackUnreachable as error:
+            await received.answered(share_id)
+            raise Conflict(UNSURE) from error
+        except BaseException:
+            await received.release(share_id)
+            raise
+        await received.answered(share_id)
+
+    async def _as_viewer(self, person: Person, command: str) -> Message:
+        name, _, typed = command.partition(" ")
+        viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
+        answer = await self._commands.run(name, typed, viewer, {}, only_form=FORMS.get(name, ""))
+        now = await self._bot.database.now()
+        shared_by = f"Shared by {text.escape(person.name, 80)} · {text.time(now)}"
+        return (answer or Message("")).without_buttons().plus(block_kit.context(shared_by))
+
+    async def _require_channel(self, channel_id: str) -> None:
+        try:
+            channel = await self._bot.slack.channel(channel_id)
+        except SlackError as error:
+            raise Refused(NOT_SEEN) from error
+        if channel.get("is_im") or channel.get("is_mpim"):
+            raise Refused(ONLY_HERE)
+        if any(channel.get(name) for name in ("is_ext_shared", "is_pending_ext_shared")):
+            raise Refused(OTHER_WORKSPACE)
