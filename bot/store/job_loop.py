@@ -72,13 +72,16 @@ class Lease:
             raise LeaseLost(f"The lease on {self.job.key} was lost.")
         self.held_at = before
 
-    async def finish(self, tx: Transaction) -> None:
-        """Remove the job together with the transaction's other changes, and give up the lease.
+    async def finish(self, tx: Transaction, outcome: "Outcome" = None) -> None:
+        """End the run together with the transaction's other changes, as if it returned `outcome`.
 
-        Call this last, and only if the runner has nothing left to do. If the job was replaced
-        during the run, the new job stays.
+        Call this last. If the job was replaced during the run, the new job stays.
         """
-        await jobs.finish(tx, self.owner, self.job, None)
+        again = Again(outcome) if isinstance(outcome, datetime) else outcome
+        if again is None:
+            await jobs.finish(tx, self.owner, self.job, None)
+        else:
+            await jobs.finish(tx, self.owner, self.job, again.at, again.tries)
         self.is_finished = True
 
     async def remember(self, tx: Transaction, payload: Mapping[str, Any]) -> None:
@@ -222,8 +225,14 @@ class JobLoop:
                 # The job runs again after the lease expires.
                 log.warning("job.database", reason=error.sentence)
             finally:
+                if self._is_crowded(lease.job.kind):
+                    # Due jobs may have been waiting for this one to end.
+                    self._awake.set()
                 self._running.pop(lease, None)
-                self._awake.set()
+
+    def _is_crowded(self, kind: str) -> bool:
+        of_kind = sum(lease.job.kind == kind for lease in self._running)
+        return len(self._running) >= AT_ONCE or of_kind >= self._crowds.get(kind, AT_ONCE) // 2
 
     async def _run_and_finish(self, lease: Lease) -> None:
         job, outcome, failure = lease.job, None, None
@@ -240,13 +249,13 @@ class JobLoop:
             failure = type(error).__name__
         if lease.is_finished and failure is None:
             return
-        again = Again(outcome) if isinstance(outcome, datetime) else outcome
         async with self._database.transaction() as tx:
-            if failure is not None:
-                pause = min(2.0 ** min(job.tries, 10), LONGEST_PAUSE_SECONDS)
-                again = Again(await tx.now() + timedelta(seconds=pause), job.tries + 1)
-            at, tries = (again.at, again.tries) if again else (None, 0)
-            await jobs.finish(tx, lease.owner, job, at, tries, error=failure)
+            if failure is None:
+                await lease.finish(tx, outcome)
+                return
+            pause = min(2.0 ** min(job.tries, 10), LONGEST_PAUSE_SECONDS)
+            again_at = await tx.now() + timedelta(seconds=pause)
+            await jobs.finish(tx, lease.owner, job, again_at, job.tries + 1, error=failure)
 
     async def _renew_for_ever(self) -> None:
         while True:

@@ -186,11 +186,13 @@ async def finish(
         removed = await tx.connection.execute(_REMOVE, unchanged)
         if removed.rowcount == 1:
             return
+        # The new job couldn't be claimed during the run.
+        tx.note_job(await tx.now())
     else:
         again = {"again_at": again_at, "again_tries": tries, "error": error}
-        await tx.connection.execute(_RESCHEDULE, {**unchanged, **again})
-        await tx.now()
-        tx.note_job(again_at)
+        rescheduled = await tx.connection.execute(_RESCHEDULE, {**unchanged, **again})
+        now = await tx.now()
+        tx.note_job(again_at if rescheduled.rowcount else now)
     await tx.connection.execute(_RELEASE, lease)
 
 

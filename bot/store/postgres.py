@@ -3,7 +3,9 @@
 import asyncio
 import os
 import re
+import select
 import ssl
+import time
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
@@ -12,7 +14,11 @@ import psycopg
 from psycopg import ProgrammingError, pq, waiting
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
 SCHEMES = ("postgresql", "postgres")
 HIGHEST_PORT = 65535
@@ -35,6 +41,7 @@ CHOICES = {
 ESCAPES = "in a username or password, write / as %2F, : as %3A, ? as %3F and @ as %40"
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
+PING_AFTER_SECONDS = 5.0
 # Server-side timeouts that limit how long a suspended or vanished process can block others.
 SERVER_LIMITS = {
     "idle_in_transaction_session_timeout": "10s",
@@ -124,6 +131,32 @@ class Connection(psycopg.AsyncConnection[Any]):
             raise
 
 
+def ping_when_in_doubt(engine: Engine) -> None:
+    """Test a connection if it wasn't used for a while, or if the server has sent something.
+
+    A server that shuts down sends a message. SQLAlchemy's `pool_pre_ping` would test connections
+    before every transaction, which takes a round trip.
+    """
+
+    def on_checkin(_connection: Any, record: ConnectionPoolEntry) -> None:  # noqa: ANN401
+        record.info["used_at"] = time.monotonic()
+
+    def on_checkout(connection: Any, record: ConnectionPoolEntry, _proxy: Any) -> None:  # noqa: ANN401
+        now = time.monotonic()
+        is_recent = now - record.info.get("used_at", now) <= PING_AFTER_SECONDS
+        heard = select.poll()
+        heard.register(connection.driver_connection.pgconn.socket, select.POLLIN)
+        if is_recent and not heard.poll(0):
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except psycopg.Error as error:
+            raise DisconnectionError from error
+
+    event.listen(engine, "checkin", on_checkin)
+    event.listen(engine, "checkout", on_checkout)
+
+
 class PostgresEngine:
     """A PostgreSQL engine that detects poolers.
 
@@ -160,9 +193,9 @@ class PostgresEngine:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=CONNECT_SECONDS,
-            pool_pre_ping=True,
             pool_use_lifo=True,
         )
+        ping_when_in_doubt(self.engine.sync_engine)
 
     async def _open(self) -> Connection:
         connection = await Connection.connect(

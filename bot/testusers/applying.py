@@ -118,9 +118,17 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     if waiting.ready or waiting.post or waiting.over or job.payload.get(GONE):
         with following_again(*waiting.deliveries):
             is_well = await Run(bot, lease, waiting.flow, waiting.at).apply()
-    async with bot.database.read_only() as tx:
+    async with bot.database.transaction() as tx:
         waiting = await Waiting.load(tx, job.subject)
         next_end = await store.next_end(tx, job.subject)
+        again = _next_run(job, lease, waiting, next_end, is_well=is_well)
+        await lease.finish(tx, again)
+    return again
+
+
+def _next_run(
+    job: Job, lease: Lease, waiting: Waiting, next_end: datetime | None, *, is_well: bool
+) -> Again | None:
     # Scheduled runs count as retries, which can take up at most half of a kind's job slots.
     # That way, removals and checks can't delay newly approved requests. See `CROWDS`.
     at, post, tries = waiting.at, waiting.post, 1 if is_well else job.tries + 1

@@ -234,29 +234,35 @@ async def plan_timers(tx: Transaction) -> None:
         await put_timer(tx, request_id, now)
 
 
-async def run_timers(bot: Parts, job: Job, _lease: Lease) -> datetime | None:
+async def run_timers(bot: Parts, job: Job, lease: Lease) -> datetime | None:
     """Fire the request's due timer, if any. Return the time of the next check, if any."""
     async with bot.database.transaction() as tx:
-        request = await store.load_request(tx, job.subject, lock=True)
-        if request is None:
-            return None
-        now = await tx.now()
-        if request.state is State.PENDING:
-            # Settings are compared again only when someone clicks a button.
-            review = await review_of(bot, tx, request, reads_settings=False)
-            if review.news or review.is_over:
-                await ask_again(tx, request, review, bot.settings.request_hours)
-                return now
-        is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
-        ring = next_ring(bot, request, is_posted=is_posted)
-        if ring is not None and ring[0] <= now:
-            await _ring(bot, tx, request, ring[1], now)
+        next_check = await _check_timers(bot, tx, job.subject)
+        await lease.finish(tx, next_check)
+    return next_check
+
+
+async def _check_timers(bot: Parts, tx: Transaction, request_id: str) -> datetime | None:
+    request = await store.load_request(tx, request_id, lock=True)
+    if request is None:
+        return None
+    now = await tx.now()
+    if request.state is State.PENDING:
+        # Settings are compared again only when someone clicks a button.
+        review = await review_of(bot, tx, request, reads_settings=False)
+        if review.news or review.is_over:
+            await ask_again(tx, request, review, bot.settings.request_hours)
             return now
-        times = [ring[0]] if ring else []
-        in_thread = next_ring(bot, request, is_posted=True)
-        if in_thread is not None and in_thread != ring:
-            times.append(max(in_thread[0], now + LOOK_FOR_CARD))
-        return min(times, default=None)
+    is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
+    ring = next_ring(bot, request, is_posted=is_posted)
+    if ring is not None and ring[0] <= now:
+        await _ring(bot, tx, request, ring[1], now)
+        return now
+    times = [ring[0]] if ring else []
+    in_thread = next_ring(bot, request, is_posted=True)
+    if in_thread is not None and in_thread != ring:
+        times.append(max(in_thread[0], now + LOOK_FOR_CARD))
+    return min(times, default=None)
 
 
 async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
