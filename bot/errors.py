@@ -194,6 +194,16 @@ class DatabaseTooOld(DatabaseUnavailable):
     )
 
 
+class OrganizationWideInstall(GatehouseError):
+    """The Slack app is installed in a whole Enterprise organization instead of one workspace."""
+
+    outcome = "organization_wide_install"
+    sentence = (
+        "The Slack app is installed in a whole Enterprise organization, which Gatehouse doesn't"
+        " support. Install the app in one workspace, and set SLACK_BOT_TOKEN to that token."
+    )
+
+
 class CommitUnknown(DatabaseUnavailable):
     """The connection dropped during the commit, so the outcome is unknown."""
 

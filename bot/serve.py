@@ -21,6 +21,7 @@ from bot.errors import (
     DatabaseTooNew,
     DatabaseTooOld,
     DatabaseUnavailable,
+    OrganizationWideInstall,
     SlackError,
     SlackRefused,
 )
@@ -206,6 +207,8 @@ class Service:
 
     async def _try_slack(self) -> None:
         me = await self._bot.slack.who_am_i()
+        if me.is_organization_wide:
+            raise OrganizationWideInstall
         self._bot.people.meet(me.team_id, me.slack_user_id)
 
     async def _open_socket(self) -> None:
@@ -250,7 +253,8 @@ async def until_it_works(
     If Slack asks the bot to wait, pause at least as long as requested.
 
     Raises:
-        CannotStartError: Slack refused the token, or the database has an unsupported schema.
+        CannotStartError: Slack refused the token, the app is installed in a whole organization, or
+            the database has an unsupported schema.
     """
     pause = FIRST_PAUSE_SECONDS
     while True:
@@ -261,7 +265,7 @@ async def until_it_works(
                 f"Slack refused the token: {error.error}."
                 " Check SLACK_BOT_TOKEN and SLACK_APP_TOKEN."
             ) from error
-        except (DatabaseTooNew, DatabaseTooOld) as error:
+        except (DatabaseTooNew, DatabaseTooOld, OrganizationWideInstall) as error:
             raise CannotStartError(error.sentence) from error
         except SlackError as error:
             asked = getattr(error, "retry_after_seconds", 0.0)

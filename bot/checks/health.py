@@ -195,12 +195,18 @@ class Health:
         except DatabaseUnavailable as error:
             log.warning("health.untold", reason=error.sentence)
 
-    async def end(self, job: Job, lease: Lease) -> None:
-        """Announce that a part is working again. This job runs once no process postpones it."""
+    async def end(self, job: Job, lease: Lease) -> datetime | None:
+        """Announce that a part is working again. This job runs once no process postpones it.
+
+        Shortly after a start, the problem may still be there: return the time to run again.
+        """
+        if self._parts.clock.monotonic() - self._started < OVER.total_seconds():
+            return await lease.database.now() + OVER
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
             # Use the same transaction, so a crash can't cause a second announcement.
             await jobs.drop(tx, job.key)
+        return None
 
     async def card(self, _tx: Transaction, outbox_message: OutboxMessage) -> Outgoing:
         """Return the alert's channel and current content."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 from bot.approvals.rules import EVERY_FLOW
 from bot.checks.database import slack_clock
 from bot.checks.findings import UNSURE, WELL, Finding, Parts, failed, well
-from bot.errors import SlackError, SlackRefused, SlackUnreachable
+from bot.errors import OrganizationWideInstall, SlackError, SlackRefused, SlackUnreachable
 from bot.ops.clock import since_boot
 from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy
 from bot.settings.model import revealed
@@ -54,6 +54,8 @@ async def slack_token(parts: Parts) -> list[Finding]:
         return [Finding("slack token", code, sentence)]
     except SlackError as error:
         return [failed("slack token", error)]
+    if me.is_organization_wide:
+        return [failed("slack token", OrganizationWideInstall())]
     told = f"are complete ({len(SCOPES)})." if me.scopes else "are not reported by Slack."
     missing = missing_scopes(me.scopes)
     scopes = Finding("slack scopes", "scope_missing" if missing else WELL, missing or told)

@@ -40,7 +40,10 @@ BAD_BLOCKS = frozenset(
 
 @dataclass(frozen=True)
 class BotIdentity:
-    """The bot's IDs and scopes (`auth.test`). `answered_at` is the response's `Date` header."""
+    """The bot's IDs and scopes (`auth.test`). `answered_at` is the response's `Date` header.
+
+    `is_organization_wide` is True if the app is installed in a whole Enterprise organization.
+    """
 
     team_id: str
     slack_user_id: str
@@ -48,6 +51,7 @@ class BotIdentity:
     team_name: str
     scopes: frozenset[str]
     answered_at: str = ""
+    is_organization_wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class SlackClient:
             team_name=answer.get("team", ""),
             scopes=frozenset(scope.strip() for scope in scopes if scope.strip()),
             answered_at=str(headers.get("date", "")),
+            is_organization_wide=bool(answer.get("is_enterprise_install")),
         )
 
     async def try_app_token(self, app_token: str) -> None:

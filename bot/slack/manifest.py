@@ -100,7 +100,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
         "settings": {
             "event_subscriptions": {**addressed, "bot_events": list(EVENTS)},
             "interactivity": {"is_enabled": True, **addressed, **options},
-            "org_deploy_enabled": True,
+            "org_deploy_enabled": False,
             "socket_mode_enabled": socket,
             "token_rotation_enabled": False,
         },

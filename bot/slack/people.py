@@ -43,6 +43,14 @@ log = structlog.get_logger(__name__)
 CACHE_SECONDS = 240
 # Slack's errors for people and groups that don't exist.
 NOT_FOUND = {"user_not_found", "user_not_visible", "users_not_found", "no_such_subteam"}
+# Slack's errors that only whoever runs Gatehouse can fix.
+SETUP_ERRORS = {"missing_scope", "no_permission", "access_denied", "not_allowed_token_type"}
+TRY_AGAIN = "Please try again."
+HIDDEN = "Slack doesn't show your profile to Gatehouse, so trying again doesn't help."
+NOT_SET_UP = (
+    "Gatehouse's Slack app lacks a permission. Please ask whoever runs Gatehouse to run"
+    " `gatehouse check`."
+)
 NAMED_HOLDERS = 8
 # How long requests wait after startup for the bot to learn its identity from Slack.
 MEET_SECONDS = 5.0
@@ -131,9 +139,13 @@ class People:
             log.warning("people.unknown", reason=error.sentence)
             await self._record(slack_user_id, "anything", {"reason": Reason.UNKNOWN})
             seconds = getattr(error, "retry_after_seconds", 0)
-            again = f"try again in {math.ceil(seconds)} s" if seconds else "try again"
+            advice = f"Please try again in {math.ceil(seconds)} s." if seconds else TRY_AGAIN
+            if isinstance(error, SlackRefused) and error.error in SETUP_ERRORS:
+                advice = NOT_SET_UP
+            elif isinstance(error, SlackRefused) and error.error in NOT_FOUND:
+                advice = HIDDEN
             raise UnknownPerson(
-                f"I couldn't verify who you are, so I didn't do anything. Please {again}."
+                f"I couldn't verify who you are, so I didn't do anything. {advice}"
             ) from error
         # Either the payload or `users.info` can omit the workspace, but not both.
         is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}

@@ -16,12 +16,13 @@ def auth_test(workspace: Workspace, _args: Json) -> Json:
         "team_id": workspace.team_id,
         "user_id": workspace.bot_user_id,
         "bot_id": workspace.bot_id,
-        "is_enterprise_install": False,
+        "is_enterprise_install": workspace.is_organization_wide,
     }
 
 
 def users_info(workspace: Workspace, args: Json) -> Json:
     """`users.info`: a person of this workspace or of one that shares a channel with it."""
+    need_scope(workspace, "users:read")
     person = workspace.people.get(str(args.get("user")))
     if person is None:
         raise Refusal("user_not_found")

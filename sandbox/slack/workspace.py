@@ -99,6 +99,7 @@ class Workspace:
     bot_token: str = "xoxb-sandbox"
     app_token: str = "xapp-sandbox"
     scopes: tuple[str, ...] = DEFAULT_SCOPES
+    is_organization_wide: bool = False
     should_escape: bool = True
     calls: list[Call] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)

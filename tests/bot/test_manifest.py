@@ -54,7 +54,7 @@ def test_home_shortcuts_and_direct_messages_are_announced() -> None:
     assert shortcuts == {"change_test_users": "global", "add_as_test_users": "message"}
     events = manifest["settings"]["event_subscriptions"]["bot_events"]
     assert events == ["app_home_opened", "message.im"]
-    assert manifest["settings"]["org_deploy_enabled"]
+    assert not manifest["settings"]["org_deploy_enabled"]
 
 
 def test_the_file_in_the_repository_is_the_same_text() -> None:

@@ -75,6 +75,13 @@ async def test_wrong_settings_are_told_all_at_once_without_a_traceback():
     assert "token-word" not in printed
 
 
+async def test_installation_in_a_whole_organization_ends_the_start(fleet):
+    fleet.slack.workspace.is_organization_wide = True
+    process = await fleet.add(wait=False)
+    assert await process.ended() == 2
+    assert any("Install the app in one workspace" in line for line in process.lines)
+
+
 async def test_a_setting_of_earlier_versions_is_a_warning_at_the_start(fleet):
     process = await started(fleet, audit_key="x" * 32)
     (line,) = [json.loads(line) for line in process.lines if "AUDIT_KEY" in line]

@@ -165,6 +165,7 @@ def _codes_of_check() -> set[str]:
         service_errors.ServiceError,
         errors.QuotaError,
         errors.DatabaseReplaced,
+        errors.OrganizationWideInstall,
         errors.DatabaseTooNew,
         errors.DatabaseTooOld,
         errors.SlackUnreachable,

@@ -245,6 +245,20 @@ async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path, error) -
 
 
 @pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("missing_scope", "lacks a permission"),
+        ("user_not_visible", "trying again doesn't help"),
+        ("internal_error", "Please try again."),
+    ],
+)
+async def test_person_who_cannot_be_looked_up_is_told_why(tmp_path, error, words) -> None:
+    async with one_world(tmp_path, {"viewer": ["U0VIEWER"]}) as world:
+        world.slack.workspace.faults.error("users.info", error, times=1)
+        assert words in (await world.ask("U0VIEWER", "/orgs")).all_text
+
+
+@pytest.mark.parametrize(
     ("error", "is_kept"),
     [("internal_error", False), ("missing_scope", False), ("user_not_found", True)],
 )

@@ -98,6 +98,22 @@ async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
     assert await due(database) == []
 
 
+@pytest.mark.parametrize(("up", "is_over"), [(89, False), (91, True)])
+async def test_trouble_is_not_over_just_because_nobody_looked(shared, clock, up, is_over):
+    before = Health(shared, {})
+    before.note(lost("APPROVALS_CHANNEL"))
+    clock.advance(60)
+    await before.tell()
+    # The process is stopped for a while, and the trouble stays.
+    clock.advance(120)
+    (job,) = await due(shared.database)
+    restarted = Health(shared, {})
+    clock.advance(up)
+    again_at = await restarted.end(job, Lease(shared.database, "me", job))
+    assert (again_at is None) == is_over
+    assert len(await cards(shared.database)) == 1 + is_over
+
+
 async def test_trouble_that_comes_back_is_a_message_of_its_own(health, database, clock):
     for _ in range(2):
         health.note(lost("APPROVALS_CHANNEL"))

@@ -255,6 +255,12 @@ async def test_file_that_cannot_be_made_is_named(site: Site, tmp_path, name) -> 
     assert (await site.codes())["database"] == "database_no_file"
 
 
+async def test_installation_in_a_whole_organization_is_refused(site: Site) -> None:
+    site.slack.workspace.is_organization_wide = True
+    assert (await site.codes())["slack token"] == "organization_wide_install"
+    assert "in one workspace" in await site.sentence("organization_wide_install")
+
+
 async def test_check_before_the_first_start_makes_no_file(site: Site, tmp_path) -> None:
     site.environment["DATABASE_URL"] = f"sqlite:///{tmp_path}/new.db"
     before = sorted(tmp_path.iterdir())
