@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 SUBJECT = "database"
 # Warn early: if the clocks differ by five minutes, the bot refuses every request from Slack.
-WRONG_SECONDS = 60.0
+WRONG_SECONDS, REFUSED_SECONDS = 60.0, 300.0
 # The database's clock determines when requests expire and which calls count against limits.
 DATABASE_WRONG_SECONDS = 5.0
 # Smaller steps are ordinary clock adjustments, or delays between readings.
@@ -127,10 +127,10 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
         clock.offset = offset
     if abs(ahead) <= WRONG_SECONDS:
         return [well("clock", "agrees with Slack's clock.")]
-    sentence = (
-        f"{_difference(ahead)} Slack's. If the difference reaches 300 s, Gatehouse refuses every"
-        " request from Slack. Turn on time synchronization."
-    )
+    refuses = "At a difference of 300 s, Gatehouse refuses every request from Slack."
+    if abs(ahead) >= REFUSED_SECONDS:
+        refuses = "Gatehouse refuses every request from Slack."
+    sentence = f"{_difference(ahead)} Slack's. {refuses} Turn on time synchronization."
     return [Finding("clock", "clock_off", sentence)]
 
 

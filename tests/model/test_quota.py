@@ -96,6 +96,12 @@ def test_pauses_double_up_to_their_longest(code, pauses):
     assert pause_seconds(code, 10**12) == pauses[-1]
 
 
+@pytest.mark.parametrize(("told", "pause"), [(59.0, 60.0), (3_599.0, 3_599.0), (1e9, 3_600.0)])
+def test_retry_after_lengthens_a_pause_to_at_most_an_hour(told, pause):
+    blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False, told_seconds=told)
+    assert blocks.longest.until == NOW + pause
+
+
 @pytest.mark.parametrize("code", [None, 0, 43, 57, -1])
 def test_a_code_that_is_not_documented_is_acted_on_as_44(code):
     assert BlockCode.known(code) is BlockCode.MINUTE

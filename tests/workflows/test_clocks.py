@@ -67,6 +67,15 @@ async def test_clock_that_was_wrong_at_the_start_follows_the_machines(sqlite, ma
     assert wrong_by(sqlite.clock) == 0
 
 
+@pytest.mark.parametrize("off", [290, 310])
+async def test_clock_that_is_off_says_whether_requests_are_refused(machine, off):
+    machine.off = off
+    shared = SimpleNamespace(database=None, clock=SystemClock())
+    now = format_datetime(datetime.now(UTC), usegmt=True)
+    (finding,) = await slack_clock(shared, now, since_boot())
+    assert ("At a difference of 300 s" in finding.sentence) == (off < 300)
+
+
 @pytest.mark.postgres
 @pytest.mark.parametrize(("off", "code"), [(4.0, "ok"), (7.0, "database_clock_off")])
 async def test_clock_that_differs_from_the_databases_is_told(postgres_url, machine, off, code):
