@@ -192,7 +192,9 @@ GATEHOUSE = Command(
     "/gatehouse",
     "Help, your permissions, bot status, audit log",
     (
-        Form("whoami", "whoami", "your role and what you can do", Permission.ASK_FOR_HELP),
+        Form(
+            "whoami", "whoami", "your role and what you can do", Permission.ASK_FOR_HELP, "whoami"
+        ),
         Form("status", "status", "check that everything is working", READ, "status"),
         Form("audit", "audit [n]", "recent audit log entries", Permission.READ_AUDIT, "audit 20"),
     ),

@@ -2,8 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from rapidfuzz import fuzz, process
+
+Key = TypeVar("Key")
 
 DOUBLE_QUOTES = '"\u201c\u201d\u201e\u201f\u00ab\u00bb'
 SINGLE_QUOTES = "'\u2018\u2019\u201a\u201b"
@@ -44,6 +48,7 @@ _LOOK_ALIKES = str.maketrans(
 LIKENESS = 0.6
 _BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
 _AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
+_NUMBER_DASH = re.compile("(?<=[0-9)])[\u2010\u2011\u2012\u2013\u2212](?=[0-9(])")
 _DASHES = re.compile("-{2,}")
 
 
@@ -103,8 +108,19 @@ def tidy_identity(text: str) -> str:
     return bare[:end]
 
 
+def with_hyphens(text: str) -> str:
+    """Return the text with hyphens in place of typographic dashes between digits."""
+    return _NUMBER_DASH.sub("-", text)
+
+
 def closest(typed: str, known: Iterable[str], count: int = 1) -> list[str]:
     """Return up to `count` words from `known` that are similar to `typed`, closest first."""
-    as_seen = {skeleton(word): word for word in known}
-    near = get_close_matches(skeleton(typed), as_seen, count, LIKENESS)
-    return [as_seen[key] for key in near]
+    return most_alike(skeleton(typed), {word: skeleton(word) for word in known}, count)
+
+
+def most_alike(typed: str, known: Mapping[Key, str], count: int) -> list[Key]:
+    """Return the keys of up to `count` texts that are similar to `typed`, closest first."""
+    near = process.extract(
+        typed, known, scorer=fuzz.ratio, score_cutoff=100 * LIKENESS, limit=count
+    )
+    return [key for _, _, key in near]

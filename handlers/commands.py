@@ -11,13 +11,11 @@ from bot.errors import NotFound, UsageError
 from bot.permissions import Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
-from bot.slack.messages.block_kit import Message
+from bot.slack.messages.block_kit import OUTDATED, Message
 from bot.slack.people import People
 from handlers import payloads
 from handlers.listening import Listener, require
 from handlers.payloads import Body
-
-OUTDATED = "This button is from an older version of Gatehouse and no longer works."
 
 
 class Typed(Protocol):

@@ -10,10 +10,10 @@ from bot.app import Gatehouse
 from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids
-from bot.slack.messages.block_kit import Message
+from bot.slack.messages.block_kit import OUTDATED, Message
 from bot.slack.replies import DirectReplies
 from handlers import payloads
-from handlers.commands import OUTDATED, Commands, helped
+from handlers.commands import Commands, helped
 from handlers.listening import EVENT, LazyRunner, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Clicked, NewMessage
@@ -70,7 +70,9 @@ class Conversation:
             self._bot.tasks.start(self._respond(event_id, event, request), "message")
 
     async def _respond(self, event_id: str, event: Body, request: AsyncBoltRequest) -> None:
-        typed = _unformatted(payloads.text(event, "text"))
+        mention = f"<@{self._bot.people.bot_user_id}>"
+        written = payloads.text(event, "text").strip()
+        typed = without_formatting(written.removeprefix(mention))
         first = next(iter(typed.split(maxsplit=1)), "")
         text = typed.removeprefix(first).strip()
         name = f"/{first.lstrip('/').casefold()}"
@@ -98,7 +100,7 @@ class Conversation:
         return await self._commands.run(name, text, person, body)
 
 
-def _unformatted(text: str) -> str:
+def without_formatting(text: str) -> str:
     """Return the text without the marks of formatting that applies to all of it."""
     plain = text.strip()
     while len(plain) > 1 and plain[0] == plain[-1] and plain[0] in FORMATTING:

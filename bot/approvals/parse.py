@@ -24,6 +24,7 @@ _PART = re.compile(r"([0-9]{1,9})\s*([a-z]{1,7})\s*", re.IGNORECASE)
 
 def parse_duration(text: str) -> int | None:
     """Convert a duration such as `30m` or `1h30m` to seconds. Return None if it's invalid."""
+    text = text.removesuffix(".")
     at, seconds = 0, 0
     while at < len(text):
         part = _PART.match(text, at)
@@ -126,7 +127,9 @@ def moment_of(when: When, now: datetime, zone: tzinfo) -> datetime | None:
         days = [date.fromisoformat(when.day)]
     for day in days:
         # Dates at the end of the calendar can't be converted to UTC in some time zones.
-        for fold in (0, 1) if abs(day - now.date()) <= LONGEST else ():
+        if abs(day - now.date()) > LONGEST:
+            continue
+        for fold in (0, 1):
             moment = datetime.combine(day, at.replace(fold=fold), zone).astimezone(UTC)
             if now < moment <= latest:
                 return moment
@@ -143,6 +146,8 @@ def _is_day(text: str) -> bool:
 
 
 def _clock(text: str) -> time | None:
+    if text.casefold() == "noon":
+        return time(NOON)
     match = _CLOCK.fullmatch(text)
     if match is None or not (match.group(2) or match.group(3)):
         return None

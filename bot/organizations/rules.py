@@ -15,10 +15,9 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     field_validator,
 )
-from rapidfuzz import fuzz, process
 
 from bot.errors import Ambiguous, NotFound
-from bot.spelling import LIKENESS, folded
+from bot.spelling import folded, most_alike
 
 UNNAMED = "(no name)"
 WITHOUT_ORGANIZATION = "Calls without an organization"
@@ -262,12 +261,13 @@ class Directory:
         """
         wanted = folded(text)
         shown = f"“{_shortened(text)}”"
+        typed_id = wanted.removesuffix(".")
         places = self.places if wanted else []
         # The same ID can exist in several data centers.
         with_id = [
             place
             for place in places
-            if wanted in (place.folded_id, f"{place.data_center}/{place.folded_id}")
+            if typed_id in (place.folded_id, f"{place.data_center}/{place.folded_id}")
         ]
         parts = [place for place in places if wanted in place.folded_name]
         named = [place for place in parts if place.folded_name == wanted]
@@ -295,11 +295,9 @@ class Directory:
         wanted = folded(text)[:COMPARED_CHARACTERS]
         names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
         firsts = {len(names) + at: name.partition(" ")[0] for at, name in names.items()}
-        near = process.extract(
-            wanted, names | firsts, scorer=fuzz.ratio, score_cutoff=100 * LIKENESS, limit=2 * MEANT
-        )
+        near = most_alike(wanted, names | firsts, 2 * MEANT)
         # Both a name and its first word may be similar.
-        found = dict.fromkeys(at % len(names) for _, _, at in near)
+        found = dict.fromkeys(at % len(names) for at in near)
         places = [self.places[at] for at in [*found][:MEANT]]
         return {place.key.path: place.label for place in places}
 

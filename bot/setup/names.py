@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import aiohttp
@@ -15,6 +14,7 @@ from yarl import URL
 from bot.services.http import open_session, proxy_problem
 from bot.setup.answers import SetupError
 from bot.slack.client import slack_web_client
+from bot.spelling import closest
 
 CHANNELS = ("alerts_channel", "approvals_channel")
 EVERYBODY = "*"
@@ -58,7 +58,7 @@ class Workspace:
                 several = " and ".join(sorted(ids))
                 problems.append(f"{key}: “{name}” matches {several}. Use an ID instead.")
             elif not ids:
-                near = get_close_matches(_plain(name), known, 1)
+                near = closest(_plain(name), known)
                 hint = f" Did you mean {mark}{near[0]}?" if near else ""
                 problems.append(f"{key}: {problem.format(name)}{hint}")
             found[key] += ids

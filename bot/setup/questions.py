@@ -238,11 +238,10 @@ class _Questions:
             raise SetupError(
                 f"Enter {needed} values, separated by spaces. You entered {len(words)}."
             )
-        parts = zip(*[iter(words)] * len(keys), strict=True)
-        centers = {
-            name: dict(zip(keys, part, strict=True))
-            for name, part in zip(names, parts, strict=True)
-        }
+        centers = {}
+        for at, name in enumerate(names):
+            part = words[at * len(keys) : (at + 1) * len(keys)]
+            centers[name] = dict(zip(keys, part, strict=True))
         given = {**self._given, "inventory": {**place, "data_centers": centers}}
         inventory = answers_of(given).inventory
         if inventory is None:

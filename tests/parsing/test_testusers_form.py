@@ -68,6 +68,7 @@ ASKED = ChangeRequest("add", "welcome", ("+1",))
         ({}, ASKED),
         ({"kind": "remove"}, replace(ASKED, kind="remove")),
         ({"duration": " 2h "}, replace(ASKED, duration_seconds=7200)),
+        ({"duration": "for 2h"}, replace(ASKED, duration_seconds=7200)),
         ({"until": LATER}, replace(ASKED, until=LATER)),
         ({"reason": " a\n b "}, replace(ASKED, reason="a b")),
         ({"kind": "add@team"}, replace(ASKED, presets=("team",))),

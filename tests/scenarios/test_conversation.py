@@ -32,6 +32,7 @@ async def test_text_is_a_command_without_its_slash(world):
         ("gatehouse whoami", "Vera Viewer"),
         ("orgs", "organizations"),
         ("testusers lst", "/testusers"),
+        ("orgs show 10234695.", "10234695"),
     ):
         assert words in await answer(world, VERA, text)
 
@@ -50,8 +51,16 @@ async def test_formatting_of_the_whole_message_does_not_matter_but_that_of_a_par
         assert "remove `chat:ada_`" in said
 
 
-@pytest.mark.parametrize("subtype", ["thread_broadcast", "me_message", "file_share"])
-async def test_message_that_a_person_sends_in_another_way_is_answered(world, subtype):
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"subtype": "thread_broadcast"},
+        {"subtype": "me_message"},
+        {"subtype": "file_share"},
+        {"text": "<@U0GATEHOUSE> orgs"},
+    ],
+)
+async def test_message_that_a_person_sends_in_another_way_is_answered(world, more):
     event = {
         "type": "message",
         "channel": world.slack.workspace.direct(VERA).id,
@@ -59,10 +68,10 @@ async def test_message_that_a_person_sends_in_another_way_is_answered(world, sub
         "user": VERA,
         "text": "orgs",
         "ts": "1.000001",
-        "subtype": subtype,
     }
-    await world.slack.event(VERA, event)
-    await world.slack.until(lambda: answers(world, VERA))
+    await world.slack.event(VERA, {**event, **more})
+    (said,) = await world.slack.until(lambda: answers(world, VERA))
+    assert "organizations" in said
 
 
 async def test_person_without_a_role_reads_who_manages_access(world):

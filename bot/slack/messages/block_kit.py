@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from bot.errors import NotFound
 from bot.slack.messages import text
 
 SlackBlock = Mapping[str, Any]
@@ -30,6 +31,7 @@ OPTION_CHARACTERS = 75
 OPTION_VALUE_CHARACTERS = 150
 INPUT_CHARACTERS = 3000
 FIELDS_A_SECTION = 10
+OUTDATED = "This button is from an older version of Gatehouse and no longer works."
 CONTEXT_CHARACTERS = 2000
 
 
@@ -89,11 +91,11 @@ class ButtonValue:
 
     @classmethod
     def of(cls, value: str) -> Self:
-        """Read the fields from a button's value, using the defaults if the value can't be read."""
+        """Read the fields from a button's value, or raise NotFound if it can't be read."""
         try:
             return cls._adapter().validate_json(value)  # type: ignore[no-any-return]
         except ValidationError:
-            return cls()
+            raise NotFound(OUTDATED) from None
 
     @classmethod
     @cache

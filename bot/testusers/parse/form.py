@@ -11,7 +11,7 @@ from pydantic import Field
 from bot.approvals.parse import parse_duration
 from bot.slack.messages.block_kit import ButtonValue
 from bot.slack.parse import escaped, read_words, recover
-from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, UNSEEN
+from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, UNSEEN, folded
 from bot.testusers.parse.command import (
     EMAIL,
     ChangeRequest,
@@ -39,7 +39,8 @@ _CANDIDATE = re.compile(
     rf"(?P<link>{_LINK})|(?<![\w.+-])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
     rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w|:\d)"
 )
-_ENDS = ".,;:!?)]}*_~`"
+_ENDS = ".,;:!?)]}"
+_MARKS = "*_~`"
 # Numbers without a `+` might not be phone numbers, so they need more digits.
 DIGITS, DIGITS_WITHOUT_PLUS = range(7, 16), range(9, 16)
 _DASHES = re.compile(f"[{LONG_DASHES}]")
@@ -82,7 +83,9 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
 
     Each line is an identity.
     """
-    typed, reason = form.duration.strip(), " ".join(form.reason.split())
+    # Messages say “for 2h”, so that can be typed here, too.
+    typed = folded(form.duration).removeprefix("for ")
+    reason = " ".join(form.reason.split())
     identities, problem = read_lines(form.lines)
     until = form.until
     preset = form.kind.partition("@")[2]
@@ -177,9 +180,17 @@ def mentioned_identities(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(identities))
 
 
+def _without_punctuation(found: str, before: str) -> str:
+    """Remove punctuation at the end, and a formatting mark if it also stands `before` the text."""
+    while found[-1:] in {*_ENDS} or (found[-1:] in {*_MARKS} and found[-1:] == before):
+        found = found[:-1]
+    return found
+
+
 def _unmarked(text: str) -> Iterator[str]:
     for match in _CANDIDATE.finditer(text):
-        kind, found = match.lastgroup, match.group().rstrip(_ENDS)
+        kind = match.lastgroup
+        found = _without_punctuation(match.group(), text[: match.start()][-1:])
         scheme, _, value = found.partition(":")
         if kind == "mail":
             yield found.removeprefix("mailto:")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.spelling import exactly, tidy_identity
+from bot.spelling import exactly, tidy_identity, with_hyphens
 
 MAX_IDENTITY_BYTES = 300
 """The maximum length of an identity that the flow service accepts, in UTF-8 bytes."""
@@ -257,7 +257,7 @@ def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...
     """
     known, untidy, alike = dict.fromkeys(listed), defaultdict(list), defaultdict(list)
     for other in known:
-        untidy[tidy_identity(other)].append(other)
+        untidy[with_hyphens(tidy_identity(other))].append(other)
         alike[_plain(other)].append(other)
     found = []
     for identity in identities:

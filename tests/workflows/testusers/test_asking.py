@@ -116,7 +116,7 @@ async def test_one_person_has_twenty_requests_waiting_at_most(world):
     await world.ask("add welcome +2", by=ADA)
     mine = next(item for item in await pending(world) if item.requester.slack_user_id == OTTO)
     await world.decide(Act.CANCEL, mine, by=OTTO)
-    await world.ask("add welcome +2")
+    await world.ask("add welcome +3")
 
 
 MARKED, OTHER = "\u202a+15550100\u202c", "\u200e+15550100"

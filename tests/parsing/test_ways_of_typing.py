@@ -1,0 +1,93 @@
+"""Every way of typing an identity leads to exactly this identity, or is refused."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import UsageError
+from bot.slack.parse import escaped
+from bot.testusers.parse.command import ChangeRequest, Subcommand, parse_testusers
+from bot.testusers.parse.form import Prefilled, as_line, mentioned_identities, parse_form
+from bot.testusers.rules.changes import identities_problem
+from handlers.conversation import without_formatting
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+VALUE = st.from_regex(r"[A-Za-z0-9&+_.*~`-]{1,20}", fullmatch=True)
+PHONES = st.from_regex(r"\+[0-9]{1,15}", fullmatch=True)
+SCHEMES = st.builds("{}:{}".format, st.sampled_from(("chat", "whatsapp", "sip")), VALUE)
+EMAILS = st.from_regex(r"[a-z0-9][a-z0-9'_.+&-]{0,8}@[a-z]{1,5}\.[a-z]{2,3}", fullmatch=True)
+QUOTABLE = st.text(min_size=1, max_size=20).filter(
+    lambda text: not set(text) & set('\n"\u201c\u201d\u201e\u201f\u00ab\u00bb')
+)
+IDENTITIES = PHONES | SCHEMES | EMAILS
+DECORATIONS = st.sampled_from(
+    ["{}", "*{}*", "_{}_", "~{}~", "`{}`", "*_{}_*", "({})", "{}.", "{},", " {} ", "\u200b{}\u200b"]
+)
+
+
+def marked(identity: str) -> str:
+    """Return the identity as Slack sends it: escaped, with markup for addresses and numbers."""
+    sent = escaped(identity)
+    if identity.startswith("+"):
+        return f"<tel:{sent}|{sent}>"
+    return f"<mailto:{sent}|{sent}>" if "@" in identity else sent
+
+
+def of_command(text: str) -> tuple[str, ...]:
+    try:
+        typed = parse_testusers(text)
+    except UsageError:
+        return ()
+    return typed.identities if isinstance(typed, ChangeRequest | Subcommand) else ()
+
+
+def of_form(line: str) -> tuple[str, ...]:
+    typed = parse_form(Prefilled("welcome", lines=(line,)), NOW)
+    return typed.identities if isinstance(typed, ChangeRequest) else ()
+
+
+def allowed(identity: str, decoration: str) -> set[tuple[str, ...]]:
+    """Return the possible results: the identity, the text as it stands, or a refusal."""
+    whole = decoration.format(identity).strip(" ,\u200b")
+    return {(), (identity,), (whole,)}
+
+
+@given(IDENTITIES, DECORATIONS, st.booleans())
+def test_decoration_never_makes_another_identity(identity, decoration, is_marked):
+    sent = marked(identity) if is_marked else escaped(identity)
+    decorated = decoration.format(sent)
+    expected = allowed(identity, decoration)
+    assert of_command(f"remove welcome {decorated}") in expected
+    assert of_command(f"preset save team {decorated}") in expected
+    assert of_form(decoration.format(identity)) in expected
+
+
+@given(IDENTITIES, st.sampled_from(["{}", "*{}*", "_{}_", "~{}~", "`{}`", "```{}```"]))
+def test_formatting_of_a_direct_message_never_makes_another_identity(identity, decoration):
+    text = without_formatting(decoration.format(f"testusers remove welcome {escaped(identity)}"))
+    if text.startswith("testusers "):
+        assert of_command(text.removeprefix("testusers ")) in {(), (identity,)}
+
+
+@given(IDENTITIES | QUOTABLE)
+def test_identity_in_quotes_is_exact(identity):
+    if not identities_problem((identity,)):
+        assert of_command(f'remove welcome "{escaped(identity)}"') == (identity,)
+        assert of_form(f'"{identity}"') == (identity,)
+
+
+@given(IDENTITIES | QUOTABLE)
+def test_form_that_is_filled_in_holds_the_same_identity(identity):
+    if not identities_problem((identity,)):
+        assert of_form(as_line(identity)) == (identity,)
+
+
+@pytest.mark.parametrize("around", ["{}", "Please add {} today", "{} 18:00", "({})", "*{}*", "{}."])
+@pytest.mark.parametrize(
+    "identity",
+    ["+15550142", "o'neil@x.test", "a_b+c@x-y.test", "chat:ada_", "whatsapp:+15550142"],
+)
+def test_shortcut_finds_the_identity_as_it_stands_in_the_message(identity, around):
+    assert mentioned_identities(around.format(marked(identity))) == (identity,)
