@@ -288,7 +288,10 @@ MINUTE = timedelta(minutes=1)
 
 
 async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
-    """Fill in the current end of access, and its duration if no duration or end was typed."""
+    """Fill in the current end of access and, unless an end was typed, a later end.
+
+    The later end extends the access by its duration so far.
+    """
     if known.kind != "add" or not (known.flow and known.identities):
         return known
     found, _ = await _grants(bot, bot.flows.named(known.flow), known.identities)
@@ -296,10 +299,16 @@ async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
     if not ends:
         return known
     ends_at, granted_at = max(ends)
-    minutes = max(1, round((ends_at - granted_at) / MINUTE))
-    is_open = not (known.duration or known.until)
-    duration = spell_duration(minutes * 60) if is_open else known.duration
-    return replace(known, duration=duration, ends_at=ends_at)
+    if known.duration or known.until:
+        return replace(known, ends_at=ends_at)
+    later = _in_whole_minutes(ends_at + (ends_at - granted_at))
+    return replace(known, until=later, ends_at=ends_at)
+
+
+def _in_whole_minutes(at: datetime) -> datetime:
+    """Return the time, rounded up to a whole minute."""
+    whole = at.replace(second=0, microsecond=0)
+    return whole if whole == at else whole + MINUTE
 
 
 async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Prefilled:
@@ -330,9 +339,7 @@ async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], second
             endless = f"“{grant.identity[:80]}” already has access with no end date"
             raise Conflict(f"{endless}, so there's nothing to extend.")
         ends.append(grant.ends_at)
-    # Round up to a whole minute.
-    end = max(ends) + timedelta(seconds=seconds) + MINUTE
-    return end.replace(second=0, microsecond=0)
+    return _in_whole_minutes(max(ends) + timedelta(seconds=seconds))
 
 
 async def _grants(
