@@ -91,6 +91,7 @@ class Reason(StrEnum):
     NO_ROLE = "no_role"
     ROLE_TOO_LOW = "role_too_low"
     NOT_AN_APPROVER_OF_THIS_FLOW = "not_an_approver_of_this_flow"
+    NOT_A_REQUESTER_OF_THIS_FLOW = "not_a_requester_of_this_flow"
     OWN_REQUEST = "own_request"
 
 
@@ -131,16 +132,23 @@ class Policy:
         """Decide whether a person has a permission. Used by all commands, buttons, modals and jobs.
 
         A flow's approver list replaces the approver role: only people on the list can approve, deny
-        or retry the flow's changes. Pass `requester` if the action concerns that person's request.
+        or retry the flow's changes. A flow's list of requesters limits who can ask for its changes.
+        Pass `requester` if the action concerns that person's request.
         """
         rules = self.of_flow(flow_sid) if flow_sid else FlowPolicy()
+        named = {person.slack_user_id} | person.groups
         by_flow = permission is Permission.DECIDE and rules.approvers is not None
         holders = self.holders(permission, flow_sid if by_flow else None)
         role = LEAST_ROLE.get(permission)
         if by_flow:
-            holds = not ({person.slack_user_id} | person.groups).isdisjoint(holders)
+            holds = not named.isdisjoint(holders)
         else:
             holds = role is None or any(RANK[held] >= RANK[role] for held in person.roles)
+        # Only the flow's requesters among the people with the role can ask for its changes.
+        requesters = rules.requesters if holds and permission is Permission.REQUEST else None
+        if requesters is not None:
+            holders = requesters
+            holds = not named.isdisjoint(holders)
         is_own = person.slack_user_id == requester and not self.allow_self_approval
         if person.stranger is not None:
             reason = Reason.STRANGER
@@ -150,11 +158,16 @@ class Policy:
             reason = Reason.UNKNOWN
         elif by_flow:
             reason = Reason.NOT_AN_APPROVER_OF_THIS_FLOW
+        elif requesters is not None:
+            reason = Reason.NOT_A_REQUESTER_OF_THIS_FLOW
         else:
             reason = Reason.ROLE_TOO_LOW if person.roles else Reason.NO_ROLE
-        return Decision(
-            reason, permission, holders, role, rules.sources["approvers"] if by_flow else "ROLES"
-        )
+        setting = "ROLES"
+        if by_flow:
+            setting = rules.sources["approvers"]
+        elif requesters is not None:
+            setting = rules.sources["requesters"]
+        return Decision(reason, permission, holders, role, setting)
 
     def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
         """Return the unique IDs of users and groups (or `"*"`) that have the permission.
@@ -172,7 +185,12 @@ class Policy:
 
     def groups(self) -> frozenset[str]:
         """Return all user groups to which the settings grant a role or permission."""
-        named = chain(*self.roles.values(), *self.approver_lists(), *self.automatic_lists())
+        named = chain(
+            *self.roles.values(),
+            *self.approver_lists(),
+            *self.automatic_lists(),
+            *self.requester_lists(),
+        )
         return frozenset(holder for holder in named if holder.startswith("S"))
 
     def approver_lists(self) -> list[tuple[str, ...]]:
@@ -183,6 +201,10 @@ class Policy:
     def automatic_lists(self) -> list[tuple[str, ...]]:
         """Return all lists of people who can get automatic approval."""
         return [policy.auto.requesters for policy in self.flow_policies.values() if policy.auto]
+
+    def requester_lists(self) -> list[tuple[str, ...]]:
+        """Return all lists of the only people who can ask for changes to some flows."""
+        return [policy.requesters for policy in self.flow_policies.values() if policy.requesters]
 
     def of_flow(self, flow_sid: str) -> FlowPolicy:
         """Return a flow's rules. The flow's policy overrides the general policy and settings."""

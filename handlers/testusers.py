@@ -25,7 +25,7 @@ from bot.testusers.parse.command import (
     reason_problem,
 )
 from bot.testusers.parse.form import NOTHING, Prefilled, moment, parse_form, read_lines
-from bot.testusers.rendering import answer_to, card_link
+from bot.testusers.rendering import answer_to, card_link, channel_of
 from handlers import payloads
 from handlers.commands import Commands
 from handlers.listening import (
@@ -149,7 +149,8 @@ class Testusers:
     async def _open_form(
         self, person: Person, body: Body, known: Prefilled = NOTHING
     ) -> Message | None:
-        await asking.require_asking(self._bot, person)
+        flow = self._bot.flows.named(known.flow) if known.flow else None
+        await asking.require_asking(self._bot, person, flow=flow)
         trigger_id = payloads.text(body, "trigger_id")
         if not trigger_id:
             return notes.open_form()
@@ -185,7 +186,7 @@ class Testusers:
         asked = await asking.ask(bot, person, typed)
         if asked.earlier is not None:
             link, now = await card_link(bot, asked.earlier.id), await bot.database.now()
-            reader, channel = person.slack_user_id, bot.settings.approvals_channel
+            reader, channel = person.slack_user_id, channel_of(bot, asked.flow)
             return notes.asked_before(asked.earlier, reader, now, channel, link)
         return await answer_to(bot, asked, person.time_zone if typed.until else "")
 
@@ -253,9 +254,9 @@ class Testusers:
         typed = self._parse_form(view)
         return await self._request(person, typed) if isinstance(typed, ChangeRequest) else None
 
-    async def suggest(self, body: Body) -> list[SlackBlock]:
+    async def suggest(self, person: Person, body: Body) -> list[SlackBlock]:
         """Return the flows that match the text in the form's flow input."""
-        return reading.suggestions(self._bot, payloads.value(body))
+        return reading.suggestions(self._bot, person, payloads.value(body))
 
 
 def _shareable(message: Message, show: Show, page: pages.FlowPage, body: Body) -> Message:

@@ -40,7 +40,9 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.PENDING: frozenset({State.APPLYING, State.DENIED, State.CANCELLED, State.EXPIRED}),
     State.APPLYING: frozenset({State.APPLIED, State.FAILED, State.PENDING, State.EXPIRED}),
     # A failed request becomes applied if the list later shows that its POST arrived.
-    State.FAILED: frozenset({State.APPLYING, State.APPLIED, State.PENDING, State.EXPIRED}),
+    State.FAILED: frozenset(
+        {State.APPLYING, State.APPLIED, State.PENDING, State.CANCELLED, State.EXPIRED}
+    ),
     State.APPLIED: frozenset(),
     State.DENIED: frozenset(),
     State.CANCELLED: frozenset(),
@@ -187,7 +189,9 @@ class FlowPolicy:
     """The rules for a flow's requests, from one or more entries of `FLOW_POLICIES`.
 
     People are listed by user or group ID. Rules that aren't set are None (`approvals_needed` is 0).
-    If `approvers` is None, roles decide who can approve. `sources` maps each rule to its setting.
+    If `approvers` is None, roles decide who can approve. Only `requesters` can ask for changes, if
+    set. Cards are posted in `channel`, or else in the approvals channel. `sources` maps each
+    rule to its setting.
     """
 
     approvers: tuple[str, ...] | None = None
@@ -198,6 +202,8 @@ class FlowPolicy:
     escalate_to: tuple[str, ...] | None = None
     auto: AutomaticRule | None = None
     auto_remove: bool | None = None
+    requesters: tuple[str, ...] | None = None
+    channel: str | None = None
     sources: dict[str, str] = field(default_factory=dict)
 
     def over(self, general: "FlowPolicy", source: str) -> "FlowPolicy":

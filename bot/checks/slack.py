@@ -85,18 +85,23 @@ async def app_token(parts: Parts) -> list[Finding]:
 
 
 async def channels(parts: Parts) -> list[Finding]:
-    """Check that the bot can post to both channels, and that the approvals channel is private."""
+    """Check that the bot can post to all channels, and that those for cards are private."""
     settings = parts.settings
+    of_flows = {policy.channel for policy in settings.flow_policies.values() if policy.channel}
     found = await asyncio.gather(
         _channel(parts, "ALERTS_CHANNEL", settings.alerts_channel),
         _channel(parts, "APPROVALS_CHANNEL", settings.approvals_channel),
+        *(
+            _channel(parts, "APPROVALS_CHANNEL", channel, " (in FLOW_POLICIES)")
+            for channel in sorted(of_flows)
+        ),
     )
     return [*chain(*found)]
 
 
-async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]:
+async def _channel(parts: Parts, setting: str, channel_id: str, source: str = "") -> list[Finding]:
     def mistake(code: str, words: str) -> Finding:
-        return Finding(setting, code, f"{channel_id} {words}")
+        return Finding(setting, code, f"{channel_id}{source} {words}")
 
     try:
         channel = await _in_time(parts.slack.channel(channel_id))
@@ -121,7 +126,7 @@ async def _channel(parts: Parts, setting: str, channel_id: str) -> list[Finding]
     if setting == "APPROVALS_CHANNEL" and is_open:
         words = "is public, but its cards show identities. Make it private."
         found.append(mistake("channel_public", words))
-    return found or [well(setting, f"{channel_id} exists, and the bot is in it.")]
+    return found or [well(setting, f"{channel_id}{source} exists, and the bot is in it.")]
 
 
 async def roles(parts: Parts) -> list[Finding]:
@@ -134,7 +139,11 @@ async def roles(parts: Parts) -> list[Finding]:
     told = [
         (rules.notify or (), rules.escalate_to or ()) for rules in policy.flow_policies.values()
     ]
-    deciding = (*policy.approver_lists(), *policy.automatic_lists())
+    deciding = (
+        *policy.approver_lists(),
+        *policy.automatic_lists(),
+        *policy.requester_lists(),
+    )
     named = dict.fromkeys(chain(*policy.roles.values(), *deciding, *chain(*told)))
     named.pop(EVERY_FULL_MEMBER, None)
     found = {name: await _look_up(slack, team_id, name, ROLES) for name in named}

@@ -236,6 +236,8 @@ class FlowPolicySettings(_Part):
     escalate_to: NamedIds | None = None
     auto: AutomaticSettings | None = None
     auto_remove: bool | None = None
+    requesters: NamedIds | None = None
+    channel: ChannelId | None = None
 
     @property
     def policy(self) -> FlowPolicy:

@@ -215,7 +215,7 @@ class People:
             case Reason.OWN_REQUEST:
                 why = "You can't approve your own request."
                 besides = person.slack_user_id
-            case Reason.NOT_AN_APPROVER_OF_THIS_FLOW:
+            case Reason.NOT_AN_APPROVER_OF_THIS_FLOW | Reason.NOT_A_REQUESTER_OF_THIS_FLOW:
                 why = f"You can't {permission} for this flow."
             case Reason.NO_ROLE:
                 needed = f" (you need the {role} role to {permission})" if role else ""

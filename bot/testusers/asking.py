@@ -68,10 +68,13 @@ class Asked:
 
 
 async def require_asking(
-    bot: Parts, person: Person, permission: Permission = Permission.REQUEST
+    bot: Parts,
+    person: Person,
+    permission: Permission = Permission.REQUEST,
+    flow: Flow | None = None,
 ) -> None:
-    """Check that the person can request changes and that the flow service is configured."""
-    await bot.people.require(person, permission)
+    """Check that the flow service is configured and that the person can request changes."""
+    await bot.people.require(person, permission, flow_sid=flow.sid if flow else None)
     bot.flows.service()
 
 
@@ -80,8 +83,11 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
 
     Unless `now` is set, no request is made if an open one asks for the same change.
     """
-    await require_asking(bot, person, Permission.OVERRIDE if requested.now else Permission.REQUEST)
-    flow, now = bot.flows.named(requested.flow), await bot.database.now()
+    permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
+    await require_asking(bot, person, permission)
+    flow = bot.flows.named(requested.flow)
+    await require_asking(bot, person, permission, flow)
+    now = await bot.database.now()
     term = term_of(person.time_zone, requested, now)
     typed = await identities_of(bot, requested) if requested.presets else requested.identities
     unchanged, ends = await _read(bot, flow)
@@ -105,6 +111,7 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
         _changed(unchanged, effect, ends),
         duration_seconds=requested.duration_seconds,
         reason=requested.reason,
+        presets=requested.presets,
         without_approval=requested.now,
         ends=dict.fromkeys(change.additions, term.ends_at) if term.ends_at else {},
     )
@@ -126,6 +133,7 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
             raise NotFound("That request no longer exists.")
         waiting = await store.requests_in(tx, State.PENDING, flow_key=undone.flow.key)
     done, flow = undone.progress.done, undone.flow
+    await require_asking(bot, person, flow=flow)
     if done is None or undone.state not in {State.APPLIED, State.FAILED}:
         raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
     if undone.progress.undone_by:

@@ -1,6 +1,6 @@
 """Decisions on requests: approve, deny, cancel and retry. The first decision wins."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,7 +11,8 @@ from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.slack.people import NOT_FOUND
 from bot.store import audit
-from bot.store.audit_entry import AuditEntry
+from bot.store.audit_entry import BOT, AuditEntry
+from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.messages.phrases import state_sentence
 from bot.testusers.parts import Parts
@@ -28,7 +29,7 @@ from bot.testusers.transitions import (
 STILL_CHECKING = (
     "I'm still checking whether this change went through. Please try again in a minute."
 )
-UNSURE = "I couldn't check an earlier approver's permission with Slack. Please try again."
+UNSURE = "I couldn't check a permission with Slack, so I did nothing. Please try again."
 _ACTION = {
     Act.APPROVE: "request.approved",
     Act.DENY: "request.denied",
@@ -65,8 +66,9 @@ async def decide(
     lapsed = {
         approval.who.slack_user_id
         for approval in checked
-        if not await _is_entitled(bot, approval.who.slack_user_id, request)
+        if not await _may_still(bot, approval.who.slack_user_id, Permission.DECIDE, request)
     }
+    may_ask = await _may_still_ask(bot, request, act)
     async with bot.database.transaction() as tx:
         request, at = await store.load_request(tx, request_id, lock=True) or request, await tx.now()
         facts, needed = request.facts, bot.people.policy.of_flow(request.flow.sid).approvals_needed
@@ -79,12 +81,17 @@ async def decide(
             at=at,
         )
         moved = review = None
+        news: Sequence[str] = ()
         if decision.is_followed and act in (Act.APPROVE, Act.RETRY):
             shown_at, known = request.requested.shown_at, request.progress.news
             if known and shown_at and clicked_at and clicked_at < shown_at:
                 raise Conflict(_nothing_applied(request, known))
-            review = await review_of(bot, tx, request)
-        news = review.news if review else ()
+            if decision.next_state is State.APPLYING and not may_ask:
+                moved = await _cancel(tx, request, at)
+                news = (moved.progress.denial_reason,)
+            else:
+                review = await review_of(bot, tx, request)
+                news = review.news
         if news and act is Act.RETRY and await is_in_doubt(tx, request):
             raise Conflict(STILL_CHECKING)
         step = None if news else _moved(person, act, request, decision, at, denial_reason)
@@ -129,19 +136,44 @@ async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Reques
     return request
 
 
-async def _is_entitled(bot: Parts, slack_user_id: str, request: Request) -> bool:
+async def _may_still_ask(bot: Parts, request: Request, act: Act) -> bool:
+    """Return False if the requester may no longer ask for changes to a flow with `requesters`."""
+    is_limited = bot.people.policy.of_flow(request.flow.sid).requesters is not None
+    if act not in (Act.APPROVE, Act.RETRY) or not is_limited or request.requested.without_approval:
+        return True
+    return await _may_still(bot, request.requester.slack_user_id, Permission.REQUEST, request)
+
+
+async def _cancel(tx: Transaction, request: Request, at: datetime) -> Request:
+    """Cancel a request whose requester may no longer ask for it."""
+    reason = f"{request.requester.name} may no longer ask for changes to this flow."
+    if request.progress.done is not None:
+        raise Conflict(f"Nothing was applied. {reason}")
+    cancelled = request.moved(
+        State.CANCELLED, THE_BOT, at, replace(request.progress, denial_reason=reason)
+    )
+    detail = {"flow": request.flow.sid, "reason": reason}
+    entry = AuditEntry(BOT, "request.cancelled", request.id, detail)
+    await apply_transition(tx, request, cancelled, entry)
+    return cancelled
+
+
+async def _may_still(
+    bot: Parts, slack_user_id: str, permission: Permission, request: Request
+) -> bool:
+    """Look the person up again, and return True if they have the permission for the flow."""
     people = bot.people
     try:
-        # Approvals don't record a workspace, so approvers are looked up in the bot's workspace.
+        # Requests don't record a workspace, so people are looked up in the bot's workspace.
         person = await people.find(slack_user_id, (people.team_id,), fresh=True)
     except UnknownPerson as error:
         cause = error.__cause__
-        # Earlier approvals by people who no longer exist don't count.
+        # People who no longer exist have no permissions.
         if isinstance(cause, SlackRefused) and cause.error in NOT_FOUND:
             return False
         raise UnknownPerson(UNSURE) from error
-    requester = request.requester.slack_user_id
-    may = people.may(person, Permission.DECIDE, request.flow.sid, requester)
+    requester = request.requester.slack_user_id if permission is Permission.DECIDE else None
+    may = people.may(person, permission, request.flow.sid, requester)
     if person.doubt and not may:
         raise UnknownPerson(UNSURE)
     return may
@@ -187,6 +219,7 @@ def _moved(
 def _nothing_applied(request: Request, news: Iterable[str]) -> str:
     next_step = {
         State.PENDING: "The card now shows what the change would do. Check it and decide again.",
+        State.CANCELLED: "The request has been cancelled.",
         State.EXPIRED: "The request has expired.",
         State.FAILED: FOR_THE_REST,
     }[request.state]

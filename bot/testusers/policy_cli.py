@@ -71,6 +71,12 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
     else:
         reason = await people.explain(person, decision)
         verdict = [f"{who} can't approve. Gatehouse would tell them: {reason}"]
+    asks = policy.judge(person, Permission.REQUEST, flow.sid)
+    if asks.is_granted:
+        verdict.append(f"{who} can request changes [{asks.setting}]")
+    else:
+        reason = await people.explain(person, asks)
+        verdict.append(f"{who} can't request changes. Gatehouse would tell them: {reason}")
     longest, after, auto = rules.longest_seconds, rules.escalate_after_seconds, rules.auto
     escalate_to = _ids(rules.escalate_to or ())
     changes = "additions and removals" if rules.auto_remove else "additions"
@@ -78,6 +84,8 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
         ("Approvers", "approvers", _ids(policy.holders(Permission.DECIDE, flow.sid))),
         ("Approvals needed", "approvals_needed", str(rules.approvals_needed)),
         ("Card mentions", "notify", _ids(policy.mentioned(flow.sid, ""))),
+        ("Requesters", "requesters", _ids(rules.requesters) if rules.requesters else None),
+        ("Channel", "channel", rules.channel),
         ("Longest access", "longest_seconds", longest and spell_duration(longest)),
         (
             "Escalation",

@@ -103,22 +103,29 @@ async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
 def open_row(people: People, person: Person, request: Request) -> OpenRow:
     """Return an open request with the decisions that the person can make on it."""
     requester, sid = request.requester.slack_user_id, request.flow.sid
+    policy = people.policy.of_flow(sid)
     return OpenRow(
         request,
         decides=people.may(person, Permission.DECIDE, sid, requester),
         cancels=person.slack_user_id == requester and people.may(person, Permission.REQUEST),
-        needed=people.policy.of_flow(sid).approvals_needed,
+        needed=policy.approvals_needed,
+        channel_id=policy.channel,
     )
 
 
-def suggestions(bot: Parts, typed: str) -> list[SlackBlock]:
-    """Return options for the flows that match the text, or for a typed SID if no flow matches."""
+def suggestions(bot: Parts, person: Person, typed: str) -> list[SlackBlock]:
+    """Return options for the matching flows that the person can request changes to.
+
+    If no flow matches, the only option is a typed SID.
+    """
     wanted = typed.strip().casefold()
     found = [
         (f"{alias} ({sid})", alias)
         for alias, sid in sorted(bot.flows.sids.items())
-        if wanted in alias.casefold() or wanted in sid.casefold()
+        if (wanted in alias.casefold() or wanted in sid.casefold())
+        and bot.people.may(person, Permission.REQUEST, sid)
     ]
-    if not found and is_flow_sid(typed.strip()):
+    sid = typed.strip()
+    if not found and is_flow_sid(sid) and bot.people.may(person, Permission.REQUEST, sid):
         found.append((typed.strip(), typed.strip()))
     return [block_kit.option(*pair) for pair in found[:SUGGESTIONS]]

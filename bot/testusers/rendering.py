@@ -37,6 +37,11 @@ async def link_to(bot: Parts, sent: SentCard | None) -> str | None:
         return None
 
 
+def channel_of(bot: Parts, flow: Flow) -> str:
+    """Return the ID of the channel for the cards of a flow's requests."""
+    return bot.people.policy.of_flow(flow.sid).channel or bot.settings.approvals_channel
+
+
 async def card_link(bot: Parts, request_id: str) -> str | None:
     """Return a link to the request's card.
 
@@ -58,7 +63,7 @@ async def card_link(bot: Parts, request_id: str) -> str | None:
 
 async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
     """Return the reply to the requester, with a link to the card if the request needs approval."""
-    channel, request = bot.settings.approvals_channel, asked.request
+    channel, request = channel_of(bot, asked.flow), asked.request
     message = notes.asked(asked.flow, asked.effect, request, channel, time_zone)
     if request is None or not request.waits:
         return message
@@ -106,7 +111,7 @@ class RequestMessages:
             request = replace(request, flow=self._bot.flows.now(request.flow))
         related = await store.naming_the_same(tx, request)
         draw = partial(self._card, request, related)
-        return Outgoing(self._bot.settings.approvals_channel, draw)
+        return Outgoing(channel_of(self._bot, request.flow), draw)
 
     async def _card(self, request: Request, related: Sequence[Request]) -> Message:
         policy = self._bot.people.policy
@@ -153,7 +158,7 @@ class RequestMessages:
         return self._in_thread(request, message)
 
     def _in_thread(self, request: Request, message: Message) -> Outgoing:
-        channel = self._bot.settings.approvals_channel
+        channel = channel_of(self._bot, request.flow)
         return Outgoing(channel, drawn(message), thread_of=card_key(request.id))
 
     async def ending(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:

@@ -171,7 +171,7 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await put_apply_job(tx, new.flow.key)
     if new.state is State.PENDING:
         await tell_requester(tx, new, "asked_again")
-    elif new.state in OUTCOME_STATES:
+    elif new.state in OUTCOME_STATES or new.decided_by == THE_BOT:
         await tell_requester(tx, new, new.state.value)
 
 

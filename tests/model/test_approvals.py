@@ -114,7 +114,9 @@ TestQuorum.settings = settings(max_examples=40, deadline=None)
 
 
 FLOW = "FW" + "AB" * 16
-FULL = FlowPolicy(("U0A",), 3, ("S0X",), 3600, 60, ("U0B",), AutomaticRule(("U0A",), 60, 1), True)
+FULL = FlowPolicy(
+    ("U0A",), 3, ("S0X",), 3600, 60, ("U0B",), AutomaticRule(("U0A",), 60, 1), True, ("U0A",), "C0A"
+)
 KEYS = FlowPolicy.__dataclass_fields__.keys() - {"sources"}
 
 
@@ -122,7 +124,16 @@ KEYS = FlowPolicy.__dataclass_fields__.keys() - {"sources"}
 def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> None:
     own = FlowPolicy(**{name: getattr(FULL, name)})
     everywhere = FlowPolicy(
-        ("U0C",), 2, ("U0C",), 7200, 120, ("U0C",), AutomaticRule(("U0C",), 60, 2), False
+        ("U0C",),
+        2,
+        ("U0C",),
+        7200,
+        120,
+        ("U0C",),
+        AutomaticRule(("U0C",), 60, 2),
+        False,
+        ("U0C",),
+        "C0C",
     )
     approvers = {FLOW: ("S0Y",)}
     with_own, without, general = (

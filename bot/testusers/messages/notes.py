@@ -113,7 +113,8 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
         case State.FAILED:
             lines = [*_failure(request, asked, str(payload["reason"]))]
         case _:
-            reason = request.progress.denial_reason if request.state is State.DENIED else ""
+            is_refused = request.state in {State.DENIED, State.CANCELLED}
+            reason = request.progress.denial_reason if is_refused else ""
             lines = [phrases.outcome_line(request, asked), *phrases.quote(reason, 500)]
             if request.state in {State.DENIED, State.EXPIRED}:
                 steps = again_button(request)

@@ -83,12 +83,16 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class OpenRow:
-    """An open request, with the reader's permissions and the number of approvals needed."""
+    """An open request, with the reader's permissions and the number of approvals needed.
+
+    `channel_id` is the channel for its card, or None for the approvals channel.
+    """
 
     request: Request
     decides: bool
     cancels: bool
     needed: int = 1
+    channel_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +193,7 @@ def _requests(
 
 
 def open_requests(page: Page[OpenRow], channel_id: str, reader: Reader) -> Message:
-    """Return the open requests, with buttons. `channel_id` is the channel with their cards."""
+    """Return the open requests, with buttons. `channel_id` is the approvals channel."""
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
@@ -218,7 +222,8 @@ def waiting(row: OpenRow, channel_id: str, show: Show, block_id: str) -> Message
     line = "\n".join([f"*{who(request.requester)}* {asked}{about}", *reason])
     if not is_exact:
         see = "Decide on" if row.decides else "See"
-        line += f"\nThis change is too long to show here. {see} its card in <#{channel_id}>."
+        channel = row.channel_id or channel_id
+        line += f"\nThis change is too long to show here. {see} its card in <#{channel}>."
     # A change that isn't shown in full can't be decided here.
     decides = (Act.APPROVE, Act.DENY) if row.decides and is_exact else ()
     buttons = act_buttons(request, *decides, *((Act.CANCEL,) if row.cancels else ()))

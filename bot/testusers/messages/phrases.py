@@ -220,6 +220,9 @@ def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str
         verb, preposition, only = WORDS[part.kind]
         people = name(part.people, show)
         said.append(f"{verb} {people} {preposition} {flow}{only}{part.term}{part.now}")
+    if said and request.requested.presets:
+        presets = ", ".join(text.code(f"@{preset}", 60) for preset in request.requested.presets)
+        said[-1] += f" (from {presets})"
     return "; ".join(said) or "nothing"
 
 
@@ -308,7 +311,12 @@ def outcome_line(request: Request, asked: str) -> str:
 
 def summary(request: Request, show: Show, *, names_requester: bool = False) -> str:
     """Describe a request and its outcome for a list of requests."""
-    reasons = {State.DENIED: request.progress.denial_reason, State.FAILED: request.progress.failure}
+    denied = request.progress.denial_reason
+    reasons = {
+        State.DENIED: denied,
+        State.CANCELLED: denied,
+        State.FAILED: request.progress.failure,
+    }
     why = reason_of(request, reasons.get(request.state, ""), show)
     because = reason_of(request, request.requested.reason, show)
     change = change_of(request, show)

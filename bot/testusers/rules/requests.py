@@ -65,6 +65,7 @@ class RequestedChange:
         end_changes: Added people who are already on the list, so only the end of their access
             changes. `current_ends` maps them to their current end, if any.
         shown_at: The time of the last comparison, or None until the change is compared again.
+        presets: The names of the presets that stood for people when the change was requested.
     """
 
     change: Change
@@ -78,6 +79,7 @@ class RequestedChange:
     undo_of: str | None = None
     current_ends: Mapping[str, datetime] = field(default_factory=dict)
     shown_at: datetime | None = None
+    presets: tuple[str, ...] = ()
 
     def end_of(self, identity: str, applied_at: datetime) -> datetime | None:
         """Return the end of an added person's access, or None if it has no end."""

@@ -212,7 +212,7 @@ async def test_click_is_retried_when_an_earlier_approver_is_unknown(database, cl
     replies = FakeReplies(takes=False)
     clicks, lease = clicks_of(world, replies), Lease(database, "one", job)
     assert await clicks.run(job, lease) == Again(clock.now() + timedelta(seconds=10), 1)
-    assert "couldn't check an earlier approver's" in replies.said[0]
+    assert "couldn't check a permission with Slack" in replies.said[0]
     world.slack.user = user
     assert await clicks.run(job, lease) is None
     assert (await world.stored(request)).state is State.APPLYING

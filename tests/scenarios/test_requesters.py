@@ -1,0 +1,149 @@
+"""`requesters` and `channel` of a policy, and presets on cards, from the signed request on."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from tests.support.world import ADA, ADAM, OTTO, VERA, World, empty_world
+
+REFUSED = "You can't request or cancel changes to test users for this flow."
+
+
+def policies(**keys: object) -> str:
+    return json.dumps({"welcome": keys})
+
+
+@pytest.fixture
+async def limited(sqlite_url) -> AsyncIterator[World]:
+    """A world in which only the group of testers, which is Otto, asks for `welcome`."""
+    async with empty_world(sqlite_url, flow_policies=policies(requesters=["S0TESTERS"])) as world:
+        yield world
+
+
+async def lose_otto(world: World) -> None:
+    """Take Otto out of the group of testers, and wait until the bot looks that up again."""
+    world.slack.workspace.groups["S0TESTERS"].members.clear()
+    await world.later(world.clock.ahead + timedelta(minutes=6))
+
+
+async def refused(world: World, user: str, text: str) -> None:
+    answer = await world.ask(user, "/testusers", text)
+    assert REFUSED in answer.all_text
+    assert "@testers" in answer.all_text
+    assert world.cards() == []
+
+
+@pytest.mark.parametrize("user", [ADA, ADAM])
+async def test_only_requesters_ask_with_a_command(limited, user):
+    for text in ("add welcome +1", "remove welcome +1", "add welcome +1 until friday"):
+        await refused(limited, user, text)
+    await limited.ask(user, "/testusers", "add survey +1")
+    assert "*survey*" in (await limited.card()).all_text
+
+
+async def test_a_viewer_needs_the_role_as_well(sqlite_url):
+    async with empty_world(sqlite_url, flow_policies=policies(requesters=[VERA])) as world:
+        answer = await world.ask(VERA, "/testusers", "add welcome +1")
+        assert "You need the operator role" in answer.all_text
+
+
+async def test_a_requester_asks_and_an_admin_needs_no_list_for_now(limited):
+    await limited.ask(OTTO, "/testusers", "add welcome +1")
+    assert "`+1`" in (await limited.card()).all_text
+    answer = await limited.ask(ADAM, "/testusers", "add welcome +2 now because urgent")
+    assert "Applying now" in answer.all_text
+
+
+async def test_only_requesters_ask_by_direct_message(limited):
+    await limited.slack.direct_message(ADA, "testusers add welcome +1")
+    await limited.told(ADA, REFUSED)
+    assert limited.cards() == []
+
+
+async def test_the_form_offers_only_flows_that_the_person_can_ask_for(limited):
+    await limited.slack.command(ADA, "C0GENERAL", "/testusers", "")
+    form = await limited.form(ADA)
+    offered = await limited.slack.suggest(ADA, form, "Flow", "")
+    assert "welcome" not in [option["value"] for option in offered]
+    assert "survey" in [option["value"] for option in offered]
+    chosen = {"text": {"type": "plain_text", "text": "welcome"}, "value": "welcome"}
+    await limited.slack.submit(ADA, form, {"Flow": chosen, "Identities": "+1"})
+    assert REFUSED in (await limited.answer(ADA)).all_text
+    assert limited.cards() == []
+
+
+async def test_the_shortcut_leads_to_the_same_refusal(limited):
+    message = limited.slack.say(OTTO, "C0GENERAL", "Please add +15550100")
+    await limited.slack.message_shortcut(ADA, message, "add_as_test_users")
+    chosen = {"text": {"type": "plain_text", "text": "welcome"}, "value": "welcome"}
+    await limited.slack.submit(ADA, await limited.form(ADA), {"Flow": chosen})
+    assert REFUSED in (await limited.answer(ADA)).all_text
+
+
+async def test_only_requesters_extend_and_undo(limited):
+    card = await limited.applied("add welcome +1 for 90m")
+    mine = await limited.ask(OTTO, "/testusers", "mine")
+    await lose_otto(limited)
+    for button in ("Extend", "+2 h"):
+        assert REFUSED in (await limited.click(OTTO, mine, button)).all_text
+    assert REFUSED in (await limited.click(ADA, card, "Undo")).all_text
+    assert len(limited.cards()) == 1
+
+
+async def test_request_is_cancelled_at_the_approval_if_its_requester_may_no_longer_ask(limited):
+    card = await limited.asked("add welcome +1")
+    await lose_otto(limited)
+    answer = await limited.click(ADA, card, "Approve")
+    reason = "Otto Operator may no longer ask for changes to this flow."
+    assert f"Nothing was applied. {reason} The request has been cancelled." in answer.all_text
+    await limited.shows(card, "*Cancelled* by Gatehouse", reason)
+    await limited.told(OTTO, reason)
+    assert limited.flow.history == []
+
+
+async def test_only_the_last_approval_looks_at_the_requester(sqlite_url):
+    keys = policies(requesters=["S0TESTERS"], approvals_needed=2)
+    async with empty_world(sqlite_url, flow_policies=keys) as world:
+        card = await world.asked("add welcome +1")
+        await lose_otto(world)
+        await world.click(ADA, card, "Approve")
+        await world.shows(card, "1 of 2 approvals")
+        await world.click(ADAM, card, "Approve")
+        await world.shows(card, "*Cancelled* by Gatehouse")
+        assert world.flow.history == []
+
+
+async def test_group_that_cannot_be_read_refuses_the_click_and_keeps_the_request(limited):
+    card = await limited.asked("add welcome +1")
+    await limited.later(limited.clock.ahead + timedelta(minutes=6))
+    limited.slack.workspace.faults.error("usergroups.users.list", "internal_error", times=None)
+    answer = await limited.click(ADA, card, "Approve")
+    assert "Please try again" in answer.all_text
+    assert "Approve" in card.buttons
+    assert limited.flow.history == []
+
+
+async def test_cards_of_a_flow_go_to_its_channel(sqlite_url):
+    async with empty_world(sqlite_url, flow_policies=policies(channel="C0ALERTS")) as world:
+        answer = await world.ask(OTTO, "/testusers", "add welcome +1")
+        assert "Sent to <#C0ALERTS>" in answer.all_text
+        messages = world.slack.workspace.messages
+        (card,) = await world.slack.until(
+            lambda: [item for item in messages("C0ALERTS") if "Approve" in item.buttons]
+        )
+        await world.slack.click(ADA, card, "Approve")
+        await world.shows(card, "*Applied*")
+        await world.ask(OTTO, "/testusers", "add survey +1")
+        assert "*survey*" in (await world.card()).all_text
+
+
+async def test_card_names_the_preset_with_its_people(limited):
+    await limited.ask(OTTO, "/testusers", "preset save ada +1 +2")
+    await limited.ask(OTTO, "/testusers", "add welcome @ada")
+    card = await limited.card()
+    for shown in ("`@ada`", "`+1`", "`+2`"):
+        assert shown in card.all_text
+    for page in ("requests", "mine", "history welcome"):
+        assert "`@ada`" in (await limited.ask(OTTO, "/testusers", page)).all_text
