@@ -13,6 +13,7 @@ from bench.figures import Figure, table
 
 TOPICS = {
     "ack": "Acknowledgement",
+    "approval": "Approval",
     "guard": "Quota guard",
     "gateway": "Gateway",
 }
