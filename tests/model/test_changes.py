@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.approvals.rules import State
+from bot.services.errors import ServiceRefused
 from bot.testusers.rules.applying import (
     Ending,
     ListChangePlan,
     inverse_of,
     make_plan,
+    tried,
     whose_turn,
 )
 from bot.testusers.rules.changes import (
@@ -259,3 +261,11 @@ def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:
     assert whose_turn([first, second, third], LATER) == [first, second, third]
     last = asked(Change(("b",)), "4", retry_at=LATER)
     assert whose_turn([second, last, third], NOW) == [second]
+
+
+@pytest.mark.parametrize(("is_shared", "state"), [(True, State.APPLYING), (False, State.FAILED)])
+def test_request_of_a_refused_shared_post_is_tried_alone(is_shared: bool, state: State) -> None:
+    refused = ServiceRefused("flow", "not a phone number", status=400)
+    request = tried(asked(Change(("a",), ())), refused, NOW, None, is_shared=is_shared)
+    assert request.state is state
+    assert (request.progress.retry_at == NOW) == is_shared

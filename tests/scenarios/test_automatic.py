@@ -71,6 +71,19 @@ async def test_next_day_counts_from_none(sqlite_url, clock):
     await database.close()
 
 
+async def test_the_day_begins_at_midnight_of_the_requester(sqlite_url, clock):
+    """In Berlin, that is 23:00 UTC, 14 hours after the clock's start."""
+    rule = FlowPolicy(auto=AutomaticRule((FAKE_OTTO,), 14_400, 1))
+    database = Database(sqlite_url, clock)
+    world = World(database, clock, policy=default_policy(flow_policies={"*": rule}))
+    states = []
+    for number, seconds in enumerate((0, 14 * 3600 - 60, 120)):
+        clock.advance(seconds)
+        states.append((await world.ask(f"add welcome +{number} for 2h")).state)
+    assert states == [State.APPLYING, State.PENDING, State.APPLYING]
+    await database.close()
+
+
 @pytest.mark.postgres
 async def test_day_is_counted_over_all_processes(postgres_url, clock):
     rule = FlowPolicy(auto=AutomaticRule((FAKE_OTTO,), 14_400, 5))

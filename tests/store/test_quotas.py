@@ -12,6 +12,7 @@ from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.services.calls import CallCause, ReportedLimits
+from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.store.tables import incidents as incidents_table
 from bot.store.tables import quota_calls
@@ -247,3 +248,19 @@ async def test_one_incident_that_says_less_keeps_no_other_from_being_read(databa
         one, other = await incidents.all_open(tx)
     assert one.detail == IncidentDetail(**{"own": OWN, **read})
     assert other.detail == IncidentDetail(OWN, words="2")
+
+
+@pytest.mark.parametrize(("seconds", "is_new"), [(599, False), (601, True)])
+async def test_incident_is_reopened_within_ten_minutes(sqlite_url, clock, seconds, is_new):
+    database = Database(sqlite_url, clock)
+    detail = IncidentDetail(OWN)
+    async with database.transaction() as tx:
+        account = await accounts.load_locked(tx, KEY, TERMS)
+        at = (await tx.now()).timestamp()
+        await incidents.count_one(tx, account.id, 44, detail, at, at)
+        await incidents.close_all(tx, account.id)
+    clock.advance(seconds)
+    async with database.transaction() as tx:
+        at = (await tx.now()).timestamp()
+        assert (await incidents.count_one(tx, account.id, 44, detail, at, at))[1] == is_new
+    await database.close()

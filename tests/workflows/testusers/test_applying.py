@@ -19,7 +19,7 @@ from bot.services.errors import (
 from bot.store import audit, jobs
 from bot.store.job_loop import Lease, LeaseLost
 from bot.testusers import asking, store
-from bot.testusers.applying import run_changes
+from bot.testusers.applying import Waiting, run_changes
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import act_buttons, card
 from bot.testusers.rules.changes import Change
@@ -332,3 +332,14 @@ async def test_undo_after_a_retry_takes_back_what_both_attempts_changed(world):
     await world.work()
     undo = (await asking.undo(world, await world.person(OTTO), request.id)).request
     assert undo.requested.change == Change(removals=("+1", "+2", "+3"))
+
+
+@pytest.mark.parametrize(("seconds", "is_disbelieved"), [(59, True), (61, False)])
+async def test_list_without_a_confirmed_change_is_disbelieved_for_60_s(
+    world, seconds, is_disbelieved
+):
+    await world.applied("add welcome +1")
+    world.clock.advance(seconds)
+    async with world.database.read_only() as tx:
+        waiting = await Waiting.load(tx, WELCOME)
+    assert bool(waiting.recent) == is_disbelieved
