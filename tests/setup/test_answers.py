@@ -95,7 +95,7 @@ WRONG = [
     ("inventory/data_centers/eu", {"authtoken": "demo-com"}, 1, "inventory eu"),
     ("flow/auth_token", "old-token", 1, "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN"),
     ("flow/aliases", {"welcome": "FW" + "9" * 32}, 1, "There is no flow FW999"),
-    ("email/api_key", "SG.gone-key", 1, "The key is incorrect or has been deleted"),
+    ("email/api_key", "SG.gone-key", 1, "the key is incorrect or has been deleted"),
     ("flow/account_sid", "AC00000000000000000000000000000009", 1, "Check FLOW_ACCOUNT_SID"),
     ("inventory/base_url", "inventory.example", 2, "inventory → base_url must be an address"),
     ("inventory/token_url", "http://oauth.example", 2, "inventory → token_url must start with"),

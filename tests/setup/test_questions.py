@@ -107,7 +107,7 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
         "Enter data centers",
         "   eu: code was rejected (invalid_code)",
         "Enter numbers from 1 to 2",
-        "The key is incorrect or has been deleted",
+        "the key is incorrect or has been deleted",
     ):
         assert mistake in shown
     for understood in (
