@@ -24,7 +24,14 @@ from bot.testusers.parse.command import (
     parse_testusers,
     reason_problem,
 )
-from bot.testusers.parse.form import NOTHING, Prefilled, moment, parse_form, read_lines
+from bot.testusers.parse.form import (
+    NOTHING,
+    Prefilled,
+    ShownRequest,
+    moment,
+    parse_form,
+    read_lines,
+)
 from bot.testusers.rendering import answer_to, card_link, channel_of
 from handlers import payloads
 from handlers.commands import Commands
@@ -210,26 +217,31 @@ class Testusers:
     async def _store(
         self,
         act: Act,
-        request_id: str,
+        value: str,
         body: Body,
         **more: Any,  # noqa: ANN401 - the other fields of `StoredInteraction`
     ) -> None:
         user, teams = payloads.user_id(body), payloads.team_ids(body)
         url = payloads.response_url(body)
-        await self._bot.clicks.store(StoredInteraction(act, request_id, user, teams, url, **more))
+        shown = ShownRequest.of(value)
+        interaction = StoredInteraction(
+            act, shown.request_id, user, teams, url, version=shown.version, **more
+        )
+        await self._bot.clicks.store(interaction)
 
     async def ask_why(self, person: Person, action: Body, body: Body) -> None:
         """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""
-        request = await deciding.look_to_deny(self._bot, person, payloads.value(action))
+        shown = ShownRequest.of(payloads.value(action))
+        request = await deciding.look_to_deny(self._bot, person, shown)
         page = pages.page_of_block(payloads.text(action, "block_id"))
         form = forms.denial_form(request, payloads.response_url(body), page)
         await self._bot.slack.open_view(payloads.text(body, "trigger_id"), form)
 
     async def store_denial(self, view: Body, body: Body) -> None:
         """Store a denial and its reason so that a job can deny the request."""
-        request_id = payloads.hidden(view, "request")
+        value = payloads.hidden(view, "request")
         page = payloads.hidden(view, "page")
-        await self._store(Act.DENY, request_id, body, denial_reason=_reason(view), page=page)
+        await self._store(Act.DENY, value, body, denial_reason=_reason(view), page=page)
 
     def _parse_form(self, view: Body) -> ChangeRequest | dict[str, str]:
         return parse_form(_typed_form(view), self._bot.clock.now())

@@ -6,7 +6,7 @@ and combines the approved changes and expired grants into a new list. It then st
 the new list, compares it with the response, and writes the results in one transaction.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -29,6 +29,7 @@ from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
 from bot.testusers.finishing import ChangeSet
+from bot.testusers.lists import read_current
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import (
     CONFIRMED,
@@ -39,7 +40,6 @@ from bot.testusers.rules.applying import (
     Post,
     StoredOtherwise,
     failed,
-    is_before,
     make_plan,
     reason_of,
     tried,
@@ -47,21 +47,16 @@ from bot.testusers.rules.applying import (
 )
 from bot.testusers.rules.changes import Change, Flow, is_sendable, stored_spellings
 from bot.testusers.rules.requests import Grant, Request
-from bot.testusers.transitions import REFUSED, review_of
+from bot.testusers.rules.review import Review
+from bot.testusers.transitions import MISSING, REFUSED, missing_since, review_of
 
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 5.0
 # The pause doubles with every failure, up to about ten minutes.
 DOUBLINGS = 7
-# The time between the two checks for a person who is missing from the list.
-GONE_SECONDS = 60.0
-# The key in the job's payload for the people who were missing from the list.
-GONE = "gone"
-STALE = (
-    "The flow service returned an outdated list without the change I just made,"
-    " so I didn't change anything."
-)
+# A grant ends if its person is missing from the list at two checks that are this far apart.
+GONE = timedelta(seconds=60)
 UNSENDABLE = "The list has an entry I can't send back unchanged, so I didn't change anything."
 OTHER_LIST = "The flow service stored a different list from the one I sent. Please check it."
 
@@ -115,9 +110,9 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     async with bot.database.read_only() as tx:
         waiting = await Waiting.load(tx, job.subject)
     is_well = True
-    if waiting.ready or waiting.post or waiting.over or job.payload.get(GONE):
+    if waiting.ready or waiting.post or waiting.over or job.payload.get(MISSING):
         with following_again(*waiting.deliveries):
-            is_well = await Run(bot, lease, waiting.flow, waiting.at).apply()
+            is_well = await Run(bot, lease, waiting).apply()
     async with bot.database.transaction() as tx:
         waiting = await Waiting.load(tx, job.subject)
         next_end = await store.next_end(tx, job.subject)
@@ -142,19 +137,23 @@ def _next_run(
         times += [next_end] if next_end is not None else []
         if post is not None or waiting.due:
             times.append(at if is_well and post is None and waiting.over else pause)
-    if lease.job.payload.get(GONE):
-        times.append(at + timedelta(seconds=GONE_SECONDS))
+    if lease.job.payload.get(MISSING):
+        times.append(at + GONE)
     return Again(min(times), tries) if times else None
 
 
 @dataclass
 class Run:
-    """A run of the job `apply:<flow>`. `at` is the start time, before the list is read."""
+    """A run of the job `apply:<flow>`. `begun` is the pending work before the list is read."""
 
     bot: Parts
     lease: Lease
-    flow: Flow
-    at: datetime
+    begun: Waiting
+
+    @property
+    def flow(self) -> Flow:
+        """The flow whose list the run reads and changes."""
+        return self.begun.flow
 
     async def apply(self) -> bool:
         """Read the list once, and send a new list at most once. Return False if a call failed."""
@@ -187,23 +186,24 @@ class Run:
 
     async def _look(self) -> ListChangePlan | None:
         """Read the list and record what it shows. Store and return the next plan, if any."""
-        listed = tuple(await self.bot.flows.service().read(self.flow.sid))
+        service = self.bot.flows.service()
+        listed = await read_current(
+            lambda: service.read(self.flow.sid), self.begun.recent, self.begun.post
+        )
         if not all(map(is_sendable, listed)):
             raise ResponseUnreadable("flow", UNSENDABLE)
         async with self.bot.database.transaction() as tx:
             waiting = await Waiting.load(tx, self.flow.key)
             # More requests may have been approved while the list was being read.
             now_following(*waiting.deliveries)
-            if is_before(waiting.recent, waiting.post, listed):
-                raise ResponseUnreadable("flow", STALE)
             plan, payload = None, {}
-            if waiting.post is None or waiting.post.is_settled_by(listed, self.at):
+            if waiting.post is None or waiting.post.is_settled_by(listed, self.begun.at):
                 changes = await ChangeSet.begin(tx, self.flow)
                 plan, gone = await self._plan(tx, changes, waiting, listed)
                 await changes.write()
                 post = Post(plan, waiting.at) if plan else None
                 await store.keep_post(tx, self.flow.key, post)
-                payload = {GONE: gone} if gone else {}
+                payload = {MISSING: gone} if gone else {}
             if payload != self.lease.job.payload:
                 await self.lease.remember(tx, payload)
             await self.lease.hold(tx)
@@ -211,8 +211,11 @@ class Run:
 
     async def _plan(
         self, tx: Transaction, changes: ChangeSet, waiting: Waiting, listed: tuple[str, ...]
-    ) -> tuple[ListChangePlan | None, list[str]]:
-        """Return the next plan (None if it's empty) and the people newly missing from the list."""
+    ) -> tuple[ListChangePlan | None, dict[str, str]]:
+        """Return the next plan (None if it's empty), and the people who are missing from the list.
+
+        The missing people are mapped to the time when they were first found missing.
+        """
         if waiting.post is not None:
             await changes.settle(waiting.post.plan, waiting.post.sent_at, listed)
         left = []
@@ -221,7 +224,7 @@ class Run:
                 await changes.note_try(request.id, failed)
             elif request.state is State.APPLYING:
                 left.append(request)
-        known = self.lease.job.payload.get(GONE, ())
+        known = missing_since(self.lease.job.payload)
         gone = await _end_what_is_gone(changes, waiting, left, listed, known)
         left = [
             request
@@ -253,9 +256,14 @@ class Run:
     ) -> bool:
         """If the effect differs from the card, ask for a new decision and return True.
 
+        A request whose access would already have ended expires.
         A request that has already changed something fails instead. Access that ended while an
         approved change waited for a retry doesn't count as a difference.
         """
+        if request.change_at(waiting.at).is_empty:
+            review = await review_of(self.bot, tx, request, listed, waiting.at)
+            await self._ask_again(changes, request, review)
+            return True
         # A change without approval gets a card only after its first attempts.
         if request.requested.without_approval and not request.progress.retries:
             return False
@@ -263,12 +271,15 @@ class Run:
             review = await review_of(self.bot, tx, request, listed, at)
             if not review.news or review.is_over:
                 return False
+        await self._ask_again(changes, request, review)
+        return True
+
+    async def _ask_again(self, changes: ChangeSet, request: Request, review: Review) -> None:
         if request.progress.done is None:
             await changes.ask_again(request.id, review, self.bot.settings.request_hours)
         else:
             reason = " ".join((*review.news, FOR_THE_REST))
             await changes.note_try(request.id, partial(failed, reason=reason))
-        return True
 
     async def _note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:
         """Record the failure for all affected requests and grants, and for the POST."""
@@ -300,11 +311,12 @@ async def _end_what_is_gone(
     waiting: Waiting,
     left: Sequence[Request],
     listed: Collection[str],
-    missing_before: Collection[str],
-) -> list[str]:
-    """End the grants of people who are missing from the list in two consecutive checks.
+    missing_since: Mapping[str, str],
+) -> dict[str, str]:
+    """End the grants of people who have been missing from the list for a minute.
 
-    An expired grant ends at the first check. Return the people first found missing in this check.
+    An expired grant ends at the first check. Return the other people who are missing, with the time
+    when they were first found missing.
     """
     for grant in waiting.over:
         if changes.granted.get(grant.identity) == grant and grant.identity not in listed:
@@ -317,14 +329,17 @@ async def _end_what_is_gone(
         if identity not in listed and identity not in named
     }
     unknown = [identity for identity in listed if identity not in changes.granted]
-    spellings, gone = stored_spellings(list(missing), unknown), []
+    spellings = stored_spellings(list(missing), unknown)
+    gone = {}
     for identity, grant in missing.items():
         if identity in spellings:
             await changes.respell(grant, spellings[identity])
-        elif identity in missing_before:
+            continue
+        since = missing_since.get(identity, waiting.at.isoformat())
+        if datetime.fromisoformat(since) + GONE <= waiting.at:
             await changes.end(Ending(identity, grant.request_id, was_gone=True))
         else:
-            gone.append(identity)
+            gone[identity] = since
     return gone
 
 

@@ -21,9 +21,10 @@ from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
+from bot.testusers.lists import read_list
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
 from bot.testusers.parse.command import ChangeRequest, misuse, term_of
-from bot.testusers.parse.form import Prefilled
+from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.presets import identities_of
 from bot.testusers.rules.applying import inverse_of
@@ -43,6 +44,7 @@ from bot.testusers.transitions import (
     next_ring,
     put_apply_job,
     put_timer,
+    require_current,
     write_card,
     write_related_cards,
 )
@@ -124,11 +126,11 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     return Asked(flow, effect, await _open(bot, person, flow, stored))
 
 
-async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
+async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     """Make a request that reverses the part of an applied request that's still in effect."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.read_only() as tx:
-        now, undone = await tx.now(), await store.load_request(tx, request_id)
+        now, undone = await tx.now(), await store.load_request(tx, shown.request_id)
         if undone is None:
             raise NotFound("That request no longer exists.")
         waiting = await store.requests_in(tx, State.PENDING, flow_key=undone.flow.key)
@@ -140,9 +142,10 @@ async def undo(bot: Parts, person: Person, request_id: str) -> Asked:
         raise Conflict("Someone has already asked to undo this.")
     if not undone.can_be_undone:
         raise Conflict("This access has already ended or been changed, so there's nothing to undo.")
+    await require_current(bot, undone, shown)
     unchanged, grant_ends = await _read(bot, flow)
     listed = {*unchanged.seen}
-    wanted, ends = inverse_of(done, listed, now)
+    wanted, ends = inverse_of(done, undone.gone, listed, now)
     effect = effect_of(wanted, listed, grant_ends, timed=ends.keys())
     change = effect.change
     if change.is_empty:
@@ -183,15 +186,10 @@ def longest(bot: Parts, flow: Flow) -> str:
 
 
 async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, datetime]]:
-    """Return an empty change based on the current list, and the end times of the flow's grants.
-
-    The bot's own changes are read first, so that they can't look like someone else's changes.
-    """
-    async with bot.database.read_only() as tx:
-        change_id = await store.latest_change_id(tx, flow.key)
-        ends = await store.ends_of_flow(tx, flow.key)
-    listed = await bot.flows.read(flow)
-    return RequestedChange(NO_CHANGE, tuple(listed), change_id), ends
+    """Return an empty change based on the current list, and the end times of the flow's grants."""
+    read = await read_list(bot, flow)
+    ends = {identity: grant.ends_at for identity, grant in read.grants.items() if grant.ends_at}
+    return RequestedChange(NO_CHANGE, read.identities, read.change_id), ends
 
 
 def _changed(

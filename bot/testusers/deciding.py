@@ -4,9 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.approvals.rules import Act, Decision, Reason, State
+from bot.approvals.rules import Act, Decision, Reason, State, Verdict, judge
 from bot.approvals.rules import decide as decide_by_state
-from bot.errors import Conflict, NotFound, Refused, SlackRefused, UnknownPerson
+from bot.errors import (
+    Conflict,
+    GatehouseError,
+    NotFound,
+    Refused,
+    SlackRefused,
+    UnknownPerson,
+)
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.slack.people import NOT_FOUND
@@ -14,16 +21,20 @@ from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
-from bot.testusers.messages.phrases import state_sentence
+from bot.testusers.messages.phrases import outdated, state_sentence
+from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import FOR_THE_REST
 from bot.testusers.rules.requests import THE_BOT, Approval, Request, Who
+from bot.testusers.rules.review import Review
 from bot.testusers.transitions import (
     apply_transition,
     ask_again,
     expired_entry,
     is_in_doubt,
+    require_current,
     review_of,
+    write_card,
 )
 
 STILL_CHECKING = (
@@ -48,76 +59,128 @@ class Decided:
     needed: int
 
 
-async def decide(
-    bot: Parts,
-    person: Person,
-    act: Act,
-    request_id: str,
-    denial_reason: str = "",
-    clicked_at: datetime | None = None,
-) -> Decided:
+@dataclass(frozen=True, slots=True)
+class Click:
+    """A person's click on a button of a request, and the reason if it's a denial."""
+
+    person: Person
+    act: Act
+    shown: ShownRequest
+    denial_reason: str = ""
+
+
+async def decide(bot: Parts, click: Click) -> Decided:
     """Carry out a click if the person has permission and the request's state allows it.
 
-    If the change would no longer do what the card shows, nothing is applied and the card asks
-    for a new decision.
+    If the change would no longer do what the clicked card says, nothing is applied. If the
+    request's card says something else by now, it's brought up to date. Otherwise, it asks for a new
+    decision.
     """
-    request = await _look(bot, person, act, request_id)
-    checked = request.progress.approvals if act is Act.APPROVE else ()
-    lapsed = {
-        approval.who.slack_user_id
-        for approval in checked
-        if not await _may_still(bot, approval.who.slack_user_id, Permission.DECIDE, request)
-    }
-    may_ask = await _may_still_ask(bot, request, act)
+    request = await _look(bot, click.person, click.act, click.shown.request_id)
+    lapsed = await _lapsed(bot, request) if click.act is Act.APPROVE else set()
+    may_ask = await _may_still_ask(bot, request, click.act)
     async with bot.database.transaction() as tx:
-        request, at = await store.load_request(tx, request_id, lock=True) or request, await tx.now()
-        facts, needed = request.facts, bot.people.policy.of_flow(request.flow.sid).approvals_needed
-        decision = decide_by_state(
-            act,
-            facts,
-            person.slack_user_id,
-            approvals_needed=needed,
-            entitled_ids={*facts.approver_ids} - lapsed,
-            at=at,
-        )
-        moved = review = None
-        news: Sequence[str] = ()
-        if decision.is_followed and act in (Act.APPROVE, Act.RETRY):
-            shown_at, known = request.requested.shown_at, request.progress.news
-            if known and shown_at and clicked_at and clicked_at < shown_at:
-                raise Conflict(_nothing_applied(request, known))
-            if decision.next_state is State.APPLYING and not may_ask:
-                moved = await _cancel(tx, request, at)
-                news = (moved.progress.denial_reason,)
-            else:
-                review = await review_of(bot, tx, request)
-                news = review.news
-        if news and act is Act.RETRY and await is_in_doubt(tx, request):
-            raise Conflict(STILL_CHECKING)
-        step = None if news else _moved(person, act, request, decision, at, denial_reason)
-        if step is not None:
-            moved, entry = step
+        request = await store.load_request(tx, request.id, lock=True) or request
+        result = await _carry_out(bot, tx, click, request, lapsed, may_ask=may_ask)
+    if isinstance(result, GatehouseError):
+        raise result
+    return result
+
+
+async def _lapsed(bot: Parts, request: Request) -> set[str]:
+    """Return the earlier approvers who can't approve the request anymore."""
+    approvers = [approval.who.slack_user_id for approval in request.progress.approvals]
+    return {
+        user_id
+        for user_id in approvers
+        if not await _may_still(bot, user_id, Permission.DECIDE, request)
+    }
+
+
+async def _carry_out(
+    bot: Parts,
+    tx: Transaction,
+    click: Click,
+    request: Request,
+    lapsed: set[str],
+    *,
+    may_ask: bool,
+) -> Decided | GatehouseError:
+    """Store what follows from the click. Return its result, or the reason that it wasn't followed.
+
+    The reason is returned instead of raised, so that what was stored is committed. `may_ask` is
+    False if the requester may no longer ask for changes to the flow.
+    """
+    at = await tx.now()
+    person, act, facts = click.person, click.act, request.facts
+    needed = bot.people.policy.of_flow(request.flow.sid).approvals_needed
+    decision = decide_by_state(
+        act,
+        facts,
+        person.slack_user_id,
+        approvals_needed=needed,
+        entitled_ids={*facts.approver_ids} - lapsed,
+        at=at,
+    )
+    review = Review(request, ())
+    if decision.is_followed and act in (Act.APPROVE, Act.RETRY):
+        review = await review_of(bot, tx, request)
+    verdict = judge(
+        decision,
+        is_current=click.shown.version == request.requested.card_version,
+        may_ask=may_ask,
+        has_news=bool(review.news),
+        is_in_doubt=act is Act.RETRY and await is_in_doubt(tx, request),
+        has_effect=request.progress.done is not None,
+    )
+    match verdict:
+        case Verdict.FOLLOW:
+            moved, entry = _followed(click, request, decision, at)
             await apply_transition(tx, request, moved, entry)
-        elif review and news and request.progress.done is None:
-            hours, actor = bot.settings.request_hours, person.slack_user_id
-            moved = await ask_again(tx, request, review, hours, actor)
-        else:
-            detail = {"act": act, "reason": decision.reason, "state": request.state}
-            entry = AuditEntry(person.slack_user_id, "request.refused", request.id, detail)
-            await audit.append(tx, entry)
-    now = moved or request
-    if news:
-        raise Conflict(_nothing_applied(now, news))
-    if not decision.is_followed:
-        raise _refusal(decision.reason, now, at)
-    return Decided(act, decision.reason, now, needed)
+            return Decided(act, decision.reason, moved, needed)
+        case Verdict.EXPIRE:
+            expired = request.moved(State.EXPIRED, THE_BOT, at, request.progress)
+            await apply_transition(tx, request, expired, expired_entry(expired))
+            return _refusal(decision.reason, expired, at)
+        case Verdict.CANCEL:
+            cancelled = await _cancel(tx, request, at)
+            return Conflict(_nothing_applied(cancelled, [cancelled.progress.denial_reason]))
+        case Verdict.ASK_AGAIN:
+            hours = bot.settings.request_hours
+            moved = await ask_again(tx, request, review, hours, person.slack_user_id)
+            return Conflict(_nothing_applied(moved, review.news))
+        case Verdict.WAIT:
+            return Conflict(STILL_CHECKING)
+    return await _refuse(tx, click, request, decision, verdict, review.news)
 
 
-async def look_to_deny(bot: Parts, person: Person, request_id: str) -> Request:
-    """Return the request for the denial form, or raise Conflict if it can't be denied anymore."""
-    request = await _look(bot, person, Act.DENY, request_id)
+async def _refuse(
+    tx: Transaction,
+    click: Click,
+    request: Request,
+    decision: Decision,
+    verdict: Verdict,
+    news: Sequence[str],
+) -> GatehouseError:
+    """Record in the audit log that a click wasn't followed, and return the reason."""
+    detail = {"act": click.act, "reason": decision.reason, "state": request.state}
+    entry = AuditEntry(click.person.slack_user_id, "request.refused", request.id, detail)
+    await audit.append(tx, entry)
+    match verdict:
+        case Verdict.OUTDATED:
+            await write_card(tx, request.id)
+            return Conflict(outdated(request, click.shown.version))
+        case Verdict.START_OVER:
+            return Conflict(" ".join(("Nothing was applied.", *news, FOR_THE_REST)))
+    return _refusal(decision.reason, request, await tx.now())
+
+
+async def look_to_deny(bot: Parts, person: Person, shown: ShownRequest) -> Request:
+    """Return the request for the denial form, or raise Conflict if it can't be denied."""
+    request = await _look(bot, person, Act.DENY, shown.request_id)
     if request.state is not State.PENDING:
         raise Conflict(state_sentence(request, await bot.database.now()))
+    await require_current(bot, request, shown)
     return request
 
 
@@ -179,33 +242,30 @@ async def _may_still(
     return may
 
 
-def _moved(
-    person: Person, act: Act, request: Request, decision: Decision, at: datetime, reason: str
-) -> tuple[Request, AuditEntry] | None:
-    """Return the updated request and the click's audit log entry, or None if nothing changes."""
-    progress, by = request.progress, Who.of(person)
-    if decision.next_state is State.EXPIRED:
-        expired = request.moved(State.EXPIRED, THE_BOT, at, progress)
-        return expired, expired_entry(expired)
-    if not decision.is_followed:
-        return None
-    progress = replace(progress, delivery_id=delivery_id())
-    if act is Act.RETRY:
-        # A retry keeps the approvals, so nobody has to approve again.
-        retries = (*progress.retries, at.isoformat())
-        progress = replace(progress.cleared(), retries=retries, retried_by=by)
-        moved = replace(request, state=State.APPLYING, progress=progress)
-    else:
-        given = {approval.who.slack_user_id: approval for approval in progress.approvals}
-        given[by.slack_user_id] = given.get(by.slack_user_id) or Approval(by, at)
-        if act is Act.APPROVE:
+def _followed(
+    click: Click, request: Request, decision: Decision, at: datetime
+) -> tuple[Request, AuditEntry]:
+    """Return the updated request and the click's audit log entry."""
+    by = Who.of(click.person)
+    progress = replace(request.progress, delivery_id=delivery_id())
+    state = decision.next_state or request.state
+    match click.act:
+        case Act.RETRY:
+            # A retry keeps the approvals, so nobody has to approve again.
+            retries = (*progress.retries, at.isoformat())
+            progress = replace(progress.cleared(), retries=retries, retried_by=by)
+            moved = replace(request, state=state, progress=progress)
+        case Act.APPROVE:
+            given = {approval.who.slack_user_id: approval for approval in progress.approvals}
+            given.setdefault(by.slack_user_id, Approval(by, at))
             approvals = tuple(given[approver_id] for approver_id in decision.approver_ids)
             progress = replace(progress, approvals=approvals)
-        else:
-            progress = replace(progress, denial_reason=reason)
-        moved = replace(request, progress=progress)
-        if decision.next_state is not None:
-            moved = request.moved(decision.next_state, by, at, progress)
+            moved = replace(request, progress=progress)
+        case _:
+            progress = replace(progress, denial_reason=click.denial_reason)
+            moved = replace(request, progress=progress)
+    if click.act is not Act.RETRY and decision.next_state is not None:
+        moved = moved.moved(state, by, at, progress)
     detail = {
         "flow": request.flow.sid,
         "state": moved.state,
@@ -213,7 +273,7 @@ def _moved(
         "lapsed": sorted({*request.facts.approver_ids} - {*moved.facts.approver_ids}),
         "reason": moved.progress.denial_reason,
     }
-    return moved, AuditEntry(person.slack_user_id, _ACTION[act], request.id, detail)
+    return moved, AuditEntry(click.person.slack_user_id, _ACTION[click.act], request.id, detail)
 
 
 def _nothing_applied(request: Request, news: Iterable[str]) -> str:
@@ -221,7 +281,6 @@ def _nothing_applied(request: Request, news: Iterable[str]) -> str:
         State.PENDING: "The card now shows what the change would do. Check it and decide again.",
         State.CANCELLED: "The request has been cancelled.",
         State.EXPIRED: "The request has expired.",
-        State.FAILED: FOR_THE_REST,
     }[request.state]
     return " ".join(("Nothing was applied.", *news, next_step))
 

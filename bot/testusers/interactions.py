@@ -21,9 +21,10 @@ from bot.store import jobs
 from bot.store.job_loop import Again, Lease, Outcome
 from bot.store.jobs import Job
 from bot.testusers.asking import undo
-from bot.testusers.deciding import decide
+from bot.testusers.deciding import Click, decide
 from bot.testusers.messages import notes
 from bot.testusers.messages.pages import FlowPage
+from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.reading import open_requests
 from bot.testusers.rendering import answer_to
@@ -43,9 +44,11 @@ WAITING_INTERACTIONS = 1_000
 class StoredInteraction:
     """A stored click: the person, the action, the request, and where to send the reply.
 
+    `version` is the version of what the clicked card says, or 0 if the button doesn't have one.
+
     `page` is the number of the request list page that contains the button, if any. `channel_id` and
     `message_ts` identify the message that contains it, if the whole channel can see that message.
-    `delivery_id` is the ID used in logs, and `clicked_at` is the time when the click was stored.
+    `delivery_id` is the ID used in logs.
     """
 
     act: Act
@@ -58,7 +61,7 @@ class StoredInteraction:
     channel_id: str = ""
     message_ts: str = ""
     delivery_id: str = ""
-    clicked_at: datetime | None = None
+    version: int = 0
 
 
 _STORED = TypeAdapter(StoredInteraction)
@@ -83,13 +86,12 @@ class StoredInteractions:
         async with self._bot.database.transaction() as tx:
             if not await take_in(tx):
                 raise Replayed
-            now = await tx.now()
-            interaction = replace(interaction, delivery_id=delivery_id(), clicked_at=now)
+            interaction = replace(interaction, delivery_id=delivery_id())
             job = Job(
                 f"click:{self._bot.new_id()}",
                 UNDO if interaction.act is Act.UNDO else INTERACTION,
                 interaction.request_id[:255],
-                now,
+                await tx.now(),
                 _STORED.dump_python(interaction, mode="json"),
             )
             await jobs.put(tx, job)
@@ -109,14 +111,15 @@ class StoredInteractions:
 
     async def _follow(self, interaction: StoredInteraction, job: Job) -> Outcome:
         bot, act, user = self._bot, interaction.act, interaction.slack_user_id
-        name, request_id, url = f"testusers.{act}", interaction.request_id, interaction.reply_to
+        name, url = f"testusers.{act}", interaction.reply_to
+        shown = ShownRequest(interaction.request_id, interaction.version)
         try:
             person, outcome = await bot.people.find(user, interaction.team_ids), "ok"
             if act is Act.UNDO:
-                message = await answer_to(bot, await undo(bot, person, request_id))
+                message = await answer_to(bot, await undo(bot, person, shown))
             else:
-                reason, at = interaction.denial_reason, interaction.clicked_at
-                decided = await decide(bot, person, act, request_id, reason, at)
+                click = Click(person, act, shown, interaction.denial_reason)
+                decided = await decide(bot, click)
                 message = notes.decided(act, decided.reason, decided.request, decided.needed)
         except DatabaseUnavailable:
             if job.key not in self._said_later:

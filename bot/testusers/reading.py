@@ -13,6 +13,7 @@ from bot.slack.messages.block_kit import Message, SlackBlock, page_count
 from bot.slack.people import People
 from bot.spelling import folded
 from bot.testusers import store
+from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
 from bot.testusers.messages.pages import FlowPage, OpenRow, Page, Reader, grouped
 from bot.testusers.parts import Parts
@@ -45,19 +46,18 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     The search text matches only the part of each identity that the person is allowed to see.
     """
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
+    read = await read_list(bot, flow)
     found = [
         identity
-        for identity in await bot.flows.read(flow)
+        for identity in read.identities
         if folded(wanted.text) in folded(identity if reads.sees_identities else mask(identity))
     ]
-    async with bot.database.read_only() as tx:
-        granted = await store.grants_of_flow(tx, flow.key)
-    others = [identity for identity in found if identity not in granted]
-    known = [identity for identity in found if identity in granted]
+    others = [identity for identity in found if identity not in read.grants]
+    known = [identity for identity in found if identity in read.grants]
     return pages.listing(
         flow,
         Page.cut([*known, *others], LIST_PAGE, wanted),
-        granted,
+        read.grants,
         reads,
         outside=len(others),
         url=bot.flows.service().url_of(flow.sid),

@@ -136,7 +136,7 @@ class RequestMessages:
     async def failure(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the thread message that says the change failed, or that it later succeeded."""
         request = await store.load_request(tx, outbox_message.subject)
-        if request is None or request.state not in {State.FAILED, State.APPLIED}:
+        if request is None or request.state is State.APPLYING:
             return None
         return self._in_thread(request, notes.failure_in_thread(request))
 
@@ -175,7 +175,7 @@ class RequestMessages:
     async def outcome(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the direct message about the outcome, or None if nothing is left to report."""
         request = await store.load_request(tx, outbox_message.subject)
-        if request is None:
+        if request is None or not await _is_still_true(tx, request, outbox_message):
             return None
         payload = dict(outbox_message.payload)
         if payload["event"] == "ended":
@@ -199,3 +199,13 @@ class RequestMessages:
             return Outgoing(channel, drawn(notes.service_accepts()))
         flow = Flow(outbox_message.subject, payload["alias"])
         return Outgoing(channel, drawn(notes.service_refuses(payload["sentence"], flow)))
+
+
+async def _is_still_true(tx: Transaction, request: Request, outbox_message: OutboxMessage) -> bool:
+    """Return False if more has happened since, which has a message of its own."""
+    event = outbox_message.payload["event"]
+    if event == "unposted":
+        return await outbox.sent_card(tx, card_key(request.id)) is None
+    if event == "asked_again":
+        return request.state is State.PENDING
+    return event in {"ended", request.state}

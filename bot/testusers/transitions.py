@@ -1,12 +1,14 @@
 """State changes of requests, the jobs and messages that they lead to, and timers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import itemgetter
+from typing import Any
 
 from bot.approvals.rules import FlowPolicy, State, can_move
+from bot.errors import Conflict
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
@@ -14,15 +16,19 @@ from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
+from bot.testusers.messages.phrases import outdated
+from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import apply_changes
 from bot.testusers.rules.requests import THE_BOT, Request
-from bot.testusers.rules.review import Review, reconsidered, review
+from bot.testusers.rules.review import CurrentList, Review, reconsidered, review
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"
 ESCALATION, FAILURE, ENDING = "testusers.escalation", "testusers.failure", "testusers.ending"
 CARD, OUTCOME, REMINDER = "testusers.card", "testusers.outcome", "testusers.reminder"
 REFUSED = "testusers.refused"
+# The key in an apply job's payload for the people who were missing from the list.
+MISSING = "gone"
 _GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
 OUTCOME_STATES = frozenset({State.APPLIED, State.FAILED, State.DENIED, State.EXPIRED})
 
@@ -53,6 +59,15 @@ async def write_card(tx: Transaction, request_id: str) -> None:
     await outbox.put(tx, OutboxMessage(card_key(request_id), CARD, request_id))
 
 
+async def require_current(bot: Parts, request: Request, shown: ShownRequest) -> None:
+    """Raise Conflict if a clicked card is outdated, and bring the request's card up to date."""
+    if shown.version == request.requested.card_version:
+        return
+    async with bot.database.transaction() as tx:
+        await write_card(tx, request.id)
+    raise Conflict(outdated(request, shown.version))
+
+
 async def write_related_cards(tx: Transaction, request: Request) -> None:
     """Redraw the cards of other open requests that affect any of the same people."""
     for other in await store.naming_the_same(tx, request):
@@ -73,7 +88,7 @@ async def tell_requester(tx: Transaction, request: Request, event: str, **detail
 async def tell_thread(tx: Transaction, request: Request) -> None:
     """Report a failure in the card's thread, because editing the card notifies nobody.
 
-    Each failure gets its own message, which is edited if the request is applied later.
+    Each failure gets its own message, which is edited when the request moves on.
     """
     keys = [f"{FAILURE}:{request.id}:{n}" for n in range(len(request.progress.retries) + 1)]
     if request.state is State.FAILED:
@@ -100,21 +115,34 @@ async def review_of(
     """
     key, requested = request.flow.key, request.requested
     ends = await store.ends_of_flow(tx, key)
+    own = await store.changes_after(tx, key, requested.seen_change_id)
     if listed is None:
-        own = await store.changes_after(tx, key, requested.seen_change_id)
         listed = apply_changes(requested.seen, own)
     flow, policy = request.flow, FlowPolicy()
     if reads_settings:
         flow, policy = bot.flows.now(flow), bot.people.policy.of_flow(flow.sid)
-    at, change_id = at or await tx.now(), await store.latest_change_id(tx, key)
-    return review(request, flow, policy, at, listed, change_id, ends)
+    change_id = await store.latest_change_id(tx, key)
+    current = CurrentList(tuple(listed), own, change_id, ends)
+    return review(request, flow, policy, at or await tx.now(), current)
 
 
-async def put_apply_job(tx: Transaction, flow_key: str) -> None:
-    """Schedule a flow's apply job to run now, without changing the job's payload."""
-    key = f"apply:{flow_key}"
+async def put_apply_job(tx: Transaction, flow_key: str, missing: Iterable[str] = ()) -> None:
+    """Schedule a flow's apply job to run now, without forgetting what it has noted.
+
+    `missing` lists people with a grant who weren't on the list just now. The job checks them again.
+    """
+    key, now = f"apply:{flow_key}", await tx.now()
     known = await jobs.payload_of(tx, key)
-    await jobs.put(tx, Job(key, APPLY, flow_key, await tx.now(), known))
+    since = dict.fromkeys(missing, now.isoformat()) | missing_since(known)
+    payload = {MISSING: since} if since else {}
+    await jobs.put(tx, Job(key, APPLY, flow_key, now, payload))
+
+
+def missing_since(payload: Mapping[str, Any]) -> dict[str, str]:
+    """Map the people whom an apply job has found missing from the list to the time of that."""
+    known = payload.get(MISSING)
+    # Earlier versions stored a list without times.
+    return known if isinstance(known, dict) else {}
 
 
 async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
@@ -160,6 +188,8 @@ async def apply_transition(
 
 async def _follow(tx: Transaction, old: Request, new: Request) -> None:
     states = {old.state, new.state}
+    if new.state is not State.APPLYING:
+        await tell_thread(tx, new)
     if State.PENDING in states:
         await write_related_cards(tx, new)
         in_thread = {f"{kind}:{new.id}": kind for kind in (REMINDER, ESCALATION)}

@@ -173,7 +173,7 @@ def dones(draw: st.DrawFn) -> Done:
 
 @given(dones(), st.lists(names, unique=True))
 def test_who_came_goes_who_went_comes_and_ends_are_as_before(done: Done, listed: list[str]) -> None:
-    change, restored = inverse_of(done, listed, NOW)
+    change, restored = inverse_of(done, (), listed, NOW)
     after = apply_change(listed, change)
     for identity in done.change.additions:
         assert identity not in after

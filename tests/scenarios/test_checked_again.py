@@ -163,6 +163,7 @@ async def test_alias_that_moved_asks_again_about_the_old_flow(sqlite_url):
         assert f"`{WELCOME}` · requester" not in message.all_text
         said = (await world.click(ADA, message, "Approve")).all_text
         assert "“welcome” is no longer this flow's alias" in said
+        await world.shows(message, "*Needs approval again*")
         assert world.flow.history == []
         await world.approve(message, "*Applied*")
         assert f"can test `{WELCOME}`" in message.all_text

@@ -87,7 +87,10 @@ async def test_every_request_can_be_decided_retried_or_undone(world, cards):
         await world.shows(cards[user], "*Applied*")
     survey = world.services.state.flows[SURVEY]
     assert {HALF, REST, FAILED}.issubset(survey.identities)
+    said = (await world.click(OTTO, cards[APPLIED], "Undo")).all_text
+    assert "Nothing was applied. The button was from before an upgrade." in said
     for user in (APPLIED, HALF):
+        await world.shows(cards[user], "*Applied*")
         number = len(world.cards())
         await world.click(OTTO, cards[user], "Undo")
         await world.approve(await world.card(number), "*Applied*")

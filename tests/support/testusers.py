@@ -18,10 +18,11 @@ from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Again, Lease
 from bot.testusers import store, transitions
 from bot.testusers.applying import run_changes
-from bot.testusers.asking import ask
+from bot.testusers.asking import ask, undo
 from bot.testusers.client import Flows
-from bot.testusers.deciding import decide
+from bot.testusers.deciding import Click, decide
 from bot.testusers.parse.command import ChangeRequest, parse_testusers
+from bot.testusers.parse.form import ShownRequest
 from bot.testusers.rules.requests import Request
 from bot.testusers.transitions import APPLY, TIMER
 
@@ -198,7 +199,16 @@ class World:
         return asked.request
 
     async def decide(self, act, request: Request, by: str = ADA, reason: str = ""):
-        return await decide(self, await self.person(by), act, request.id, reason)
+        """Click on the request's card as it is now."""
+        version = (await self.stored(request)).requested.card_version
+        shown = ShownRequest(request.id, version)
+        return await decide(self, Click(await self.person(by), act, shown, reason))
+
+    async def undo(self, request: Request, by: str = OTTO) -> Request | None:
+        """Ask to undo a request on its card as it is now."""
+        version = (await self.stored(request)).requested.card_version
+        asked = await undo(self, await self.person(by), ShownRequest(request.id, version))
+        return asked.request
 
     async def approved(self, text: str) -> Request:
         """Ask, and approve it."""

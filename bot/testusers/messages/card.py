@@ -10,7 +10,7 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, SlackBlock
 from bot.testusers.messages import phrases
 from bot.testusers.messages.phrases import brief, change_in_plain, change_of, who
-from bot.testusers.parse.form import Prefilled
+from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.rules.applying import PAUSES_SECONDS, TRIES
 from bot.testusers.rules.changes import Flow, apply_change
 from bot.testusers.rules.requests import Done, Request
@@ -276,9 +276,8 @@ def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
             dialog = block_kit.confirm(title, f"{sentence}: {change_in_plain(request)}.", proceed)
         spoken = f"{label} {request.requester.name}'s request for {request.flow.name}"
         action_id, style = f"{ids.TESTUSERS_ACT}{act}", STYLES.get(act)
-        button = block_kit.button(
-            label, action_id, request.id, style=style, spoken=spoken, sure=dialog
-        )
+        shown = ShownRequest(request.id, request.requested.card_version).value()
+        button = block_kit.button(label, action_id, shown, style=style, spoken=spoken, sure=dialog)
         buttons.append(button)
     return buttons
 

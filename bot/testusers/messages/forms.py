@@ -9,7 +9,7 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages.phrases import change_of, who
-from bot.testusers.parse.form import NOTHING, Prefilled, as_line
+from bot.testusers.parse.form import NOTHING, Prefilled, ShownRequest, as_line
 from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow
 from bot.testusers.rules.requests import Request
 
@@ -89,7 +89,8 @@ def denial_form(request: Request, reply_to: str, page: str = "") -> Json:
         f"{request.requester.name} will see this reason.",
     )
     asked = block_kit.section(f"{who(request.requester)} wants to {change_of(request)}.")
-    words, hidden = ("Deny the request", "Deny", "Back"), {"request": request.id, "page": page}
+    shown = ShownRequest(request.id, request.requested.card_version)
+    words, hidden = ("Deny the request", "Deny", "Back"), {"request": shown.value(), "page": page}
     return _modal(ids.TESTUSERS_DENIAL, words, [asked, reason], reply_to=reply_to, **hidden)
 
 

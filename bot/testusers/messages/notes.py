@@ -151,10 +151,12 @@ def with_next_steps(message: Message, request: Request, card: str | None) -> Mes
 
 
 def failure_in_thread(request: Request) -> Message:
-    """Return the thread message that says the change failed, or that it later succeeded."""
+    """Return the thread message that says the change failed, or what has happened since."""
+    asked = f"{who(request.requester)} asked to {change_of(request)}"
     if request.state is State.FAILED:
-        asked = f"{who(request.requester)} asked to {change_of(request)}"
         return Message.of(*_failure(request, asked, request.progress.failure))
+    if request.state is not State.APPLIED:
+        return Message.of(f"An earlier attempt failed. {phrases.outcome_line(request, asked)}")
     done, by = request.progress.done, request.progress.retried_by
     at = text.time(done.at) if done else ""
     how = f"after a retry by {who(by)}" if by else "after all"

@@ -381,9 +381,21 @@ def state_sentence(request: Request, now: datetime) -> str:
     by = request.decided_by.name if request.decided_by else "Nobody"
     is_refused = request.state in {State.DENIED, State.CANCELLED}
     did = request.state.value if is_refused else "approved"
+    retried = request.progress.retried_by
+    if retried and request.state in {State.APPLYING, State.APPLIED}:
+        return f"{retried.name} already retried this: {change}."
     without = " without approval" if request.requested.without_approval else ""
     failed = " It failed. Approvers can retry it." if request.state is State.FAILED else ""
     return f"{by} already {'applied' if without else did} this{without} {when}: {change}.{failed}"
+
+
+def outdated(request: Request, version: int) -> str:
+    """Explain why a click on an older version of a card did nothing, in plain text.
+
+    `version` is 0 if the clicked button is from before cards had versions.
+    """
+    news = " ".join(request.progress.news) if version else "The button was from before an upgrade."
+    return f"Nothing was applied. {news} The card is up to date now. Check it, then click again."
 
 
 def ago(elapsed: timedelta) -> str:

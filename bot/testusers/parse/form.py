@@ -78,6 +78,27 @@ class Prefilled(ButtonValue):
 NOTHING = Prefilled()
 
 
+@dataclass(frozen=True)
+class ShownRequest:
+    """The value of a button on a card: the request, and the version of what the card says.
+
+    `version` is 0 for a button from before version 0.4.0.
+    """
+
+    request_id: str
+    version: int = 0
+
+    def value(self) -> str:
+        """Return the button's value."""
+        return f"{self.request_id}:{self.version}"
+
+    @classmethod
+    def of(cls, value: str) -> "ShownRequest":
+        """Read a button's value."""
+        request_id, _, version = value.partition(":")
+        return cls(request_id, int(version) if version.isdecimal() else 0)
+
+
 def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]:
     """Return the change requested in a form, or a dictionary of problems keyed by input name.
 

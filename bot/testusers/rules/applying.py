@@ -208,7 +208,9 @@ def make_plan(
             request.id,
             change,
             wanted.without(change.identities),
-            outside_edits(request.requested.seen, (own or {}).get(request.id, ()), listed),
+            request.requested.outside.then(
+                outside_edits(request.requested.seen, (own or {}).get(request.id, ()), listed)
+            ),
             len(current),
             wanted,
             request.left.without(wanted.additions).additions,
@@ -256,13 +258,16 @@ def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
 
 
 def inverse_of(
-    done: Done, listed: Collection[str], at: datetime
+    done: Done, gone: Collection[str], listed: Collection[str], at: datetime
 ) -> tuple[Change, Mapping[str, datetime]]:
     """Return the change that reverses an applied request, and the ends of access to restore.
 
     The change removes the people who were added, and adds back the people who were removed. If the
     request changed when access ends, people who are still listed get their earlier end back. People
     aren't added back if their earlier end has passed.
+
+    What has changed since stays as it is: the access of people in `gone`, who no longer have the
+    access that the request gave them, and of removed people who are on the list again.
     """
     ends = {identity: end for identity, end in done.previous_ends.items() if end is not None}
     over = {identity for identity, end in ends.items() if end <= at}
@@ -271,9 +276,10 @@ def inverse_of(
         for identity in done.already.additions
         if identity in listed and done.previous_ends.get(identity) != done.ends_at.get(identity)
     ]
-    additions = [identity for identity in (*done.change.removals, *changed) if identity not in over]
+    missing = [identity for identity in done.change.removals if identity not in listed]
+    additions = [identity for identity in (*missing, *changed) if identity not in over]
     removals = [*done.change.additions, *(identity for identity in changed if identity in over)]
-    return Change(tuple(additions), tuple(removals)), ends
+    return Change(tuple(additions), tuple(removals)).without(gone), ends
 
 
 # A change gets three attempts, with pauses in between. Any later calls only check the list.

@@ -9,7 +9,7 @@ from enum import StrEnum
 from bot.approvals.rules import ApprovedByRule, Facts, State
 from bot.permissions import Person
 from bot.store.audit_entry import BOT
-from bot.testusers.rules.changes import Change, Flow
+from bot.testusers.rules.changes import NO_CHANGE, Change, Flow
 
 # If access is shorter than this, its end isn't announced.
 ANNOUNCED_FROM = timedelta(hours=3)
@@ -66,6 +66,8 @@ class RequestedChange:
             changes. `current_ends` maps them to their current end, if any.
         shown_at: The time of the last comparison, or None until the change is compared again.
         presets: The names of the presets that stood for people when the change was requested.
+        outside: Other people's changes that earlier comparisons have found.
+        card_version: The version of what the card says, which goes up when the effect changes.
     """
 
     change: Change
@@ -80,6 +82,8 @@ class RequestedChange:
     current_ends: Mapping[str, datetime] = field(default_factory=dict)
     shown_at: datetime | None = None
     presets: tuple[str, ...] = ()
+    outside: Change = NO_CHANGE
+    card_version: int = 1
 
     def end_of(self, identity: str, applied_at: datetime) -> datetime | None:
         """Return the end of an added person's access, or None if it has no end."""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.approvals.parse import spell_duration
 from bot.approvals.rules import FlowPolicy, State
-from bot.testusers.rules.changes import Change, Flow
+from bot.testusers.rules.changes import Change, Flow, outside_edits
 from bot.testusers.rules.requests import Effect, Request, RequestedChange, Who
 
 LATER = datetime.max.replace(tzinfo=UTC)
@@ -35,6 +35,20 @@ class Review:
         return self.request.left.is_empty
 
 
+@dataclass(frozen=True, slots=True)
+class CurrentList:
+    """A flow's list after the bot's change `change_id`.
+
+    `own` are the bot's changes since a request was last compared with the list. `grant_ends` maps
+    people to the end of their access, if there is one.
+    """
+
+    identities: tuple[str, ...]
+    own: Sequence[Change]
+    change_id: int
+    grant_ends: Mapping[str, datetime]
+
+
 def reconsidered(
     request: Request, review: Review, at: datetime, request_hours: float, bot: Who
 ) -> Request:
@@ -54,10 +68,15 @@ def reconsidered(
     if not is_waiting:
         # A new round of approval has its own reminder and escalation.
         progress = replace(progress, asked_at=at, rung=())
+    requested = replace(
+        review.request.requested,
+        without_approval=False,
+        card_version=request.requested.card_version + 1,
+    )
     return replace(
         review.request,
         state=State.PENDING,
-        requested=replace(review.request.requested, without_approval=False),
+        requested=requested,
         expires_at=request.expires_at if is_waiting else at + timedelta(hours=request_hours),
         progress=progress,
         decided_by=None,
@@ -70,16 +89,12 @@ def review(
     flow: Flow,
     policy: FlowPolicy,
     at: datetime,
-    listed: Sequence[str],
-    change_id: int,
-    grant_ends: Mapping[str, datetime],
+    current: CurrentList,
 ) -> Review:
-    """Calculate a request's effect at this time and compare it with the effect that its card shows.
-
-    `listed` is the flow's list after the bot's change `change_id`. `grant_ends` maps people to the
-    end of their access, if there is one.
-    """
+    """Calculate a request's effect at this time, and compare it with what its card shows."""
     requested = request.requested
+    listed = current.identities
+    grant_ends = current.grant_ends
     capped, longest = requested, policy.longest_seconds
     if longest is not None and requested.change.additions:
         last = at + timedelta(seconds=longest)
@@ -97,8 +112,11 @@ def review(
         change=Change(settled.additions + change.additions, settled.removals + change.removals),
         end_changes=end_changes,
         current_ends={person: grant_ends[person] for person in end_changes if person in grant_ends},
-        seen=tuple(listed),
-        seen_change_id=change_id,
+        outside=requested.outside.then(
+            outside_edits(requested.seen, current.own, listed).without(requested.change.identities)
+        ),
+        seen=listed,
+        seen_change_id=current.change_id,
         shown_at=at,
     )
     before = requested.effects(request.left, requested.shown_at or request.created_at)

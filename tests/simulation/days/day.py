@@ -5,7 +5,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from bot.services.calls import CallCause
 from bot.services.errors import ServiceTimeout
 from bot.slack.received_events import ReceivedEvents
 from bot.store.engine import Database
-from bot.testusers import asking, presets
+from bot.testusers import asking, presets, store
 from bot.testusers.interactions import StoredInteraction
 from bot.testusers.parse.command import parse_testusers
 from tests.simulation.days import inline_sqlite
@@ -246,11 +246,19 @@ class Day:
         if self.random.random() < 0.2:
             who.append(who[0])
         for item in who:
-            click = StoredInteraction(act, request_id, item, (), "https://reply.example", "no")
             self.loop.trace(f"{item} {act} {request_id}")
             taken_by = self.random.choice(self._alive() or [process])
-            assert taken_by.bot is not None
-            taken_by.run(_quietly(taken_by.bot.clicks.store(click)))
+            is_outdated = self.random.random() < 0.1
+            click = StoredInteraction(act, request_id, item, (), "https://reply.example", "no")
+            taken_by.run(_quietly(self._press(taken_by, click, int(is_outdated))))
+
+    async def _press(self, process: Process, click: StoredInteraction, behind: int) -> None:
+        """Press a button on a card that is so many versions behind."""
+        assert process.bot is not None
+        async with process.bot.database.read_only() as tx:
+            request = await store.load_request(tx, click.request_id)
+        version = request.requested.card_version - behind if request else 0
+        await process.bot.clicks.store(replace(click, version=version))
 
     async def _trouble(self) -> None:
         """Kill and freeze processes, in the midst of whatever they do."""

@@ -240,9 +240,11 @@ class Oracle:
         return problems
 
     def _is_of_no_account(self, row: Any) -> bool:
-        """Whether it was to tell of an end that was over when Slack was there again."""
-        if row.payload.get("event") != "ended":
-            return False
+        """Whether it was no longer true when Slack was there again."""
+        event = row.payload.get("event")
+        if event != "ended":
+            moves = [move.at for move in self._moves(row.subject)]
+            return event == "unposted" or any(row.created_at < at <= row.sent_at for at in moves)
         applied = [entry for entry in self.entries if entry.action == "request.applied"]
         flow_sids = {item.detail["flow"] for item in applied if item.subject == row.subject}
         let_in = {

@@ -18,13 +18,13 @@ from bot.services.errors import (
 )
 from bot.store import audit, jobs
 from bot.store.job_loop import Lease, LeaseLost
-from bot.testusers import asking, store
+from bot.testusers import store
 from bot.testusers.applying import Waiting, run_changes
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import act_buttons, card
 from bot.testusers.rules.changes import Change
 from tests.conftest import BOTH
-from tests.support.testusers import ADA, OTTO, WELCOME, World
+from tests.support.testusers import ADA, WELCOME, World
 
 
 def timed_out() -> ServiceTimeout:
@@ -313,7 +313,7 @@ async def test_retry_of_the_rest_reads_the_list_again(world):
 
 async def test_a_failed_request_can_be_undone_and_then_not_be_retried(world):
     request = await failed_in_part(world)
-    undo = (await asking.undo(world, await world.person(OTTO), request.id)).request
+    undo = await world.undo(request)
     assert undo.requested.change == Change(removals=("+1", "+2"))
     with pytest.raises(Conflict, match="someone has asked to undo it"):
         await world.decide(Act.RETRY, request, ADA)
@@ -330,7 +330,7 @@ async def test_undo_after_a_retry_takes_back_what_both_attempts_changed(world):
     request = await failed_in_part(world)
     await world.decide(Act.RETRY, request, ADA)
     await world.work()
-    undo = (await asking.undo(world, await world.person(OTTO), request.id)).request
+    undo = await world.undo(request)
     assert undo.requested.change == Change(removals=("+1", "+2", "+3"))
 
 

@@ -14,6 +14,7 @@ from bot.store import audit, jobs, outbox
 from bot.store.job_loop import Again, Lease
 from bot.testusers import store
 from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
+from bot.testusers.rules.applying import CONFIRMED
 from tests.conftest import BOTH
 from tests.support.testusers import (
     ABEL,
@@ -45,6 +46,7 @@ async def test_of_an_approval_and_a_denial_at_once_one_wins(world):
         approved = (await world.stored(request)).state is State.APPLIED
         assert world.service.lists[WELCOME] == (["+1"] if approved else [])
         world.service.lists[WELCOME] = []
+        await world.pass_time(CONFIRMED.seconds)
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
@@ -166,7 +168,8 @@ def clicks_of(world: World, replies: FakeReplies) -> StoredInteractions:
 async def kept(world: World, request) -> jobs.Job:
     """The job of an approval that was clicked in a process that died then."""
     await world.work()
-    click = StoredInteraction(Act.APPROVE, request.id, ADA, (), "https://hooks.example/1")
+    hook = "https://hooks.example/1"
+    click = StoredInteraction(Act.APPROVE, request.id, ADA, (), hook, version=1)
     await clicks_of(world, FakeReplies()).store(click)
     async with world.database.transaction() as tx:
         (job,) = await jobs.claim(tx, "one", 9)

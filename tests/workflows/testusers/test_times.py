@@ -6,11 +6,9 @@ from bot.approvals.rules import Act, State
 from bot.errors import Conflict
 from bot.services.errors import ServiceFailed, ServiceRefused
 from bot.testusers import store
-from bot.testusers.asking import undo
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import ENDING
 from tests.support.testusers import (
-    OTTO,
     WELCOME,
     World,
 )
@@ -175,7 +173,7 @@ async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
 
 
 async def undone(world: World, request):
-    return (await undo(world, await world.person(OTTO), request.id)).request
+    return await world.undo(request)
 
 
 async def test_undo_approved_after_the_end_it_restores_lets_nobody_in(world):

@@ -85,7 +85,7 @@ def _without_start(
     requested["starts_at"] = None
     values: dict[str, Any] = {"requested": requested}
     if row.state in {"pending", "scheduled"}:
-        requested["shown_at"] = now.isoformat()
+        requested |= {"shown_at": now.isoformat(), "card_version": 2}
         progress |= {"news": [NEWS.format(start=start.astimezone(UTC))], "approvals": []}
         values["progress"] = progress
     if row.state == "scheduled":

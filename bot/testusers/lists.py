@@ -1,0 +1,62 @@
+"""Reading a flow's list, which isn't believed if it's older than the bot's own changes."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.services.errors import ResponseUnreadable
+from bot.testusers import store
+from bot.testusers.parts import Parts
+from bot.testusers.rules.applying import CONFIRMED, Post, is_before
+from bot.testusers.rules.changes import Change, Flow
+from bot.testusers.rules.requests import Grant
+from bot.testusers.transitions import put_apply_job
+
+STALE = "The list doesn't show a change that I made less than a minute ago. Try again in a minute."
+
+
+@dataclass(frozen=True, slots=True)
+class ReadList:
+    """A flow's list, and what was stored about it just before the list was read.
+
+    The list includes the bot's changes up to `change_id`. `grants` is keyed by identity.
+    """
+
+    identities: tuple[str, ...]
+    change_id: int
+    grants: Mapping[str, Grant]
+
+
+async def read_list(bot: Parts, flow: Flow) -> ReadList:
+    """Read a flow's list for a command.
+
+    The bot's own changes are read first, so that they can't look like someone else's changes. If
+    someone with a grant is missing from the list, the flow's apply job checks that again.
+
+    Raises:
+        NotFound: The flow service doesn't have the flow.
+        ResponseUnreadable: The list is older than the bot's latest changes.
+    """
+    async with bot.database.read_only() as tx:
+        change_id = await store.latest_change_id(tx, flow.key)
+        grants = await store.grants_of_flow(tx, flow.key)
+        recent = await store.changes_since(tx, flow.key, await tx.now() - CONFIRMED)
+        post = await store.post_of(tx, flow.key)
+    listed = await read_current(lambda: bot.flows.read(flow), recent, post)
+    if missing := [identity for identity in grants if identity not in listed]:
+        async with bot.database.transaction() as tx:
+            await put_apply_job(tx, flow.key, missing)
+    return ReadList(listed, change_id, grants)
+
+
+async def read_current(
+    read: Callable[[], Awaitable[Sequence[str]]], recent: Sequence[Change], post: Post | None
+) -> tuple[str, ...]:
+    """Read a list, and read it once more if it's older than the bot's `recent` changes.
+
+    Raise ResponseUnreadable if it's still outdated. `post` is the POST in doubt, if any.
+    """
+    for _ in range(2):
+        listed = tuple(await read())
+        if not is_before(recent, post, listed):
+            return listed
+    raise ResponseUnreadable("flow", STALE)
