@@ -294,9 +294,14 @@ class Oracle:
             *(
                 f"{subject}: {action} {count} times"
                 for (subject, action), count in times.items()
-                if action in ONCE and count > 1
+                if action in ONCE and count > 1 + self._rounds_more(times, subject, action)
             ),
         ]
+
+    @staticmethod
+    def _rounds_more(times: Counter[tuple[str, str]], subject: str, action: str) -> int:
+        """Each round of approval has an escalation of its own."""
+        return times[subject, "request.asked_again"] if action == "request.escalated" else 0
 
 
 def _expected_after(entry: Entry) -> dict[tuple[str, str], tuple[bool, str]]:
