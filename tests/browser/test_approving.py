@@ -94,7 +94,9 @@ async def test_an_edit_behind_the_bots_back_is_seen(person: Person, sandbox: San
     flow = sandbox.services.state.flows[WELCOME_FLOW]
     before = list(flow.history)
     panel = await person.services()
-    await panel.get_by_label("Test users of welcome").fill("outside@example.com")
+    await panel.get_by_label("Test users of welcome").fill(
+        "\n".join([*flow.identities, "outside@example.com"])
+    )
     await panel.get_by_role("button", name="Save welcome").click()
     await person.type("/testusers list welcome")
     await expect(person.newest).to_contain_text("outside@example.com")

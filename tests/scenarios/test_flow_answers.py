@@ -39,7 +39,7 @@ async def test_list_from_before_a_confirmed_change_is_never_written_back(world, 
     stale = old_list(world, "+1", "+9")
     await world.approve(message, "Failed: nothing was changed")
     assert posts(world) == written
-    assert "outdated list" in message.all_text
+    assert "doesn't show a change that I made less than a minute ago" in message.all_text
     assert message.buttons == ["Retry"]
     stale.lift()
     await world.click(ADA, message, "Retry")

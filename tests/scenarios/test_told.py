@@ -287,25 +287,28 @@ CASES = (
     Case("a service is only partly set up", before=without_flow_token),
     Case("only one person can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
     no_database(
-        "PostgreSQL is not running",
+        "PostgreSQL can't be reached, or refuses the connection",
         lambda _: "postgresql://gatehouse@127.0.0.1:9/gatehouse",
         database="sqlite",
     ),
-    no_database("the database does not exist", lambda url: f"{url}_gone"),
     no_database(
-        "PostgreSQL refuses the user", lambda url: url.replace("postgres@", "nobody_here@")
+        "PostgreSQL can't be reached, or refuses the connection", lambda url: f"{url}_gone"
     ),
     no_database(
-        "the database's host name can't be resolved",
+        "PostgreSQL can't be reached, or refuses the connection",
+        lambda url: url.replace("postgres@", "nobody_here@"),
+    ),
+    no_database(
+        "PostgreSQL can't be reached, or refuses the connection",
         lambda _: "postgresql://gatehouse@no-such-host.invalid/gatehouse",
         database="sqlite",
     ),
     no_database(
-        "PostgreSQL doesn't support TLS, but the settings require it",
+        "PostgreSQL can't be reached, or refuses the connection",
         lambda url: f"{url}?sslmode=require",
     ),
     Case(
-        "PostgreSQL has no connections left",
+        "PostgreSQL can't be reached, or refuses the connection",
         before=no_connection_left,
         database="postgres",
         becomes_ready=False,
