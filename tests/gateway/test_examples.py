@@ -1,0 +1,45 @@
+"""The examples that call the gateway, run as they are."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+from tests.gateway.conftest import EU, TOKENS
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ITEMS = [
+    {"name": "Lantern", "reorder_level": 10, "stock_on_hand": 4},
+    {"name": "Rope", "reorder_level": 5, "stock_on_hand": 30},
+]
+
+
+async def run(name: str, url: str, token: str) -> tuple[int, str]:
+    """Run an example for one organization, and return its exit status and output."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        EXAMPLES / name,
+        "eu",
+        EU,
+        env={**os.environ, "GATEWAY_URL": url, "GATEWAY_TOKEN": token},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    return process.returncode or 0, said.decode()
+
+
+async def test_restock_lists_what_to_order(gateway):
+    gateway.upstream.responds(
+        text=json.dumps({"code": 0, "items": ITEMS}), content_type="application/json"
+    )
+    assert await run("restock.py", gateway.url, TOKENS["script"]) == (0, "Lantern: order 6\n")
+    [call] = gateway.upstream.got
+    assert call.target.startswith("/eu/inventory/v1/items?")
+
+
+async def test_restock_gives_up_without_a_valid_token(gateway):
+    status, said = await run("restock.py", gateway.url, "another-token")
+    assert (status, gateway.upstream.got) == (1, [])
+    assert "401" in said
