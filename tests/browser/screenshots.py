@@ -1,4 +1,4 @@
-"""`make screenshots`: the pictures of the README, taken of the sandbox with the real bot."""
+"""`make screenshots`: take the pictures in the README, of the sandbox with the real bot."""
 
 import asyncio
 import base64
@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Locator, expect
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
@@ -17,6 +17,7 @@ from bot.store.engine import Database
 from bot.store.migrations import migrate
 from bot.tasks import Tasks
 from sandbox.launch import Sandbox, running_sandbox
+from tests.browser.film import Film
 from tests.browser.person import Person, chromium, person_at
 from tests.support.clock import FakeClock
 
@@ -25,6 +26,9 @@ ORGANIZATION = OrganizationKey("eu", "20077314")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
 # Calls by hour of the day, and who makes them.
 BUSY = [1, 1, 0, 0, 0, 1, 2, 5, 14, 27, 34, 29, 16, 22, 31, 26, 19, 11, 5, 3, 2, 2, 1, 1]
+LONGEST_SECONDS = 30
+FRAME_MS = 400
+SCRIPT_FRAMES = 10
 CALLERS = [("U0OPERATOR", "list"), ("U0ADMIN", "refresh"), ("U0OPERATOR", "check"), (None, "watch")]
 
 
@@ -37,22 +41,15 @@ async def take_all() -> None:
         shape = {"viewport": {"width": 1180, "height": 860}, "device_scale_factor": 1.5}
         async with person_at(browser, sandbox.url, **shape) as person:
             await person.page.get_by_role("button", name="Hide this").click()
-            await the_list(person)
             await an_approval(person, browser)
             await a_quota(person)
             await an_alert(person, sandbox)
-
-
-async def the_list(person: Person) -> None:
-    """`/orgs`: everything, a page at a time."""
-    await person.type("/orgs")
-    await expect(person.newest.get_by_role("table")).to_be_visible()
-    await shoot(person, "orgs")
+    await make_the_film()
 
 
 async def an_approval(person: Person, browser: Browser) -> None:
     """A request, and the same message after it was approved, one above the other."""
-    command = "add welcome +15550142 whatsapp:+15550177 for 2h because we try the new draft"
+    command = "add welcome +15550142 whatsapp:+15550177 for 2h because trying the new draft"
     await person.type(f"/testusers {command}")
     await expect(person.newest).to_contain_text("Sent to #approvals")
     await person.act_as("Ada")
@@ -90,10 +87,8 @@ async def a_quota(person: Person) -> None:
     await person.go_to("#general")
     await person.type(f"/ratelimits {ORGANIZATION.organization_id}")
     await expect(person.newest.get_by_role("figure").first).to_be_visible()
-    await person.page.set_viewport_size({"width": 1180, "height": 1190})
-    await person.newest.evaluate("message => message.scrollIntoView()")
-    await shoot(person, "quota")
-    await person.page.set_viewport_size({"width": 1180, "height": 780})
+    await person.page.set_viewport_size({"width": 1180, "height": 1400})
+    await shoot(person, person.newest, "quota")
 
 
 async def an_alert(person: Person, sandbox: Sandbox) -> None:
@@ -102,7 +97,64 @@ async def an_alert(person: Person, sandbox: Sandbox) -> None:
     await person.go_to("#alerts")
     await person.type(f"/ratelimits check {ORGANIZATION.organization_id}")
     await expect(person.log).to_contain_text("is blocked: limit of")
-    await shoot(person, "alert")
+    alert = person.log.get_by_role("article").filter(has_text="is blocked")
+    await shoot(person, alert.first, "alert")
+
+
+async def make_the_film() -> None:
+    """Film a request, its approval and a greedy script, in a new sandbox."""
+    size = {"width": 1180, "height": 660}
+    part = {"x": 272.0, "y": 0.0, "width": 908.0, "height": 660.0}
+    async with running_sandbox() as sandbox, chromium() as browser:
+        await sandbox.bot.start()
+        async with person_at(browser, sandbox.url, viewport=size) as person:
+            await person.page.get_by_role("button", name="Hide this").click()
+            film = Film(person, part)
+            await film_an_approval(film)
+            await film_the_script(film, "Run directly", "Refused by the service")
+            await film_the_script(film, "Run through the gateway", "Waiting")
+    film.save(PICTURES / "demo.webp")
+    assert film.seconds <= LONGEST_SECONDS
+
+
+async def film_an_approval(film: Film) -> None:
+    """`/testusers add`, the card, the click and the result."""
+    person = film.person
+    await film.caption("Otto asks for access, in Slack")
+    await film.type("/testusers add welcome +15550142 for 2h because trying the new draft")
+    await expect(person.newest).to_contain_text("Sent to #approvals")
+    await film.show(1800)
+    await person.act_as("Ada")
+    await person.go_to("#approvals")
+    await film.caption("Ada, a second person, gets the card")
+    approve = person.button("Approve")
+    await approve.hover()
+    await film.show(2200)
+    await approve.click()
+    card = person.log.get_by_role("article").first
+    await expect(card).to_contain_text("Applied")
+    await film.caption("Gatehouse has applied exactly that, once")
+    await film.show(2600)
+
+
+async def film_the_script(film: Film, name: str, result: str) -> None:
+    """Film the greedy script until a result is more than 0."""
+    panel = await film.person.services()
+    way = panel.get_by_role("group", name=name)
+    caption = {
+        "Run directly": "A greedy script calls the service directly: calls are refused",
+        "Run through the gateway": "Through the gateway, calls wait instead: none is refused",
+    }
+    await film.caption(caption[name])
+    await way.get_by_role("button", name=name).click()
+    await way.scroll_into_view_if_needed()
+    value = way.locator(f"dt:text-is('{result}') + dd")
+    for _ in range(SCRIPT_FRAMES):
+        await film.show(FRAME_MS)
+        await film.person.page.wait_for_timeout(FRAME_MS)
+    await expect(value).not_to_have_text("0")
+    await film.show(4 * FRAME_MS)
+    await way.get_by_role("button", name="Stop").click()
 
 
 async def remember_a_day(database: Path) -> None:
@@ -124,13 +176,13 @@ async def remember_a_day(database: Path) -> None:
     await store.close()
 
 
-async def shoot(person: Person, name: str) -> None:
-    """Take what is on the screen."""
-    await person.page.mouse.move(2, 2)
+async def shoot(person: Person, message: Locator, name: str) -> None:
+    """Take a picture of one message, without the page around it."""
     await person.composer.blur()
-    await person.page.screenshot(path=PICTURES / f"{name}.png")
+    await person.composer.hover()
+    await message.screenshot(path=PICTURES / f"{name}.png")
 
 
 if __name__ == "__main__":
     asyncio.run(take_all())
-    sys.stdout.write("\n".join(sorted(str(path) for path in PICTURES.glob("*.png"))) + "\n")
+    sys.stdout.write("\n".join(sorted(str(path) for path in PICTURES.iterdir())) + "\n")

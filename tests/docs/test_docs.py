@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from bot import errors
+from bot import __version__, errors
 from bot.checks.rules import Part
 from bot.commands import COMMANDS
 from bot.metrics import Metrics
@@ -82,16 +82,28 @@ def test_every_secret_is_marked_as_one_and_has_a_way_to_be_rotated() -> None:
         assert f"`{name}`" in told
 
 
-def test_the_readme_has_every_form_of_every_command() -> None:
-    told = named("README.md")
-    help_forms = {item.usage(form.kind) for item in COMMANDS for form in item.forms}
-    first_words = {form.split()[0] for form in told if form.startswith("/")}
-    assert first_words == {item.name for item in COMMANDS}
-    verbs = {tuple(form.split()[:2]) for form in help_forms if "<" not in form.split()[1:2]}
-    for command, *rest in verbs:
-        verb = rest[0] if rest else ""
-        if verb and verb.isalpha() and verb != "help":
-            assert any(form.startswith(f"{command} {verb}") for form in told), (command, verb)
+def test_the_page_has_every_form_of_every_command_and_no_other() -> None:
+    forms = {item.usage(form.kind) for item in COMMANDS for form in item.forms}
+    assert {row[0].strip("`") for row in rows("docs/commands.md")} - {"command", "---"} == forms
+
+
+def test_the_commands_in_the_readme_are_commands() -> None:
+    forms = {item.usage(form.kind).split(" [")[0] for item in COMMANDS for form in item.forms}
+    told = [word for word in named("README.md") if word.startswith("/")]
+    shown = {word.split(" [")[0].replace("<identity>…", "<identity or @preset>…") for word in told}
+    assert len(shown) == 5
+    assert shown <= forms
+
+
+def test_each_guarantee_of_the_readme_names_a_test_that_exists() -> None:
+    named_tests = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", read("README.md"))
+    assert len(named_tests) >= 8
+    for file, name in named_tests:
+        assert re.search(rf"^(async )?def {name}\(", read(file), re.MULTILINE), name
+
+
+def test_the_readme_has_the_version() -> None:
+    assert re.findall(r"^Version (\S+)", read("README.md"), re.MULTILINE) == [__version__]
 
 
 def test_the_manifest_and_the_listeners_have_the_same_commands() -> None:
