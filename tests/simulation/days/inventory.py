@@ -110,7 +110,12 @@ class Inventory:
             self.problems.append(f"call {number} was answered, and holds its place")
 
     def look_at_refused(self, sent: Sent) -> None:
-        """A call whose token was refused was made again with another, or the next one has it."""
+        """A call whose token was refused was made again with another, or the next one has it.
+
+        After several such tokens in ten minutes, a process spares the provider.
+        """
+        if self.tokens.has_many(PROCESS.get()):
+            return
         last = self.tokens.given.get(PROCESS.get())
         tried = set(sent.tokens) if sent.cause.is_for_people else {sent.tokens[-1], last}
         if len(tried) < 2:

@@ -8,7 +8,13 @@ from typing import Any
 
 import aiohttp
 
-from bot.services.credentials import ASSUMED_LIFE_SECONDS, PAUSE_SECONDS, SHORT_PAUSE_SECONDS
+from bot.services.credentials import (
+    ASSUMED_LIFE_SECONDS,
+    PAUSE_SECONDS,
+    RENEWALS_AFTER_401,
+    RENEWALS_WINDOW_SECONDS,
+    SHORT_PAUSE_SECONDS,
+)
 from tests.simulation.days.loop import MOST_DRIFT, PROCESS, SimulationLoop
 from tests.simulation.days.outside import TIMEOUT_SECONDS, Faults, at_their_place
 
@@ -30,6 +36,7 @@ class Tokens:
     issued: dict[str, float] = field(default_factory=dict)
     # The last that arrived, by process.
     given: dict[str, str] = field(default_factory=dict)
+    given_at: dict[str, list[float]] = field(default_factory=dict)
     asking: set[str] = field(default_factory=set)
     not_before: dict[str, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -48,6 +55,11 @@ class Tokens:
             self.issued[token] = -math.inf
         return is_kept and self.loop.time() < self.issued[token] + self.life
 
+    def has_many(self, process: str) -> bool:
+        """Return True if the process got so many tokens lately that a 401 may not renew another."""
+        since = self.loop.time() - RENEWALS_WINDOW_SECONDS
+        return sum(at > since for at in self.given_at.get(process, ())) > RENEWALS_AFTER_401
+
     async def renew(self, _: str) -> tuple[int, Mapping[str, Any]]:
         """Another token; a process asks once at a time, and no sooner than its last pause is over.
 
@@ -63,6 +75,7 @@ class Tokens:
             status, body = await at_their_place(self.loop, self._renew())
             if token := body.get("access_token"):
                 self.given[process], pause = token, 0.0
+                self.given_at.setdefault(process, []).append(self.loop.time())
             elif status < 500:
                 pause = PAUSE_SECONDS
             return status, body
