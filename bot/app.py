@@ -64,14 +64,14 @@ CROWDS = {
     APPLY: 12,
     PROBE_JOB: 8,
 }
-# Functions that delete old data. `outbox.prune` is last: it keeps the cards of existing requests.
+# Functions that delete old data. The outbox is last: it keeps the cards of existing requests.
 PRUNES = (
     store.forget_requests,
     store.forget_changes,
     incidents.forget,
     home_views.forget,
     received_events.forget,
-    outbox.prune,
+    outbox.pruning(store.CARD_IS_NEEDED, incidents.CARD_IS_NEEDED),
 )
 
 

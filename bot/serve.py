@@ -26,6 +26,7 @@ from bot.errors import (
     SlackRefused,
 )
 from bot.metrics import JOB_STATES
+from bot.migrations import migrate, notice_newer
 from bot.ops.redaction import Redactor
 from bot.quotas.rules.limits import LimitKind
 from bot.server import Site, make_server, most_connections
@@ -35,7 +36,6 @@ from bot.settings.model import SERVICES, revealed
 from bot.store import jobs
 from bot.store.causes import cause_of
 from bot.store.engine import process_lock
-from bot.store.migrations import migrate, notice_newer
 from bot.tasks import SingleFlight
 from handlers.app import slack_app
 from handlers.endpoint import SlackEndpoint

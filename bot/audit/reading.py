@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from bot.audit.messages import head_message
 from bot.errors import DatabaseUnavailable
+from bot.migrations import revision
 from bot.ops.clock import SystemClock
 from bot.settings import Settings
 from bot.slack.sender import Outgoing, drawn
@@ -17,7 +18,6 @@ from bot.store import audit, outbox
 from bot.store.audit_entry import RecordedEntry
 from bot.store.causes import cause_of
 from bot.store.engine import Database, Transaction
-from bot.store.migrations import revision
 from bot.store.outbox import OutboxMessage
 
 BROKEN, UNUSABLE = 1, 2

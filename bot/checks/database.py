@@ -17,11 +17,11 @@ from pydantic import SecretStr
 
 from bot.checks.findings import Finding, Parts, failed, well
 from bot.errors import DatabaseReplaced, DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
+from bot.migrations import is_current, migrate, notice_newer, revision
 from bot.ops.clock import SystemClock, machine_offset, since_boot
 from bot.settings import Settings
 from bot.store.causes import NO_FILE, WRONG_ENCODING, cause_of
 from bot.store.engine import Database, is_locked, sqlite_file
-from bot.store.migrations import is_current, migrate, notice_newer, revision
 
 log = structlog.get_logger(__name__)
 

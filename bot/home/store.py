@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import select, update
 
+from bot.home.tables import home_views
 from bot.store import jobs
 from bot.store.engine import Transaction, insert_into, remove_some
 from bot.store.jobs import Job
-from bot.store.tables import home_views
 
 PUBLISH = "home"
 # Contract, section 11: a tab is kept up to date for 24 hours after it was opened.

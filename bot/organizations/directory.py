@@ -20,10 +20,10 @@ from bot.organizations.rules import (
     Organization,
     OrganizationKey,
 )
+from bot.organizations.tables import listings
 from bot.services.calls import LIST, CallCause
 from bot.services.errors import RateLimited, ServiceError, ServiceRefused, ServiceTimeout
 from bot.store.engine import Database, Transaction, upsert
-from bot.store.tables import listings
 from bot.tasks import Flights
 
 log = structlog.get_logger(__name__)

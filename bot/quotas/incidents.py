@@ -170,7 +170,7 @@ async def _mute_job(tx: Transaction, incident_id: int, until: float) -> None:
 
 def card_message(incident_id: int) -> OutboxMessage:
     """Return an outbox message that updates the incident's alert."""
-    return OutboxMessage(f"{outbox.INCIDENT_CARD}{incident_id}", CARD, str(incident_id))
+    return OutboxMessage(f"{incidents.CARD_PREFIX}{incident_id}", CARD, str(incident_id))
 
 
 @dataclass(frozen=True)

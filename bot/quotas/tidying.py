@@ -7,11 +7,11 @@ from sqlalchemy import select
 
 from bot.quotas import writes
 from bot.quotas.rules.use import HOUR_SECONDS
+from bot.quotas.tables import quota_calls as calls
 from bot.store import jobs
 from bot.store.engine import Database, Transaction, remove_some
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
-from bot.store.tables import quota_calls as calls
 
 TIDY_JOB = "quota_tidy"
 EVERY = timedelta(hours=1)

@@ -7,12 +7,12 @@ the process dies between the call and the entry, the `quota_tidy` job writes the
 from sqlalchemy import select, update
 
 from bot.organizations.rules import OrganizationKey
+from bot.quotas.tables import quota_calls as calls
+from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import client_named
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
-from bot.store.tables import quota_calls as calls
-from bot.store.tables import quota_organizations as organizations
 
 ACTION = "gateway.write"
 AT_ONCE = 100

@@ -11,8 +11,8 @@ from sqlalchemy import delete, update
 
 from bot.errors import DatabaseUnavailable
 from bot.ops.current_delivery import current_digest
+from bot.slack.tables import received_events
 from bot.store.engine import Database, Transaction, insert_into, remove_some
-from bot.store.tables import received_events
 
 # If a process hasn't answered an event after this time, the process is assumed to be dead.
 ANSWER_WITHIN = timedelta(seconds=30)

@@ -1,19 +1,17 @@
 """The outbox: messages to deliver, stored in the same transactions as the changes they report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, bindparam, cast, exists, func, select, update
+from sqlalchemy import ColumnElement, bindparam, exists, func, or_, select, update
 
 from bot.store import jobs
 from bot.store.engine import Transaction, insert_into, remove_some
-from bot.store.tables import cards, incidents, outbox_messages, requests
+from bot.store.tables import cards, outbox_messages
 
 SEND = "send"
-# Prefixes of card keys. The ID of the request or incident follows the prefix.
-REQUEST_CARD, INCIDENT_CARD = "request:", "incident:"
 
 
 @dataclass(frozen=True)
@@ -138,27 +136,34 @@ async def count_undelivered(tx: Transaction) -> int:
     return int(await tx.connection.scalar(query) or 0)
 
 
-async def prune(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of messages sent before `before`, and return the number deleted.
+def shows(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return a condition for cards with one of these IDs after the prefix of their key.
 
-    When no such messages are left, delete the locations of old cards instead. A card's location is
-    kept while its request or incident exists. Without the location, the next change would post a
-    second card, and the first card would keep its buttons forever.
+    The condition can use an index. Use it in a query of `cards`.
     """
-    removed = await remove_some(tx, outbox_messages, outbox_messages.c.sent_at < before)
-    if removed:
-        return removed
-    is_written = exists().where(outbox_messages.c.key == cards.c.key)
-    shows_request = _is_there(REQUEST_CARD, requests.c.id)
-    shows_incident = _is_there(INCIDENT_CARD, cast(incidents.c.id, String))
-    unneeded = (cards.c.sent_at < before) & ~is_written & ~shows_request & ~shows_incident
-    return await remove_some(tx, cards, unneeded)
-
-
-def _is_there(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return a condition (which can use an index) for cards whose request or incident exists."""
     subject = func.substr(cards.c.key, len(prefix) + 1)
     return exists().where(cards.c.key.startswith(prefix), ids == subject)
+
+
+def pruning(*needed: ColumnElement[bool]) -> Callable[[Transaction, datetime], Awaitable[int]]:
+    """Return a function that deletes old messages and cards, except cards that are `needed`.
+
+    A card's location is needed while its subject exists. Without the location, the next change
+    would post a second card, and the first card would keep its buttons forever.
+    """
+    is_written = exists().where(outbox_messages.c.key == cards.c.key)
+
+    async def prune(tx: Transaction, before: datetime) -> int:
+        """Delete a batch of messages sent before `before`, and return the number deleted.
+
+        When no such messages are left, delete the locations of old cards instead.
+        """
+        removed = await remove_some(tx, outbox_messages, outbox_messages.c.sent_at < before)
+        if removed:
+            return removed
+        return await remove_some(tx, cards, (cards.c.sent_at < before) & ~or_(is_written, *needed))
+
+    return prune
 
 
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:

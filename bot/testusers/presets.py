@@ -11,11 +11,11 @@ from bot.spelling import closest
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction, upsert
-from bot.store.tables import presets
 from bot.testusers.parse.command import ChangeRequest, misuse
 from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import identities_problem
 from bot.testusers.rules.requests import Preset, Who
+from bot.testusers.tables import presets
 
 NAMED = 10
 

@@ -9,8 +9,9 @@ from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, delete, exists, func, select, update
 
 from bot.approvals.rules import OVER, State
+from bot.store import outbox
 from bot.store.engine import Transaction, remove_some, upsert
-from bot.store.tables import flow_changes, flow_posts, grants, outbox_messages, requests
+from bot.store.tables import outbox_messages
 from bot.testusers.rules.applying import Post
 from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import (
@@ -21,7 +22,11 @@ from bot.testusers.rules.requests import (
     RequestedChange,
     Who,
 )
+from bot.testusers.tables import flow_changes, flow_posts, grants, requests
 
+# The start of a card's key. The request's ID follows.
+CARD_PREFIX = "request:"
+CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, requests.c.id)
 OwnGrant = tuple[Flow, Grant]
 DECIDED = (*OVER, State.FAILED)
 _REQUESTED_CHANGE = TypeAdapter(RequestedChange)

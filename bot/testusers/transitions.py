@@ -35,7 +35,7 @@ OUTCOME_STATES = frozenset({State.APPLIED, State.FAILED, State.DENIED, State.EXP
 
 def card_key(request_id: str) -> str:
     """Return the outbox key of a request's card."""
-    return f"{outbox.REQUEST_CARD}{request_id}"
+    return f"{store.CARD_PREFIX}{request_id}"
 
 
 def expired_entry(expired: Request) -> AuditEntry:

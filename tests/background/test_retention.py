@@ -7,8 +7,11 @@ from sqlalchemy import JSON, event
 
 from bot.app import PRUNES
 from bot.approvals.rules import Act, State
+from bot.home.tables import home_views
 from bot.quotas.rules.quota import IncidentDetail
 from bot.quotas.store import incidents
+from bot.quotas.tables import incidents as incidents_table
+from bot.slack.tables import received_events
 from bot.store import audit, outbox, tables
 from bot.store.audit_entry import AuditEntry
 from bot.store.job_loop import Lease
@@ -17,6 +20,7 @@ from bot.store.outbox import OutboxMessage, SentCard
 from bot.store.retention import Retention
 from bot.store.types import EpochSeconds, UtcDateTime
 from bot.testusers import store
+from bot.testusers.tables import flow_changes, requests
 from bot.testusers.transitions import card_key
 from tests.conftest import BOTH
 from tests.support.testusers import World
@@ -33,7 +37,7 @@ async def send(database, key):
 
 
 async def forget(database, days):
-    retention = Retention(database, days, [store.forget_requests, incidents.forget, outbox.prune])
+    retention = Retention(database, days, PRUNES)
     async with database.read_only() as tx:
         job = Job("retain", "retain", "retain", await tx.now())
     return await retention.run(job, Lease(database, "a", job))
@@ -95,7 +99,7 @@ async def test_the_card_of_an_open_incident_stays_and_goes_with_it(database, clo
     async with database.transaction() as tx:
         at = (await tx.now()).timestamp()
         incident_id, _ = await incidents.count_one(tx, 1, 44, IncidentDetail({}), at, at)
-    await send(database, key := f"{outbox.INCIDENT_CARD}{incident_id}")
+    await send(database, key := f"{incidents.CARD_PREFIX}{incident_id}")
     clock.advance(5 * DAY)
     await forget(database, days=4)
     assert await cards(database, key) == [key]
@@ -144,11 +148,11 @@ async def rows_of(database, table):
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_all_that_is_old_but_the_audit_goes_in_small_steps(database, clock, steps):
     forgotten = [
-        tables.requests,
-        tables.flow_changes,
-        tables.incidents,
-        tables.home_views,
-        tables.received_events,
+        requests,
+        flow_changes,
+        incidents_table,
+        home_views,
+        received_events,
         tables.outbox_messages,
         tables.cards,
     ]
@@ -164,5 +168,5 @@ async def test_all_that_is_old_but_the_audit_goes_in_small_steps(database, clock
     assert (verdict.is_intact, verdict.entries) == (True, 1)
     left = {table.name: len(await rows_of(database, table)) for table in forgotten}
     # The last change keeps its number in use.
-    assert left == {table.name: int(table is tables.flow_changes) for table in forgotten}
+    assert left == {table.name: int(table is flow_changes) for table in forgotten}
     assert {name: max(removed) for name, removed in steps.items()} == dict.fromkeys(left, 2)

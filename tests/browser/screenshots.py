@@ -8,13 +8,13 @@ from pathlib import Path
 
 from playwright.async_api import Browser, Locator, expect
 
+from bot.migrations import migrate
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.calls import CallCause
 from bot.store.engine import Database
-from bot.store.migrations import migrate
 from bot.tasks import Tasks
 from sandbox.launch import Sandbox, running_sandbox
 from tests.browser.film import Film

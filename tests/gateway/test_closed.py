@@ -13,7 +13,7 @@ from aiohttp import web
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
-from bot.store.tables import quota_organizations
+from bot.quotas.tables import quota_organizations
 from tests.gateway.conftest import EU, ITEMS, TOKENS, running_gateway
 
 TOKEN = TOKENS["script"]

@@ -23,7 +23,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bot.store.migrations import known_revisions
+from bot.migrations import known_revisions
 from sandbox.services.running import running_services
 from sandbox.slack.messages import Message
 from sandbox.slack.server import running_slack
@@ -74,7 +74,7 @@ def versions(installed, shared) -> tuple[list[Path], list[Path]]:
     unfinished = shutil.ignore_patterns("*.pyc.*")
     shutil.copytree(packages, old, ignore=unfinished, copy_function=os.link)
     shutil.copytree(old / "bot", new / "bot")
-    migration = new / "bot/store/migrations/versions/9999_next.py"
+    migration = new / "bot/migrations/versions/9999_next.py"
     migration.write_text(NEXT.format(last=known_revisions()[-1]), "utf-8")
     return [old], [new, old]
 

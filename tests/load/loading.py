@@ -19,7 +19,8 @@ from bot.ops.clock import SystemClock
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction
-from bot.store.tables import jobs, requests
+from bot.store.tables import jobs
+from bot.testusers.tables import requests
 from tests.support.databases import Kind, database_of
 
 # More than are ever busy while acknowledgements take less than a third of a second.

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bot.store.migrations import known_revisions
+from bot.migrations import known_revisions
 from tests.support import revision_0020
 from tests.support.fleet import running_fleet
 from tests.support.world import ABEL, ADA, OTTO, WELCOME

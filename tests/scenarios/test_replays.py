@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import select
 
 from bot.ops.clock import SystemClock
+from bot.slack.tables import received_events
 from bot.store.engine import Database
-from bot.store.tables import audit_entries, jobs, received_events, requests
+from bot.store.tables import audit_entries, jobs
+from bot.testusers.tables import requests
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.state import WELCOME_FLOW
 from tests.support.fleet import Fleet, running_fleet

@@ -10,7 +10,7 @@ from itertools import count
 from bot.quotas.rules.limits import CallClass, LimitKind
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow
 from bot.quotas.store.accounts import UNSENT
-from bot.store.tables import quota_calls
+from bot.quotas.tables import quota_calls
 from tests.simulation.ledgers import Ledger
 
 

@@ -18,10 +18,10 @@ from sqlalchemy import Row, select, update
 from bot.ops.clock import SystemClock
 from bot.quotas.rules.quota import GRACE_SECONDS, SLOT_SECONDS
 from bot.quotas.store.accounts import UNSENT
+from bot.quotas.tables import quota_calls as calls
+from bot.quotas.tables import quota_organizations as organizations
 from bot.services.http import TOTAL_SECONDS
 from bot.store.engine import Database
-from bot.store.tables import quota_calls as calls
-from bot.store.tables import quota_organizations as organizations
 from sandbox.ports import free_port
 from sandbox.services.calls import Call
 from sandbox.services.organizations import many_organizations

@@ -10,11 +10,11 @@ from sqlalchemy import select, text
 
 from bot.ops.current_delivery import following
 from bot.slack import received_events
+from bot.slack.tables import received_events as table
 from bot.store import jobs, outbox
 from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.store.outbox import SentCard
-from bot.store.tables import received_events as table
 
 
 async def put(database, key="apply:1", seconds=0.0, **payload):

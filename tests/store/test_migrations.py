@@ -8,10 +8,10 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
+from bot import migrations
 from bot.errors import DatabaseTooNew, DatabaseTooOld
-from bot.store import migrations
+from bot.migrations import is_current, known_revisions, migrate
 from bot.store.engine import Database
-from bot.store.migrations import is_current, known_revisions, migrate
 from bot.store.tables import metadata
 from tests.support import revision_0020
 

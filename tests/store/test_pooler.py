@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import text
 
 from bot.errors import DatabaseUnavailable
+from bot.migrations import is_current, migrate
 from bot.ops.clock import SystemClock
 from bot.store.causes import cause_of
 from bot.store.engine import Database
-from bot.store.migrations import is_current, migrate
 from bot.store.postgres import SERVER_LIMITS
 from tests.support.pgbouncer import running_pgbouncer
 from tests.support.postgres import connect

@@ -10,12 +10,12 @@ from bot.quotas.rules.use import HourOfCalls
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
+from bot.quotas.tables import incidents as incidents_table
+from bot.quotas.tables import quota_calls
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.services.calls import CallCause, ReportedLimits
 from bot.store.engine import Database
 from bot.store.jobs import Job
-from bot.store.tables import incidents as incidents_table
-from bot.store.tables import quota_calls
 
 KEY = OrganizationKey("eu", "10")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)

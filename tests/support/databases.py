@@ -9,9 +9,9 @@ from pathlib import Path
 from queue import Queue
 from typing import Literal
 
+from bot.migrations import migrate
 from bot.ops.clock import SystemClock
 from bot.store.engine import Database
-from bot.store.migrations import migrate
 from tests.support.postgres import own_database, server_url
 from tests.support.steady import run_steadily
 

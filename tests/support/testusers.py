@@ -256,7 +256,7 @@ class World:
     async def _deliver(self, job: jobs.Job, lease: Lease) -> datetime | None:
         async with self.database.transaction() as tx:
             now = await tx.now()
-            if job.subject.startswith(outbox.REQUEST_CARD):
+            if job.subject.startswith(store.CARD_PREFIX):
                 if not self.is_channel_well:
                     return now + timedelta(seconds=20)
                 await outbox.record_card(tx, outbox.SentCard(job.subject, "C", "1", 1, now), None)

@@ -30,10 +30,10 @@ from bot.quotas.rules.limits import (
 )
 from bot.quotas.rules.quota import Block, BlockCode, Blocks, InUse, Terms
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
+from bot.quotas.tables import quota_calls as calls
+from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction, insert_into
-from bot.store.tables import quota_calls as calls
-from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
 # The `slot_free_at` of a call that was never sent, which doesn't count against any limit.

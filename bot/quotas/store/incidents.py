@@ -5,15 +5,19 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, func, select, update
+from sqlalchemy import Row, String, cast, func, select, update
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.quota import Incident, IncidentDetail
 from bot.quotas.store.accounts import blocks_of
+from bot.quotas.tables import incidents
+from bot.quotas.tables import quota_organizations as organizations
+from bot.store import outbox
 from bot.store.engine import Transaction, remove_some
-from bot.store.tables import incidents
-from bot.store.tables import quota_organizations as organizations
 
+# The start of a card's key. The incident's ID follows.
+CARD_PREFIX = "incident:"
+CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, cast(incidents.c.id, String))
 # A new block within this time after an incident ended reopens the incident and its alert.
 REOPEN_SECONDS = 600.0
 KNOWN = frozenset(field.name for field in fields(IncidentDetail))

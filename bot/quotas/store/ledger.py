@@ -22,10 +22,10 @@ from bot.quotas.rules.limits import (
 from bot.quotas.rules.quota import SLOT_SECONDS, Blocks, InUse, NotNow, Terms, decide
 from bot.quotas.rules.use import Standing
 from bot.quotas.store.accounts import UNSENT, load, load_locked, lock
+from bot.quotas.tables import quota_calls as calls
+from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import PROBE, CallCause
 from bot.store.engine import Transaction, insert_into
-from bot.store.tables import quota_calls as calls
-from bot.store.tables import quota_organizations as organizations
 from bot.store.types import EpochSeconds
 
 # An attempt fails when another process takes the number first, which can happen at most once for

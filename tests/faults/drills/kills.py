@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from bot.ops.clock import SystemClock
 from bot.store.engine import Database
-from bot.store.tables import flow_posts
+from bot.testusers.tables import flow_posts
 from sandbox.slack.messages import Message
 from tests.faults.drill import Drill, Notes
 from tests.faults.drills import acts

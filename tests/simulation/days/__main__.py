@@ -19,8 +19,8 @@ from typing import Any
 
 import structlog
 
+from bot.migrations import migrate
 from bot.store.engine import Database
-from bot.store.migrations import migrate
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.day import DAY_SECONDS, SETTLE_SECONDS, Day
 from tests.simulation.days.plants import PLANTS

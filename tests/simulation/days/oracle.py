@@ -12,13 +12,16 @@ from sqlalchemy import Table, select
 
 import bot.slack.sender
 from bot.quotas.incidents import NOTE
+from bot.quotas.store.incidents import CARD_PREFIX
+from bot.quotas.tables import incidents
 from bot.store import audit, outbox
 from bot.store.engine import Database
 from bot.store.outbox import OutboxMessage
-from bot.store.tables import audit_entries, flow_posts, grants, incidents, jobs, outbox_messages
+from bot.store.tables import audit_entries, jobs, outbox_messages
 from bot.testusers import store
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.rules.requests import Request
+from bot.testusers.tables import flow_posts, grants
 from bot.testusers.transitions import OUTCOME, card_key
 from tests.simulation.days.cards import wrong_card
 from tests.simulation.days.homes import about_requests
@@ -201,7 +204,7 @@ class Oracle:
         problems, known = [], await self._rows(incidents)
         notes = [row for row in await self._rows(outbox_messages) if row.kind == NOTE]
         for incident in known:
-            key = f"{outbox.INCIDENT_CARD}{incident.id}"
+            key = f"{CARD_PREFIX}{incident.id}"
             async with self.database.read_only() as tx:
                 sent = await outbox.sent_card(tx, key)
                 message = OutboxMessage(key, "", str(incident.id))

@@ -19,6 +19,7 @@ from bot.home.publishing import SWEEP, Home
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
+from bot.quotas.store import incidents
 from bot.quotas.tidying import TIDY_JOB, Tidying
 from bot.quotas.watcher import WATCH_KIND, Watcher
 from bot.slack.people import People
@@ -283,7 +284,11 @@ class Process:
         cards = {**messages.cards, **quotas.cards}
         notes = {**messages.notes, **quotas.notes}
         sender = Sender(database, outside.slack, cards, notes)
-        prunes = [store.forget_requests, store.forget_changes, outbox.prune]
+        prunes = [
+            store.forget_requests,
+            store.forget_changes,
+            outbox.pruning(store.CARD_IS_NEEDED, incidents.CARD_IS_NEEDED),
+        ]
         retention = Retention(database, outside.kept_days, prunes)
         found = {
             **quotas.runners,

@@ -7,9 +7,16 @@ from alembic.config import Config
 from sqlalchemy import Connection, inspect, text
 
 from bot.errors import DatabaseTooNew, DatabaseTooOld
+from bot.home import tables as home
+from bot.organizations import tables as organizations
+from bot.quotas import tables as quotas
+from bot.slack import tables as slack
 from bot.store.engine import Database
 from bot.store.tables import audit_head, metadata
+from bot.testusers import tables as testusers
 
+# `metadata` has the tables of these modules only once they're imported.
+TABLES = (home, organizations, quotas, slack, testusers)
 # The number of an advisory lock that nothing else in the database uses.
 MIGRATION_LOCK = 0x6761746568
 # Alembic's table for the revision.

@@ -1,6 +1,6 @@
 """The schema of version 0.3.0, the oldest version that can be upgraded.
 
-A new database skips the migrations and gets the tables in `bot.store.tables`.
+A new database skips the migrations and gets the tables in the modules `tables`.
 """
 
 revision = "0020"
