@@ -1,13 +1,16 @@
-"""The composition root: `Gatehouse` builds and holds all parts of the bot."""
+"""The composition root: `gatehouse` builds all parts of the bot."""
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 
 import aiohttp
+from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.audit.reading import HEAD, Witness
+from bot.checks.findings import Parts as CheckParts
 from bot.checks.health import HEALTH_CARD, HEALTH_JOB, Count, Health
 from bot.configured import (
     email_client,
@@ -29,6 +32,7 @@ from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
+from bot.organizations.rules import Listing, name_in
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
@@ -41,6 +45,7 @@ from bot.settings import Settings
 from bot.slack import received_events
 from bot.slack.client import SlackClient, slack_web_client
 from bot.slack.people import Pace, People
+from bot.slack.received_events import ReceivedEvents
 from bot.slack.replies import Replies
 from bot.slack.sender import Sender
 from bot.store import outbox
@@ -52,6 +57,7 @@ from bot.testusers import store, transitions
 from bot.testusers.applying import run_changes
 from bot.testusers.client import Flows
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
+from bot.testusers.parts import Parts as TestuserParts
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.transitions import APPLY, TIMER
 
@@ -75,93 +81,37 @@ PRUNES = (
 )
 
 
+@dataclass(frozen=True)
 class Gatehouse:
-    """All parts of the bot. Creating an instance makes no calls and opens no connections.
+    """All parts of the bot, which `gatehouse` builds.
 
-    The caller must close the database and the session.
+    Each function in `plans` schedules jobs at startup. `gateway` and `email` are None without
+    their settings.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        redactor: Redactor,
-        clock: Clock,
-        database: Database,
-        session: aiohttp.ClientSession,
-    ) -> None:
-        self.settings = settings
-        self.clock = clock
-        self.database = database
-        self.session = session
-        self.metrics = Metrics()
-        self.tasks = Tasks()
-        centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
-        services = [name for name in ("flow", "email") if not settings.missing_for(name)]
-        self.services = ServiceLog(clock.now, [*centers, *services])
-        self.http = ServiceHttp(session, redactor, self._observe_call, clock)
-        token = settings.slack_bot_token.get_secret_value()
-        self.web = slack_web_client(token, settings.slack_api_url, session)
-        calls = self.metrics.slack_calls
-        self.slack = SlackClient(
-            self.web,
-            clock,
-            lambda method, outcome: calls.labels(method.replace("_", "."), outcome).inc(),
-        )
-        self.replies = Replies(session, clock, self.slack, settings.slack_api_url)
-        self.people = People(self.slack, settings.policy, clock, database)
-        self.pace = Pace(settings.commands_per_minute, clock)
-        self.received = received_events.ReceivedEvents(database)
-        runners: dict[str, Runner] = {}
-        self.jobs = JobLoop(database, clock, self.new_id(), runners, CROWDS)
-        self._quotas()
-        flow, missing = flow_client(settings, self.http), settings.missing_for("flow")
-        self.flows = Flows(settings.flow_aliases, flow, missing)
-        self._email = email_client(settings, self.http)
-        self.clicks = StoredInteractions(self)
-        self.home = Home(
-            database,
-            clock,
-            self.people,
-            self.directory,
-            self.ratelimits,
-            self.slack,
-            settings.approvals_channel,
-        )
-        counts: dict[str, Count] = {
-            "open_incidents": incidents.count_open,
-            "pending_requests": store.count_pending,
-            "undelivered_messages": outbox.count_undelivered,
-        }
-        if self.gateway is not None:
-            counts["gateway_calls_in_the_last_minute"] = accounts.count_of_clients
-            counts["gateway_calls_waiting"] = self.gateway.count_waiting
-        self.health = Health(self, counts)
-        self._run(runners)
-
-    def _quotas(self) -> None:
-        settings, clock, database = self.settings, self.clock, self.database
-        terms = self.terms = quota_terms(settings)
-        guard = Guard(database, clock, terms, self.tasks)
-        access = inventory_access(settings, self.http, clock)
-        inventory = self.inventory = InventoryClient(self.http, guard.call, access)
-        seconds, named = settings.inventory_cache_seconds, settings.named_organizations
-        self.directory = OrganizationDirectory(inventory, database, clock, seconds, named)
-        guard.name_of = self.directory.name_of
-        self.gateway: Gateway | None = None
-        if settings.gateway_port is not None:
-            centers = settings.inventory_data_centers
-            self.metrics.expect_gateway(settings.gateway_clients, centers)
-            clients = gateway_clients(settings)
-            shares = {client.name: client.share for client in clients}
-            turns = Turns(guard, shares)
-            redactor, observe = self.http.redactor, self._observe_call
-            forwarder = Forwarder(self.session, access, turns, redactor, observe)
-            # Clients can use Bearer or the scheme that the inventory service expects.
-            schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
-            count = self.metrics.count_gateway
-            self.gateway = Gateway(forwarder, clients, schemes, self.directory, count)
-        self.ratelimits = RateLimits(database, inventory, self.directory, self.people, terms, clock)
-        self.alerts = Alerts(database, self.directory, settings.alerts_channel)
+    settings: Settings
+    clock: Clock
+    database: Database
+    metrics: Metrics
+    tasks: Tasks
+    web: AsyncWebClient
+    slack: SlackClient
+    replies: Replies
+    people: People
+    pace: Pace
+    received: ReceivedEvents
+    directory: OrganizationDirectory
+    ratelimits: RateLimits
+    alerts: Alerts
+    gateway: Gateway | None
+    email: EmailClient | None
+    testusers: TestuserParts
+    clicks: StoredInteractions
+    home: Home
+    checks: CheckParts
+    health: Health
+    jobs: JobLoop
+    plans: Sequence[Callable[[Transaction], Awaitable[None]]]
 
     @property
     def emailkey(self) -> EmailClient:
@@ -170,59 +120,9 @@ class Gatehouse:
         Raises:
             NotConfigured: Some of the email service's settings are missing.
         """
-        if self._email is None:
+        if self.email is None:
             raise NotConfigured("the email service", self.settings.missing_for("email"))
-        return self._email
-
-    async def refresh_home(self, tx: Transaction, slack_user_id: str) -> None:
-        """Schedule the person's Home tab to be published again, if it's open."""
-        await home_views.refresh(tx, slack_user_id)
-
-    @staticmethod
-    def new_id() -> str:
-        """Return an ID for a request or a job."""
-        return secrets.token_hex(8)
-
-    def _run(self, runners: dict[str, Runner]) -> None:
-        settings, database = self.settings, self.database
-        inventory, directory, terms = self.inventory, self.directory, self.terms
-        probes = Probes(inventory, directory, terms)
-        is_watching = settings.inventory_watch
-        watcher = Watcher(database, inventory, directory, terms, is_watching)
-        tidying = Tidying(database)
-        messages = RequestMessages(self)
-        witness = Witness(settings.alerts_channel)
-        cards = {**messages.cards, CARD: self.alerts.card, HEALTH_CARD: self.health.card}
-        notes = {**messages.notes, NOTE: self.alerts.note, HEAD: witness.note}
-        sender = Sender(database, self.slack, cards, notes)
-        daily = [witness.post] if settings.audit_witness else []
-        retention = Retention(database, settings.retain_days, PRUNES, daily)
-        runners |= {
-            APPLY: partial(run_changes, self),
-            TIMER: partial(transitions.run_timers, self),
-            INTERACTION: self.clicks.run,
-            UNDO: self.clicks.run,
-            PROBE_JOB: probes.run,
-            ALERT_JOB: self.alerts.after_mute,
-            WATCH_KIND: watcher.run,
-            TIDY_JOB: tidying.run,
-            outbox.SEND: sender.run,
-            RETAIN_KIND: retention.run,
-            HEALTH_JOB: self.health.end,
-            home_views.PUBLISH: self.home.publish,
-            SWEEP: self.home.sweep,
-        }
-        self.plans: Sequence[Callable[[Transaction], Awaitable[None]]] = (
-            *(retention.plan, self.home.plan),
-            *(probes.plan, watcher.plan, tidying.plan),
-            *(messages.plan, transitions.plan_timers),
-        )
-
-    def _observe_call(self, observed: Observed) -> None:
-        self.metrics.service_calls.labels(observed.service, observed.label).inc()
-        center = f" ({observed.data_center})" if observed.data_center else ""
-        failure = None if observed.outcome == "ok" else observed.outcome
-        self.services.note(f"{observed.service}{center}", failure)
+        return self.email
 
 
 @asynccontextmanager
@@ -242,6 +142,171 @@ async def gatehouse(
     database = Database(url, clock, own_clock=own_clock, pool_size=settings.database_pool)
     async with open_session() as session:
         try:
-            yield Gatehouse(settings, redactor, clock, database, session)
+            yield _built(settings, redactor, clock, database, session)
         finally:
             await database.close()
+
+
+def _built(
+    settings: Settings,
+    redactor: Redactor,
+    clock: Clock,
+    database: Database,
+    session: aiohttp.ClientSession,
+) -> Gatehouse:
+    """Build the bot from top to bottom. Each part gets only parts that are finished."""
+    metrics = Metrics()
+    tasks = Tasks()
+
+    # The services
+    services = ServiceLog(clock.now, _configured_services(settings))
+    observe = partial(_observe_call, metrics, services)
+    http = ServiceHttp(session, redactor, observe, clock)
+
+    # Slack
+    token = settings.slack_bot_token.get_secret_value()
+    web = slack_web_client(token, settings.slack_api_url, session)
+    slack = SlackClient(
+        web,
+        clock,
+        lambda method, outcome: metrics.slack_calls.labels(method.replace("_", "."), outcome).inc(),
+    )
+    replies = Replies(session, clock, slack, settings.slack_api_url)
+    people = People(slack, settings.policy, clock, database)
+
+    # The inventory service
+    terms = quota_terms(settings)
+    listings: dict[str, Listing] = {}
+    guard = Guard(database, clock, terms, tasks, partial(name_in, listings))
+    access = inventory_access(settings, http, clock)
+    inventory = InventoryClient(http, guard.call, access)
+    directory = OrganizationDirectory(
+        inventory,
+        database,
+        clock,
+        settings.inventory_cache_seconds,
+        settings.named_organizations,
+        listings,
+    )
+    ratelimits = RateLimits(database, inventory, directory, people, terms, clock)
+    alerts = Alerts(database, directory, settings.alerts_channel)
+    probes = Probes(inventory, directory, terms)
+    watcher = Watcher(database, inventory, directory, terms, settings.inventory_watch)
+    tidying = Tidying(database)
+    gateway = None
+    if settings.gateway_port is not None:
+        clients = gateway_clients(settings)
+        turns = Turns(guard, {client.name: client.share for client in clients})
+        forwarder = Forwarder(session, access, turns, redactor, observe)
+        # Clients can use Bearer or the scheme that the inventory service expects.
+        schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
+        metrics.expect_gateway(settings.gateway_clients, settings.inventory_data_centers)
+        gateway = Gateway(forwarder, clients, schemes, directory, metrics.count_gateway)
+
+    # Test users and the Home tab
+    flow = flow_client(settings, http)
+    testusers = TestuserParts(
+        settings,
+        clock,
+        database,
+        people,
+        Flows(settings.flow_aliases, flow, settings.missing_for("flow")),
+        slack,
+        replies,
+        metrics,
+        home_views.refresh,
+        new_id,
+    )
+    clicks = StoredInteractions(testusers)
+    messages = RequestMessages(testusers)
+    channel = settings.approvals_channel
+    home = Home(database, clock, people, directory, ratelimits, slack, channel)
+
+    # The checks
+    counts: dict[str, Count] = {
+        "open_incidents": incidents.count_open,
+        "pending_requests": store.count_pending,
+        "undelivered_messages": outbox.count_undelivered,
+    }
+    if gateway is not None:
+        counts["gateway_calls_in_the_last_minute"] = accounts.count_of_clients
+        counts["gateway_calls_waiting"] = gateway.count_waiting
+    checks = CheckParts(
+        settings, clock, database, slack, http, inventory, directory, metrics, services
+    )
+    health = Health(checks, counts)
+
+    # The jobs
+    witness = Witness(settings.alerts_channel)
+    cards = {**messages.cards, CARD: alerts.card, HEALTH_CARD: health.card}
+    notes = {**messages.notes, NOTE: alerts.note, HEAD: witness.note}
+    sender = Sender(database, slack, cards, notes)
+    daily = [witness.post] if settings.audit_witness else []
+    retention = Retention(database, settings.retain_days, PRUNES, daily)
+    runners: dict[str, Runner] = {
+        APPLY: partial(run_changes, testusers),
+        TIMER: partial(transitions.run_timers, testusers),
+        INTERACTION: clicks.run,
+        UNDO: clicks.run,
+        PROBE_JOB: probes.run,
+        ALERT_JOB: alerts.after_mute,
+        WATCH_KIND: watcher.run,
+        TIDY_JOB: tidying.run,
+        outbox.SEND: sender.run,
+        RETAIN_KIND: retention.run,
+        HEALTH_JOB: health.end,
+        home_views.PUBLISH: home.publish,
+        SWEEP: home.sweep,
+    }
+    plans = (
+        retention.plan,
+        home.plan,
+        probes.plan,
+        watcher.plan,
+        tidying.plan,
+        messages.plan,
+        transitions.plan_timers,
+    )
+
+    return Gatehouse(
+        settings=settings,
+        clock=clock,
+        database=database,
+        metrics=metrics,
+        tasks=tasks,
+        web=web,
+        slack=slack,
+        replies=replies,
+        people=people,
+        pace=Pace(settings.commands_per_minute, clock),
+        received=ReceivedEvents(database),
+        directory=directory,
+        ratelimits=ratelimits,
+        alerts=alerts,
+        gateway=gateway,
+        email=email_client(settings, http),
+        testusers=testusers,
+        clicks=clicks,
+        home=home,
+        checks=checks,
+        health=health,
+        jobs=JobLoop(database, clock, new_id(), runners, CROWDS),
+        plans=plans,
+    )
+
+
+def new_id() -> str:
+    """Return an ID for a request or a job."""
+    return secrets.token_hex(8)
+
+
+def _configured_services(settings: Settings) -> list[str]:
+    centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
+    return centers + [name for name in ("flow", "email") if not settings.missing_for(name)]
+
+
+def _observe_call(metrics: Metrics, services: ServiceLog, observed: Observed) -> None:
+    metrics.service_calls.labels(observed.service, observed.label).inc()
+    center = f" ({observed.data_center})" if observed.data_center else ""
+    failure = None if observed.outcome == "ok" else observed.outcome
+    services.note(f"{observed.service}{center}", failure)

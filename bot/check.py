@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pydantic import SecretStr
 from yarl import URL
 
-from bot.app import Gatehouse, gatehouse
+from bot.app import gatehouse
 from bot.checks.database import database, database_clock, prepare, usable_database
-from bot.checks.findings import NOT_TRIED, Finding
+from bot.checks.findings import NOT_TRIED, Finding, Parts
 from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import ROLES, app_token, channels, roles, slack_token
 from bot.ops.secrets import is_loopback
@@ -34,31 +34,31 @@ async def examine(
     """
     with usable_database(settings) as (usable, problems):
         async with gatehouse(usable) as bot:
-            stored = problems or await prepare(bot.database) or await database(bot)
-            return await _examine(settings, environment or {}, bot, stored[0])
+            stored = problems or await prepare(bot.database) or await database(bot.checks)
+            return await _examine(settings, environment or {}, bot.checks, stored[0])
 
 
 async def _examine(
-    settings: Settings, environment: Mapping[str, str], bot: Gatehouse, stored: Finding
+    settings: Settings, environment: Mapping[str, str], parts: Parts, stored: Finding
 ) -> list[Finding]:
-    token, *about_token = await slack_token(bot)
+    token, *about_token = await slack_token(parts)
     if token.is_well:
-        about_slack = [*await app_token(bot), *await channels(bot), *await roles(bot)]
+        about_slack = [*await app_token(parts), *await channels(parts), *await roles(parts)]
     else:
         names = ("slack scopes", "ALERTS_CHANNEL", "APPROVALS_CHANNEL", ROLES)
         sentence = "Not checked: Slack has to accept the token first."
         scopes, *untried = [Finding(name, NOT_TRIED, sentence) for name in names]
         about_token = [scopes]
-        about_slack = [*await app_token(bot), *untried]
+        about_slack = [*await app_token(parts), *untried]
     return [
         *examine_environment(settings, environment),
         *(token, *about_token, *about_slack),
-        *await inventory(bot, can_be_granted=stored.is_well),
-        *await flows(bot),
-        *await email(bot),
-        *await gateway(bot),
+        *await inventory(parts, can_be_granted=stored.is_well),
+        *await flows(parts),
+        *await email(parts),
+        *await gateway(parts),
         stored,
-        *(await database_clock(bot) if stored.is_well else []),
+        *(await database_clock(parts) if stored.is_well else []),
     ]
 
 

@@ -89,7 +89,7 @@ class Commands:
         acts = typed.form != FORM
         await require(people, self._bot.received, person, permission, acts=acts)
         if typed.form == HELP:
-            aliases = self._bot.flows.aliases
+            aliases = self._bot.testusers.flows.aliases
             return await helped(people, person, partial(help_ui.of_command, described, aliases))
         return await command.answer(person, typed, body)
 

@@ -31,7 +31,7 @@ def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
             return with_share(status, "/gatehouse status", body)
         entries, head = await latest(bot.database, typed.count)
         people = await bot.people.names(audit.people_in(entries))
-        return audit.audit(entries, head, audit.Names(people, bot.flows.names))
+        return audit.audit(entries, head, audit.Names(people, bot.testusers.flows.names))
 
     listener = commands.listener(GATEHOUSE, parse_gatehouse, answer)
     app.command("/gatehouse", middleware=[COMMAND])(ack=acknowledge, lazy=[listener])

@@ -28,7 +28,7 @@ def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunn
 
     async def add_mentioned(person: Person, body: Body) -> None:
         """Open the form with the message's identities, for the shortcut `Add as test users`."""
-        await require_asking(bot, person)
+        await require_asking(bot.testusers, person)
         message = payloads.message_text(payloads.part(body, "message"))
         mentioned = Prefilled(lines=mentioned_identities(message))
         form = forms.change_form(payloads.response_url(body), mentioned)

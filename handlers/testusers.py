@@ -32,6 +32,7 @@ from bot.testusers.parse.form import (
     parse_form,
     read_lines,
 )
+from bot.testusers.parts import Parts
 from bot.testusers.rendering import answer_to, card_link, channel_of
 from handlers import payloads
 from handlers.commands import Commands
@@ -48,7 +49,7 @@ from handlers.payloads import Body
 from handlers.progress import AnswerOnly, Clicked, NewMessage
 from handlers.sharing import with_share
 
-Show = Callable[[Gatehouse, Person, pages.FlowPage], Awaitable[Message]]
+Show = Callable[[Parts, Person, pages.FlowPage], Awaitable[Message]]
 PAGES: dict[str, Show] = {
     "list": reading.listed,
     "history": reading.history,
@@ -71,7 +72,7 @@ INPUTS = {
 def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunner) -> None:
     """Register `/testusers`, its form, and the buttons on cards and pages."""
     testusers = Testusers(bot)
-    parse = partial(parse_testusers, aliases=bot.flows.aliases)
+    parse = partial(parse_testusers, aliases=bot.testusers.flows.aliases)
     answer = commands.listener(TESTUSERS, parse, testusers.answer)
     app.command("/testusers", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     turns = Needs(Permission.READ, Clicked)
@@ -123,7 +124,8 @@ class Testusers:
     """Answers `/testusers`, its form, and the clicks on cards and pages."""
 
     def __init__(self, bot: Gatehouse) -> None:
-        self._bot = bot
+        self._bot = bot.testusers
+        self._clicks = bot.clicks
 
     async def answer(self, person: Person, typed: TestusersRequest, body: Body) -> Message | None:
         """Answer `/testusers` with a page, the form, or the result of the requested change."""
@@ -227,7 +229,7 @@ class Testusers:
         interaction = StoredInteraction(
             act, shown.request_id, user, teams, url, version=shown.version, **more
         )
-        await self._bot.clicks.store(interaction)
+        await self._clicks.store(interaction)
 
     async def ask_why(self, person: Person, action: Body, body: Body) -> None:
         """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from bot.errors import GatehouseError
 from bot.metrics import Metrics
@@ -26,8 +25,9 @@ WARNINGS = frozenset({"setting_unknown", "setting_unused", "metrics_without_toke
 MARKS = {WELL: "ok", NOT_CONFIGURED: "SKIP", NOT_TRIED: "SKIP"}
 
 
-class Parts(Protocol):
-    """`bot.app.Gatehouse`, or the parts of it that a test needs."""
+@dataclass(frozen=True)
+class Parts:
+    """The parts of the bot that the checks use. Tests can pass a smaller object."""
 
     settings: Settings
     clock: Clock

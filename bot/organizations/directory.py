@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -19,6 +19,7 @@ from bot.organizations.rules import (
     Listing,
     Organization,
     OrganizationKey,
+    name_in,
 )
 from bot.organizations.tables import listings
 from bot.services.calls import LIST, CallCause
@@ -53,10 +54,10 @@ class OrganizationDirectory:
     clock: Clock
     cache_seconds: float
     named: Mapping[str, str]
+    # Each data center's last successful listing by any process.
+    listings: dict[str, Listing] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Each data center's last successful listing by any process.
-        self._last: dict[str, Listing] = {}
         # Each data center's failure since its last listing, and the time of the failure.
         self._failures: dict[str, tuple[ServiceError, float]] = {}
         # For each data center, the organization named in the last call that the service refused.
@@ -97,7 +98,7 @@ class OrganizationDirectory:
                 center
                 for center in self.data_centers
                 if self._is_due(center, cause, now, fresh=fresh)
-                and not (only_unlisted and center in self._last)
+                and not (only_unlisted and center in self.listings)
             ]
 
         centers = await due()
@@ -125,13 +126,11 @@ class OrganizationDirectory:
         # Blocks are shown with the limits, so a block doesn't count as a failure here.
         is_shown = failure and not isinstance(failure[0], RateLimited)
         sentence = failure[0].sentence if failure and is_shown else None
-        return DataCenterReport(center, self._last.get(center), sentence)
+        return DataCenterReport(center, self.listings.get(center), sentence)
 
     def name_of(self, key: OrganizationKey) -> str | None:
         """Return an organization's name from memory, or None if this process doesn't know it."""
-        listing = self._last.get(key.data_center)
-        place = listing.by_id.get(key.organization_id) if listing else None
-        return place.organization.name if place else None
+        return name_in(self.listings, key)
 
     async def lists(self, key: OrganizationKey) -> bool:
         """Return True if the data center lists the organization. Call the service if necessary.
@@ -156,7 +155,7 @@ class OrganizationDirectory:
         has_just_failed = failure and self.clock.monotonic() < failure[1] + FAILED_SECONDS
         if has_just_failed and (cause.background or fresh):
             return False
-        last = self._last.get(center)
+        last = self.listings.get(center)
         if last is None:
             return True
         age = (now - last.fetched_at).total_seconds()
@@ -168,7 +167,7 @@ class OrganizationDirectory:
             await self._listing(center, cause)
         except GatehouseError as error:
             log.warning("directory.failed", data_center=center, outcome=error.outcome)
-            return DataCenterReport(center, self._last.get(center), error.sentence)
+            return DataCenterReport(center, self.listings.get(center), error.sentence)
         return self._known_report(center)
 
     async def _listing(self, center: str, cause: CallCause) -> Listing:
@@ -207,7 +206,7 @@ class OrganizationDirectory:
         if center in self.named:
             return self.named[center]
         await self._look()
-        last = self._last.get(center)
+        last = self.listings.get(center)
         representative = last.representative() if last else ""
         return "" if self._gone.get(center) == representative else representative
 
@@ -224,7 +223,7 @@ class OrganizationDirectory:
                 await upsert(tx, listings, {**values, "organizations": stored, "digest": ""})
         except DatabaseUnavailable as error:
             log.warning("directory.not_stored", data_center=center, reason=error.sentence)
-        self._last[center] = listing
+        self.listings[center] = listing
         return listing
 
     async def _look(self, *, again: bool = False) -> datetime:
@@ -247,14 +246,14 @@ class OrganizationDirectory:
         async with self.database.read_only() as tx:
             dates = select(listings.c.data_center, listings.c.fetched_at)
             for center, fetched_at in (await tx.connection.execute(dates)).all():
-                own = self._last.get(center)
+                own = self.listings.get(center)
                 if own is not None and own.fetched_at == fetched_at:
                     continue
                 stored = await load_listing(tx, center)
                 # A call in this process may have returned a newer listing in the meantime.
-                own = self._last.get(center)
+                own = self.listings.get(center)
                 if stored and (own is None or stored.fetched_at >= own.fetched_at):
-                    self._last[center] = stored
+                    self.listings[center] = stored
                     self._failures.pop(center, None)
             return await tx.now() - self.clock.now()
 

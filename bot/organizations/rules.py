@@ -1,6 +1,6 @@
 """The inventory service's organizations and data centers, and functions to search them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -156,6 +156,13 @@ class Listing:
         default = [listed for listed in self.organizations if listed.is_default_org]
         active = [listed for listed in self.organizations if listed.is_org_active]
         return next((listed.organization_id for listed in (*default, *active)), "")
+
+
+def name_in(listings: Mapping[str, Listing], key: OrganizationKey) -> str | None:
+    """Return an organization's name, or None if its data center's listing doesn't have it."""
+    listing = listings.get(key.data_center)
+    place = listing.by_id.get(key.organization_id) if listing else None
+    return place.organization.name if place else None
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ async def require_well(
 ) -> None:
     """Raise SetupError with the problems that a check of `gatehouse check` finds."""
     async with gatehouse(settings) as bot:
-        problems = [finding.sentence for finding in await check(bot) if finding.is_problem]
+        problems = [finding.sentence for finding in await check(bot.checks) if finding.is_problem]
     if problems:
         raise SetupError(*problems)
 
@@ -132,7 +132,7 @@ async def listings(settings: Settings) -> list[DataCenterReport]:
             settings = settings.model_copy(update={"database_url": scratch})
         async with gatehouse(settings) as bot:
             await prepare(bot.database)
-            if not all(finding.is_well for finding in await database(bot)):
+            if not all(finding.is_well for finding in await database(bot.checks)):
                 return []
             return list((await bot.directory.directory(CallCause("check"), fresh=True)).reports)
 

@@ -1,6 +1,7 @@
 """The parts of the bot that the test-user code depends on."""
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from bot.metrics import Metrics
 from bot.ops.clock import Clock
@@ -12,8 +13,13 @@ from bot.store.engine import Database, Transaction
 from bot.testusers.client import Flows
 
 
-class Parts(Protocol):
-    """The parts of `bot.app.Gatehouse` that this package uses. Tests can pass a smaller object."""
+@dataclass(frozen=True)
+class Parts:
+    """The parts of the bot that this package uses. Tests can pass a smaller object.
+
+    `refresh_home` schedules a person's Home tab to be published again, if it's open. `new_id`
+    returns a new unique ID for a request or a job.
+    """
 
     settings: Settings
     clock: Clock
@@ -23,11 +29,5 @@ class Parts(Protocol):
     slack: SlackClient
     replies: Replies
     metrics: Metrics
-
-    async def refresh_home(self, tx: Transaction, slack_user_id: str) -> None:
-        """Schedule the person's Home tab to be published again, if it's open."""
-        ...
-
-    def new_id(self) -> str:
-        """Return a new unique ID for a request or a job."""
-        ...
+    refresh_home: Callable[[Transaction, str], Awaitable[None]]
+    new_id: Callable[[], str]
