@@ -219,18 +219,14 @@ class Policy:
             rules = layer.over(rules, source)
         return rules
 
-    def mentioned(self, flow_sid: str, requester: str) -> tuple[str, ...]:
-        """Return the IDs to mention on a request's card: the flow's `notify` list or the approvers.
+    def mentioned(self, flow_sid: str) -> tuple[str, ...]:
+        """Return the IDs to mention on a card: the flow's `notify` list, or else the approvers.
 
-        People who can approve only as admins are mentioned only if nobody else can approve.
+        Admins are mentioned only if there are no approvers.
         """
         rules = self.of_flow(flow_sid)
         if rules.notify is not None:
             return rules.notify
         if rules.approvers is not None:
             return rules.approvers
-        approvers = self.roles.get(Role.APPROVER, ())
-        deciders = [
-            approver for approver in approvers if self.allow_self_approval or approver != requester
-        ]
-        return approvers if deciders else self.holders(Permission.DECIDE)
+        return self.roles.get(Role.APPROVER) or self.holders(Permission.DECIDE)

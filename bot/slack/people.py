@@ -3,8 +3,9 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from itertools import compress
 from typing import Any, TypeVar
 
 import structlog
@@ -147,6 +148,53 @@ class People:
             raise UnknownPerson(
                 f"I couldn't verify who you are, so I didn't do anything. {advice}"
             ) from error
+        return await self._person(slack_user_id, user, team_ids, fresh=fresh)
+
+    async def able(
+        self,
+        holders: Iterable[str],
+        permission: Permission,
+        flow_sid: str,
+        requester: str,
+        besides: Collection[str] = (),
+    ) -> list[str]:
+        """Return the people and groups among `holders` who have the permission now.
+
+        A group counts if one of its members does. People in `besides` don't count. Everyone whom
+        Slack doesn't tell about does.
+        """
+
+        async def is_able(holder: str) -> bool:
+            if holder == EVERY_FULL_MEMBER:
+                return True
+            is_group = holder.startswith("S")
+            members = await self._group(holder, fresh=False) if is_group else {holder}
+            if members is None:
+                return True
+            for member in sorted(members.difference(besides)):
+                try:
+                    user = await self._user(member)
+                except SlackError as error:
+                    if isinstance(error, SlackRefused) and error.error in NOT_FOUND:
+                        continue
+                    return True
+                person = await self._person(member, user, (self.team_id,))
+                if person.doubt or self.may(person, permission, flow_sid, requester):
+                    return True
+            return False
+
+        asked = list(holders)
+        found = await asyncio.gather(*map(is_able, asked))
+        return list(compress(asked, found))
+
+    async def _person(
+        self,
+        slack_user_id: str,
+        user: SlackUser,
+        team_ids: Iterable[str | None],
+        *,
+        fresh: bool = False,
+    ) -> Person:
         # Either the payload or `users.info` can omit the workspace, but not both.
         is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}
         stranger = None
@@ -272,6 +320,8 @@ class People:
 
     async def name(self, holder: str) -> str:
         """Return the name of a person or a group, or the ID if the lookup fails."""
+        if holder == EVERY_FULL_MEMBER:
+            return "any full member"
         with suppress(SlackError):
             if not holder.startswith("S"):
                 return (await self._user(holder)).name

@@ -83,7 +83,7 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
     values = (
         ("Approvers", "approvers", _ids(policy.holders(Permission.DECIDE, flow.sid))),
         ("Approvals needed", "approvals_needed", str(rules.approvals_needed)),
-        ("Card mentions", "notify", _ids(policy.mentioned(flow.sid, ""))),
+        ("Card mentions", "notify", _ids(policy.mentioned(flow.sid))),
         ("Requesters", "requesters", _ids(rules.requesters) if rules.requesters else None),
         ("Channel", "channel", rules.channel),
         ("Longest access", "longest_seconds", longest and spell_duration(longest)),

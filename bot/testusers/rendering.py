@@ -7,15 +7,16 @@ from functools import partial
 
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
-from bot.permissions import EVERY_FULL_MEMBER, Permission
+from bot.permissions import Permission
+from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
-from bot.slack.sender import Outgoing, Renderer, drawn
+from bot.slack.sender import Draw, Outgoing, Renderer, drawn
 from bot.store import outbox
 from bot.store.engine import Transaction
 from bot.store.outbox import OutboxMessage, SentCard
 from bot.testusers import store, transitions
 from bot.testusers.asking import Asked
-from bot.testusers.messages import notes
+from bot.testusers.messages import notes, phrases
 from bot.testusers.messages.card import card
 from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import Flow
@@ -61,12 +62,39 @@ async def card_link(bot: Parts, request_id: str) -> str | None:
     return None
 
 
+async def deciders(bot: Parts, request: Request, holders: Sequence[str] | None = None) -> list[str]:
+    """Return the people and groups who can approve the request now, or those among `holders`."""
+    policy, sid = bot.people.policy, request.flow.sid
+    if holders is None:
+        holders = policy.holders(Permission.DECIDE, sid)
+    requester, given = request.requester.slack_user_id, request.facts.approver_ids
+    return await bot.people.able(holders, Permission.DECIDE, sid, requester, given)
+
+
+async def addressed(bot: Parts, request: Request) -> str:
+    """Return the line that mentions who can approve the request now, or says that nobody can."""
+    policy, sid = bot.people.policy, request.flow.sid
+    able, first = await deciders(bot, request), policy.mentioned(sid)
+    if policy.of_flow(sid).notify is None:
+        chosen = [holder for holder in able if holder in first] or able
+        return f"Approvers: {phrases.mentions(chosen)}" if able else phrases.NOBODY
+    asker = None if policy.allow_self_approval else request.requester.slack_user_id
+    notified = [holder for holder in first if holder != asker]
+    if not await deciders(bot, request, notified):
+        notified += able
+    only = f"Only {text.escape(await bot.people.named(able), 500)} can approve."
+    return f"{only if able else phrases.NOBODY} Notified: {phrases.mentions(notified)}"
+
+
 async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
     """Return the reply to the requester, with a link to the card if the request needs approval."""
     channel, request = channel_of(bot, asked.flow), asked.request
-    message = notes.asked(asked.flow, asked.effect, request, channel, time_zone)
     if request is None or not request.waits:
-        return message
+        return notes.asked(asked.flow, asked.effect, request, channel, time_zone)
+    can_be_approved = bool(await deciders(bot, request))
+    message = notes.asked(
+        asked.flow, asked.effect, request, channel, time_zone, can_be_approved=can_be_approved
+    )
     return notes.with_next_steps(message, request, await card_link(bot, request.id))
 
 
@@ -114,31 +142,18 @@ class RequestMessages:
         return Outgoing(channel_of(self._bot, request.flow), draw)
 
     async def _card(self, request: Request, related: Sequence[Request]) -> Message:
-        policy = self._bot.people.policy
-        flow_policy = policy.of_flow(request.flow.sid)
-        return card(
-            request,
-            policy.mentioned(request.flow.sid, request.requester.slack_user_id),
-            flow_policy.approvals_needed,
-            allows_self=policy.allow_self_approval,
-            approvers=await self._approvers(request) if flow_policy.notify is not None else "",
-            related=related,
-        )
-
-    async def _approvers(self, request: Request) -> str:
-        policy = self._bot.people.policy
-        ids = policy.holders(Permission.DECIDE, request.flow.sid)
-        if EVERY_FULL_MEMBER in ids:
-            return "any full member"
-        asker = None if policy.allow_self_approval else request.requester.slack_user_id
-        return await self._bot.people.named(user_id for user_id in ids if user_id != asker)
+        bot = self._bot
+        is_waiting = request.state is State.PENDING
+        approvers = await addressed(bot, request) if is_waiting else ""
+        needed = bot.people.policy.of_flow(request.flow.sid).approvals_needed
+        return card(request, needed, approvers, related)
 
     async def failure(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the thread message that says the change failed, or that it later succeeded."""
         request = await store.load_request(tx, outbox_message.subject)
         if request is None or request.state is State.APPLYING:
             return None
-        return self._in_thread(request, notes.failure_in_thread(request))
+        return self._in_thread(request, drawn(notes.failure_in_thread(request)))
 
     async def waiting(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return a reminder or an escalation, or the text that replaces it after a decision."""
@@ -151,15 +166,20 @@ class RequestMessages:
         if await outbox.sent_card(tx, needed) is None:
             return None
         if not is_waiting:
-            return self._in_thread(request, notes.no_longer_waiting(request))
+            return self._in_thread(request, drawn(notes.no_longer_waiting(request)))
         is_escalation = outbox_message.kind == transitions.ESCALATION
         people = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
-        message = notes.still_waiting(request, people if is_escalation else None)
-        return self._in_thread(request, message)
+        draw = partial(self._still_waiting, request, people if is_escalation else ())
+        return self._in_thread(request, draw)
 
-    def _in_thread(self, request: Request, message: Message) -> Outgoing:
+    async def _still_waiting(self, request: Request, escalate_to: Sequence[str]) -> Message:
+        can_decide = await deciders(self._bot, request, escalate_to)
+        approvers = "" if can_decide else await addressed(self._bot, request)
+        return notes.still_waiting(request, approvers, escalate_to)
+
+    def _in_thread(self, request: Request, draw: Draw) -> Outgoing:
         channel = channel_of(self._bot, request.flow)
-        return Outgoing(channel, drawn(message), thread_of=card_key(request.id))
+        return Outgoing(channel, draw, thread_of=card_key(request.id))
 
     async def ending(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the notice that access ends soon, or None if the end has changed or passed."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from bot.approvals.parse import spell_duration
 from bot.approvals.rules import Act, State
-from bot.permissions import EVERY_FULL_MEMBER
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, SlackBlock
 from bot.testusers.messages import phrases
@@ -29,34 +28,19 @@ DIALOGS = {
 }
 ENDED_SHOWN = 5
 RELATED_SHOWN = 3
-MOST_MENTIONED = 90
 GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
 
 
-def card(
-    request: Request,
-    mentioned: Sequence[str],
-    needed: int,
-    *,
-    allows_self: bool = False,
-    approvers: str = "",
-    related: Sequence[Request] = (),
-) -> Message:
+def card(request: Request, needed: int, approvers: str, related: Sequence[Request] = ()) -> Message:
     """Return a request's card, with the buttons for its current state.
 
     Args:
         request: The request, as stored.
-        mentioned: Users and groups to mention while the request is pending.
         needed: The number of approvals that the request needs.
-        allows_self: True if requesters can approve their own requests.
-        approvers: The approvers' names if the flow's policy sets `notify`, or an empty string.
+        approvers: The line that mentions who can approve, while the request is pending.
         related: Other open requests that affect the same people.
     """
-    left_out = set() if allows_self else {request.requester.slack_user_id}
-    if not approvers:
-        left_out |= {approval.who.slack_user_id for approval in request.progress.approvals}
-    able = [user_id for user_id in mentioned if user_id not in left_out]
-    shown = _Card(request, needed, able, approvers, related, allows_self=allows_self)
+    shown = _Card(request, needed, approvers, related)
     blocks = shown.blocks()
     if phrases.size_of(blocks) > MESSAGE_CHARACTERS:
         blocks = replace(shown, is_short=True).blocks()
@@ -69,10 +53,8 @@ class _Card:
 
     request: Request
     needed: int
-    mentioned: Sequence[str]
     approvers: str
     related: Sequence[Request]
-    allows_self: bool
     is_short: bool = False
 
     @property
@@ -95,7 +77,7 @@ class _Card:
             *block_kit.sections(top),
             small_print,
             *block_kit.sections([*self.also_open(), *self.news()]),
-            *self.mention(),
+            *block_kit.sections(filter(None, [self.approvers])),
             *block_kit.row(act_buttons(request, *Act)),
         )
 
@@ -244,21 +226,6 @@ class _Card:
 
     def named(self, identities: Sequence[str]) -> str:
         return str(len(identities)) if self.is_short else brief(identities)
-
-    def mention(self) -> list[SlackBlock]:
-        """Return a block that mentions the approvers, or the people whom the policy notifies."""
-        if self.request.state is not State.PENDING:
-            return []
-        able = [phrases.mention(user) for user in self.mentioned if user != EVERY_FULL_MEMBER]
-        left = len(able) - MOST_MENTIONED
-        named = able[:MOST_MENTIONED] + ([f"and {left} more"] if left > 0 else [])
-        if EVERY_FULL_MEMBER in self.mentioned:
-            anybody = "and any full member" if able else "any full member"
-            named.append(anybody if self.allows_self else f"{anybody} except the requester")
-        if not named:
-            return []
-        only = f"Only {text.escape(self.approvers, 500)} can approve. Notified:"
-        return [block_kit.section(" ".join([only if self.approvers else "Approvers:", *named]))]
 
 
 def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:

@@ -29,7 +29,13 @@ NOT_POSTED = "Slack hasn't accepted the card yet. It will appear once Slack acce
 
 
 def asked(
-    flow: Flow, effect: Effect, request: Request | None, channel_id: str, time_zone: str = ""
+    flow: Flow,
+    effect: Effect,
+    request: Request | None,
+    channel_id: str,
+    time_zone: str = "",
+    *,
+    can_be_approved: bool = True,
 ) -> Message:
     """Return the reply to the requester: the status, and people left out or spelled differently.
 
@@ -45,7 +51,8 @@ def asked(
         lines.append(f"{phrases.rule_of(request)}.")
     else:
         lines.append(f"Sent to <#{channel_id}> for approval: {change_of(request)}.")
-        lines.append("You'll get a direct message when someone decides.")
+        told = "You'll get a direct message when someone decides."
+        lines.append(told if can_be_approved else phrases.NOBODY)
     if time_zone and request is not None:
         lines.append(f"Times are in your Slack time zone, {text.escape(time_zone)}.")
     left_out = {
@@ -177,12 +184,15 @@ def service_accepts() -> Message:
     return Message.of(":white_check_mark: Gatehouse can use the flow service again.")
 
 
-def still_waiting(request: Request, escalate_to: Sequence[str] | None = None) -> Message:
-    """Return a reminder for a pending request, or an escalation if there are people to mention."""
+def still_waiting(request: Request, approvers: str, escalate_to: Sequence[str] = ()) -> Message:
+    """Return a reminder for a pending request, or an escalation that mentions `escalate_to`.
+
+    `approvers` is the line about who can approve, or an empty string if `escalate_to` can.
+    """
     asked = f"{who(request.requester)} wants to {change_of(request)}"
     expires = f"The request expires {text.time(request.expires_at)}."
     line = f"Still waiting for approval: {asked}. {expires}"
-    return Message.of(" ".join([*map(phrases.mention, escalate_to or ()), line]))
+    return Message.of(f"{phrases.mentions(escalate_to)} {line}".strip(), *filter(None, [approvers]))
 
 
 def no_longer_waiting(request: Request) -> Message:

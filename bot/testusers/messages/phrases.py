@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from bot.approvals.rules import State
+from bot.permissions import EVERY_FULL_MEMBER
 from bot.slack.messages import text
 from bot.testusers.rules.applying import OTHER_ENTRIES
 from bot.testusers.rules.changes import Change, Flow, mask, mask_in
@@ -21,6 +22,8 @@ LINE_CHARACTERS = 200
 IDENTITY_CHARACTERS = 300
 NAMED = 3
 APPROVERS_SHOWN = 5
+MOST_MENTIONED = 90
+NOBODY = "*Nobody can approve this now.* Whoever runs Gatehouse can name more approvers."
 JUST_NOW = timedelta(minutes=1)
 MARKS = {
     State.PENDING: ":hourglass: *Waiting for approval*",
@@ -57,8 +60,16 @@ def who(person: Who) -> str:
     return text.escape(person.name, 80)
 
 
-def mention(slack_id: str) -> str:
-    """Return a mention of a person or a group, which notifies them."""
+def mentions(holders: Sequence[str]) -> str:
+    """Return mentions of people and groups, which notify them. `"*"` notifies nobody."""
+    named = [
+        "any full member" if holder == EVERY_FULL_MEMBER else _mention(holder) for holder in holders
+    ]
+    left = len(holders) - MOST_MENTIONED
+    return " ".join(named[:MOST_MENTIONED] + ([f"and {left} more"] if left > 0 else []))
+
+
+def _mention(slack_id: str) -> str:
     return f"<!subteam^{slack_id}>" if slack_id.startswith("S") else f"<@{slack_id}>"
 
 

@@ -243,7 +243,7 @@ def hours(world: World, at) -> float:
 
 def shown(request) -> str:
     return json.dumps(
-        [dict(block) for block in card(request, (), 1).slack_blocks], ensure_ascii=False
+        [dict(block) for block in card(request, 1, "").slack_blocks], ensure_ascii=False
     )
 
 
