@@ -46,7 +46,6 @@ CACHE_SECONDS = 240
 NOT_FOUND = {"user_not_found", "user_not_visible", "users_not_found", "no_such_subteam"}
 # Slack's errors that only whoever runs Gatehouse can fix.
 SETUP_ERRORS = {"missing_scope", "no_permission", "access_denied", "not_allowed_token_type"}
-TRY_AGAIN = "Please try again."
 HIDDEN = "Slack doesn't show your profile to Gatehouse, so trying again doesn't help."
 NOT_SET_UP = (
     "Gatehouse's Slack app lacks a permission. Please ask whoever runs Gatehouse to run"
@@ -60,7 +59,22 @@ PEOPLE_COUNTED = 10_000
 # The limit for each kind of action, as a multiple of the command limit.
 FACTORS = {"commands": 1, "clicks": 2}
 NOT_A_MEMBER = "You're from another workspace. Only members of Gatehouse's workspace can use it."
-GROUPS_UNKNOWN = "I couldn't check your groups with Slack. Please try again in a moment."
+GROUPS_UNKNOWN = "I couldn't check the user groups with Slack."
+
+
+def is_not_found(error: BaseException | None) -> bool:
+    """Return True if Slack says that the person or the group doesn't exist."""
+    return isinstance(error, SlackRefused) and error.error in NOT_FOUND
+
+
+def advice_after(error: BaseException | None) -> str:
+    """Return a sentence on what to do after a failed lookup of a person or a group."""
+    if isinstance(error, SlackRefused) and error.error in SETUP_ERRORS:
+        return NOT_SET_UP
+    if is_not_found(error):
+        return HIDDEN
+    seconds = getattr(error, "retry_after_seconds", 0)
+    return f"Please try again in {math.ceil(seconds)} s." if seconds else "Please try again."
 
 
 class Pace:
@@ -139,14 +153,8 @@ class People:
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
             await self._record(slack_user_id, "anything", {"reason": Reason.UNKNOWN})
-            seconds = getattr(error, "retry_after_seconds", 0)
-            advice = f"Please try again in {math.ceil(seconds)} s." if seconds else TRY_AGAIN
-            if isinstance(error, SlackRefused) and error.error in SETUP_ERRORS:
-                advice = NOT_SET_UP
-            elif isinstance(error, SlackRefused) and error.error in NOT_FOUND:
-                advice = HIDDEN
             raise UnknownPerson(
-                f"I couldn't verify who you are, so I didn't do anything. {advice}"
+                f"I couldn't verify who you are, so I didn't do anything. {advice_after(error)}"
             ) from error
         return await self._person(slack_user_id, user, team_ids, fresh=fresh)
 
@@ -208,9 +216,12 @@ class People:
             return Person(slack_user_id, user.name, stranger=stranger)
         named = self.policy.groups()
         found = await asyncio.gather(*(self._group(group, fresh=fresh) for group in named))
-        members = dict(zip(named, found, strict=True))
-        groups = frozenset(name for name in named if slack_user_id in (members[name] or ()))
-        doubt = GROUPS_UNKNOWN if None in found else None
+        doubt, groups = None, set[str]()
+        for name, members in zip(named, found, strict=True):
+            if isinstance(members, SlackError):
+                doubt = f"{GROUPS_UNKNOWN} {advice_after(members)}"
+            elif slack_user_id in members:
+                groups.add(name)
         # IDs that begin with other letters don't belong to people, and could be group IDs.
         belongs = {*groups, *([slack_user_id] if slack_user_id[:1] in {"U", "W"} else [])}
         if not (user.is_guest or user.is_bot):
@@ -218,7 +229,10 @@ class People:
         roles = frozenset(
             role for role, ids in self.policy.roles.items() if not belongs.isdisjoint(ids)
         )
-        return Person(slack_user_id, user.name, roles, groups, doubt, time_zone=user.time_zone)
+        named_groups = frozenset(groups)
+        return Person(
+            slack_user_id, user.name, roles, named_groups, doubt, time_zone=user.time_zone
+        )
 
     async def require(
         self,
@@ -338,17 +352,15 @@ class People:
     async def _user(self, slack_user_id: str, *, fresh: bool = False) -> SlackUser:
         return await self._look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
 
-    async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | None:
-        """Return a group's members, an empty set for a deleted group, or None on failure."""
+    async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | SlackError:
+        """Return a group's members, an empty set for a deleted group, or the error on failure."""
         try:
             return await self._look_up(self._groups, group_id, self._slack.members, fresh=fresh)
-        except SlackRefused as error:
-            if error.error != "no_such_subteam":
-                return None
+        except SlackError as error:
+            if not isinstance(error, SlackRefused) or error.error != "no_such_subteam":
+                return error
             log.warning("people.no_such_group", group=group_id)
             return frozenset()
-        except SlackError:
-            return None
 
     async def _record(self, slack_user_id: str, subject: str, detail: Mapping[str, Any]) -> None:
         if self._database is None:
@@ -375,7 +387,7 @@ class People:
         try:
             return await cache.get(key, load, fresh=fresh)
         except SlackRefused as error:
-            if error.error in NOT_FOUND:
+            if is_not_found(error):
                 self._refused[key] = error
             raise
         except SlackError:

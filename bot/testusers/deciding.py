@@ -11,12 +11,11 @@ from bot.errors import (
     GatehouseError,
     NotFound,
     Refused,
-    SlackRefused,
     UnknownPerson,
 )
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
-from bot.slack.people import NOT_FOUND
+from bot.slack.people import advice_after, is_not_found
 from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
@@ -40,7 +39,7 @@ from bot.testusers.transitions import (
 STILL_CHECKING = (
     "I'm still checking whether this change went through. Please try again in a minute."
 )
-UNSURE = "I couldn't check a permission with Slack, so I did nothing. Please try again."
+UNSURE = "I couldn't check a permission with Slack, so I did nothing."
 _ACTION = {
     Act.APPROVE: "request.approved",
     Act.DENY: "request.denied",
@@ -230,15 +229,14 @@ async def _may_still(
         # Requests don't record a workspace, so people are looked up in the bot's workspace.
         person = await people.find(slack_user_id, (people.team_id,), fresh=True)
     except UnknownPerson as error:
-        cause = error.__cause__
         # People who no longer exist have no permissions.
-        if isinstance(cause, SlackRefused) and cause.error in NOT_FOUND:
+        if is_not_found(error.__cause__):
             return False
-        raise UnknownPerson(UNSURE) from error
+        raise UnknownPerson(f"{UNSURE} {advice_after(error.__cause__)}") from error
     requester = request.requester.slack_user_id if permission is Permission.DECIDE else None
     may = people.may(person, permission, request.flow.sid, requester)
     if person.doubt and not may:
-        raise UnknownPerson(UNSURE)
+        raise UnknownPerson(f"{UNSURE} {person.doubt}")
     return may
 
 

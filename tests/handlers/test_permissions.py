@@ -231,12 +231,16 @@ async def test_each_workspace_that_slack_tells_decides(tmp_path, told_by) -> Non
         assert world.services.state.calls == []
 
 
-@pytest.mark.parametrize("error", ["internal_error", "missing_scope"])
-async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path, error) -> None:
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [("internal_error", "Please try again."), ("missing_scope", "lacks a permission")],
+)
+async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path, error, advice) -> None:
     async with one_world(tmp_path, {"admin": ["S0APPROVERS"]}) as world:
         world.slack.workspace.faults.error("usergroups.users.list", error, times=1)
         answer = await world.ask("U0APPROVER2", "/orgs")
-        assert "couldn't check your groups with Slack" in answer.all_text
+        assert "couldn't check the user groups with Slack" in answer.all_text
+        assert advice in answer.all_text
         assert "see organizations" in answer.all_text
         assert "@approvers" in answer.all_text
         assert world.services.state.calls == []

@@ -119,3 +119,9 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(with_policies
 async def test_what_is_not_known_is_exit_status_1(with_policies, flow, user, said) -> None:
     status, out = await run(with_policies, "policy", "explain", flow, user)
     assert (status, said in out) == (1, True)
+
+
+async def test_missing_scope_is_not_taken_for_an_unknown_person(with_policies, slack) -> None:
+    slack.workspace.faults.error("users.info", "missing_scope", times=None)
+    status, out = await run(with_policies, "policy", "explain", "welcome", "U0ADMIN")
+    assert (status, "missing_scope" in out) == (1, True)
