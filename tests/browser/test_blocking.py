@@ -114,7 +114,7 @@ async def test_calls_of_the_script_wait_at_the_gateway(person: Person, sandbox: 
     sandbox.services.state.limits.block((data_center, organization_id), 44)
     # The guard knows of the block before the script calls, so none of the calls is refused.
     await person.type(f"/ratelimits check {organization_id}")
-    await expect(person.newest).to_contain_text("Blocked")
+    await expect(person.newest).to_contain_text("blocked")
     await way.get_by_role("button", name="Run through the gateway").click()
     await expect(got(way, "Waiting")).to_have_text(re.compile("^[123]$"))
     await way.get_by_role("button", name="Stop").click()
