@@ -6,11 +6,15 @@ import { organizationOptions } from "./panel-options.js";
 const ABOUT =
   "It calls one organization as often as it can for 30 seconds. Afterwards, see /ratelimits.";
 const WAYS = [
-  ["directly", "Run directly", "It uses the inventory service’s own token and never pauses."],
+  [
+    "directly",
+    "Run directly",
+    "Directly, with the inventory service’s own token. It never pauses.",
+  ],
   [
     "gateway",
     "Run through the gateway",
-    "It is the client “script”. Gatehouse lets each call wait for its turn.",
+    "Through the gateway, as its client “script”. Each call waits for its turn.",
   ],
 ];
 

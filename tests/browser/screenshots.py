@@ -29,6 +29,11 @@ BUSY = [1, 1, 0, 0, 0, 1, 2, 5, 14, 27, 34, 29, 16, 22, 31, 26, 19, 11, 5, 3, 2,
 LONGEST_SECONDS = 30
 FRAME_MS = 400
 SCRIPT_FRAMES = 10
+# Scrolling into view would scroll the page below the caption too.
+TO_BOTH_RUNS = """panel => {
+    const run = panel.querySelector(".way");
+    panel.scrollTop += run.getBoundingClientRect().top - panel.getBoundingClientRect().top - 8;
+}"""
 CALLERS = [("U0OPERATOR", "list"), ("U0ADMIN", "refresh"), ("U0OPERATOR", "check"), (None, "watch")]
 
 
@@ -103,14 +108,15 @@ async def an_alert(person: Person, sandbox: Sandbox) -> None:
 
 async def make_the_film() -> None:
     """Film a request, its approval and a greedy script, in a new sandbox."""
-    size = {"width": 1180, "height": 660}
-    part = {"x": 272.0, "y": 0.0, "width": 908.0, "height": 660.0}
+    size = {"width": 1180, "height": 740}
+    part = {"x": 272.0, "y": 0.0, "width": 908.0, "height": 740.0}
     async with running_sandbox() as sandbox, chromium() as browser:
         await sandbox.bot.start()
         async with person_at(browser, sandbox.url, viewport=size) as person:
             await person.page.get_by_role("button", name="Hide this").click()
             film = Film(person, part)
             await film_an_approval(film)
+            await film_sharing(film)
             await film_the_script(film, "Run directly", "Refused by the service")
             await film_the_script(film, "Run through the gateway", "Waiting")
     film.save(PICTURES / "demo.webp")
@@ -137,6 +143,22 @@ async def film_an_approval(film: Film) -> None:
     await film.show(2600)
 
 
+async def film_sharing(film: Film) -> None:
+    """Otto looks at the list, which only he sees, and shares it in the channel."""
+    person = film.person
+    await person.act_as("Otto")
+    await person.go_to("#general")
+    await film.caption("Otto shares the list in the channel")
+    await film.type("/testusers list welcome")
+    share = person.button("Share in channel")
+    await expect(share).to_be_visible()
+    await share.hover()
+    await film.show(1600)
+    await share.click()
+    await expect(person.newest).to_contain_text("Shared by")
+    await film.show(2400)
+
+
 async def film_the_script(film: Film, name: str, result: str) -> None:
     """Film the greedy script until a result is more than 0."""
     panel = await film.person.services()
@@ -147,7 +169,7 @@ async def film_the_script(film: Film, name: str, result: str) -> None:
     }
     await film.caption(caption[name])
     await way.get_by_role("button", name=name).click()
-    await way.scroll_into_view_if_needed()
+    await panel.get_by_role("group", name="Simulate").evaluate(TO_BOTH_RUNS)
     value = way.locator(f"dt:text-is('{result}') + dd")
     for _ in range(SCRIPT_FRAMES):
         await film.show(FRAME_MS)
