@@ -1,7 +1,7 @@
 """The composition root: `gatehouse` builds all parts of the bot."""
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.audit.reading import HEAD, Witness
 from bot.checks.findings import Parts as CheckParts
-from bot.checks.health import HEALTH_CARD, HEALTH_JOB, Count, Health
+from bot.checks.health import HEALTH_CARD, Count, Health
 from bot.configured import (
     email_client,
     flow_client,
@@ -26,7 +26,7 @@ from bot.gateway.forward import Forwarder
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
 from bot.home import store as home_views
-from bot.home.publishing import SWEEP, Home
+from bot.home.publishing import Home
 from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
@@ -34,11 +34,11 @@ from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import Listing, name_in
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
+from bot.quotas.incidents import CARD, NOTE, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.store import accounts, incidents
-from bot.quotas.tidying import TIDY_JOB, Tidying
-from bot.quotas.watcher import WATCH_KIND, Watcher
+from bot.quotas.tidying import Tidying
+from bot.quotas.watcher import Watcher
 from bot.services.calls import Observed, ServiceLog
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings
@@ -49,27 +49,16 @@ from bot.slack.received_events import ReceivedEvents
 from bot.slack.replies import Replies
 from bot.slack.sender import Sender
 from bot.store import outbox
-from bot.store.engine import Database, Transaction
-from bot.store.job_loop import JobLoop, Runner
-from bot.store.retention import RETAIN_KIND, Retention
+from bot.store.engine import Database
+from bot.store.job_loop import JobLoop
+from bot.store.retention import Retention
 from bot.tasks import Tasks
-from bot.testusers import store, transitions
-from bot.testusers.applying import run_changes
+from bot.testusers import jobs as testuser_jobs
+from bot.testusers import store
 from bot.testusers.client import Flows
-from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
 from bot.testusers.parts import Parts as TestuserParts
 from bot.testusers.rendering import RequestMessages
-from bot.testusers.transitions import APPLY, TIMER
 
-# The maximum number of concurrent jobs per kind, so that stuck jobs can't block other kinds.
-CROWDS = {
-    outbox.SEND: 24,
-    INTERACTION: 24,
-    UNDO: 16,
-    home_views.PUBLISH: 24,
-    APPLY: 12,
-    PROBE_JOB: 8,
-}
 # Functions that delete old data. The outbox is last: it keeps the cards of existing requests.
 PRUNES = (
     store.forget_requests,
@@ -85,8 +74,7 @@ PRUNES = (
 class Gatehouse:
     """All parts of the bot, which `gatehouse` builds.
 
-    Each function in `plans` schedules jobs at startup. `gateway` and `email` are None without
-    their settings.
+    `gateway` and `email` are None without their settings.
     """
 
     settings: Settings
@@ -106,12 +94,10 @@ class Gatehouse:
     gateway: Gateway | None
     email: EmailClient | None
     testusers: TestuserParts
-    clicks: StoredInteractions
     home: Home
     checks: CheckParts
     health: Health
     jobs: JobLoop
-    plans: Sequence[Callable[[Transaction], Awaitable[None]]]
 
     @property
     def emailkey(self) -> EmailClient:
@@ -217,7 +203,6 @@ def _built(
         home_views.refresh,
         new_id,
     )
-    clicks = StoredInteractions(testusers)
     messages = RequestMessages(testusers)
     channel = settings.approvals_channel
     home = Home(database, clock, people, directory, ratelimits, slack, channel)
@@ -243,30 +228,17 @@ def _built(
     sender = Sender(database, slack, cards, notes)
     daily = [witness.post] if settings.audit_witness else []
     retention = Retention(database, settings.retain_days, PRUNES, daily)
-    runners: dict[str, Runner] = {
-        APPLY: partial(run_changes, testusers),
-        TIMER: partial(transitions.run_timers, testusers),
-        INTERACTION: clicks.run,
-        UNDO: clicks.run,
-        PROBE_JOB: probes.run,
-        ALERT_JOB: alerts.after_mute,
-        WATCH_KIND: watcher.run,
-        TIDY_JOB: tidying.run,
-        outbox.SEND: sender.run,
-        RETAIN_KIND: retention.run,
-        HEALTH_JOB: health.end,
-        home_views.PUBLISH: home.publish,
-        SWEEP: home.sweep,
+    kinds = {
+        **retention.kinds,
+        **home.kinds,
+        **probes.kinds,
+        **alerts.kinds,
+        **watcher.kinds,
+        **tidying.kinds,
+        **health.kinds,
+        **sender.kinds,
+        **testuser_jobs.kinds(testusers),
     }
-    plans = (
-        retention.plan,
-        home.plan,
-        probes.plan,
-        watcher.plan,
-        tidying.plan,
-        messages.plan,
-        transitions.plan_timers,
-    )
 
     return Gatehouse(
         settings=settings,
@@ -286,12 +258,10 @@ def _built(
         gateway=gateway,
         email=email_client(settings, http),
         testusers=testusers,
-        clicks=clicks,
         home=home,
         checks=checks,
         health=health,
-        jobs=JobLoop(database, clock, new_id(), runners, CROWDS),
-        plans=plans,
+        jobs=JobLoop(database, clock, new_id(), kinds),
     )
 
 

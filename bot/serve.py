@@ -183,8 +183,7 @@ class Service:
             if self._bot.database.is_sqlite:
                 # Only this process uses the file, so all existing leases belong to dead processes.
                 await jobs.release_all(tx)
-            for plan in self._bot.plans:
-                await plan(tx)
+            await self._bot.jobs.plan(tx)
 
     async def _connect_slack(self) -> None:
         """Get the bot's identity while the database starts, and then connect to Slack."""

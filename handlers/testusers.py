@@ -15,7 +15,7 @@ from bot.permissions import Permission, Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.testusers import asking, deciding, presets, reading
-from bot.testusers.interactions import StoredInteraction
+from bot.testusers.interactions import StoredInteraction, store_click
 from bot.testusers.messages import forms, notes, pages
 from bot.testusers.parse.command import (
     ChangeRequest,
@@ -125,7 +125,6 @@ class Testusers:
 
     def __init__(self, bot: Gatehouse) -> None:
         self._bot = bot.testusers
-        self._clicks = bot.clicks
 
     async def answer(self, person: Person, typed: TestusersRequest, body: Body) -> Message | None:
         """Answer `/testusers` with a page, the form, or the result of the requested change."""
@@ -229,7 +228,7 @@ class Testusers:
         interaction = StoredInteraction(
             act, shown.request_id, user, teams, url, version=shown.version, **more
         )
-        await self._clicks.store(interaction)
+        await store_click(self._bot, interaction)
 
     async def ask_why(self, person: Person, action: Body, body: Body) -> None:
         """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""

@@ -17,7 +17,7 @@ from bot.errors import DatabaseUnavailable
 from bot.slack.sender import Outgoing, drawn
 from bot.store import jobs, outbox
 from bot.store.engine import Transaction
-from bot.store.job_loop import Lease
+from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 
@@ -194,6 +194,11 @@ class Health:
                         await jobs.postpone(tx, ending.key, ending.due_at)
         except DatabaseUnavailable as error:
             log.warning("health.untold", reason=error.sentence)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The jobs that end alerts."""
+        return {HEALTH_JOB: Kind(self.end)}
 
     async def end(self, job: Job, lease: Lease) -> datetime | None:
         """Announce that a part is working again. This job runs once no process postpones it.

@@ -29,7 +29,7 @@ from bot.slack.messages import block_kit
 from bot.slack.people import People
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
-from bot.store.job_loop import Lease
+from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 from bot.tasks import SingleFlight
 from bot.testusers import store
@@ -70,6 +70,14 @@ class Home:
         self._closest: SingleFlight[str, Sequence[OrganizationUse]] = SingleFlight(
             TTLCache(1, CLOSEST_SECONDS, timer=self.clock.monotonic)
         )
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The job that looks at all open tabs, and the jobs that publish them."""
+        return {
+            home_views.PUBLISH: Kind(self.publish, at_once=24),
+            SWEEP: Kind(self.sweep, plan=self.plan),
+        }
 
     async def open(self, slack_user_id: str) -> None:
         """Record that a person opened the tab, and schedule a job that publishes it.

@@ -39,7 +39,7 @@ from bot.slack.sender import Outgoing
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database, Transaction
-from bot.store.job_loop import Lease
+from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 
@@ -181,6 +181,11 @@ class Probes:
     directory: OrganizationDirectory
     terms: Terms
 
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The jobs that make test calls."""
+        return {PROBE_JOB: Kind(self.run, at_once=8, plan=self.plan)}
+
     async def plan(self, tx: Transaction) -> None:
         """Add a probe job for every blocked organization."""
         for incident in await incidents.all_open(tx):
@@ -244,6 +249,11 @@ class Alerts:
     database: Database
     directory: OrganizationDirectory
     channel_id: str
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The jobs that post alerts when a mute ends."""
+        return {ALERT_JOB: Kind(self.after_mute)}
 
     async def card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the incident's alert, or None if alerts are muted and it hasn't been posted."""

@@ -10,7 +10,7 @@ from bot.quotas.rules.use import HOUR_SECONDS
 from bot.quotas.tables import quota_calls as calls
 from bot.store import jobs
 from bot.store.engine import Database, Transaction, remove_some
-from bot.store.job_loop import Lease
+from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 
 TIDY_JOB = "quota_tidy"
@@ -26,6 +26,11 @@ class Tidying:
     """Runs the `quota_tidy` job."""
 
     database: Database
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The job that deletes old calls."""
+        return {TIDY_JOB: Kind(self.run, plan=self.plan)}
 
     async def plan(self, tx: Transaction) -> None:
         """Add the job."""

@@ -22,7 +22,7 @@ from bot.services.calls import WATCH, CallCause
 from bot.services.errors import ServiceFailed, ServiceTimeout, ServiceUnreachable
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
-from bot.store.job_loop import Lease
+from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 
 log = structlog.get_logger(__name__)
@@ -50,6 +50,11 @@ class Watcher:
     directory: OrganizationDirectory
     terms: Terms
     is_on: bool
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The job that calls the inventory service for each organization."""
+        return {WATCH_KIND: Kind(self.run, plan=self.plan)}
 
     async def plan(self, tx: Transaction) -> None:
         """Add the job, or remove it if the watcher is off or no data center is configured."""

@@ -16,7 +16,7 @@ from bot.slack.client import SlackClient
 from bot.slack.messages.block_kit import Message
 from bot.store import outbox
 from bot.store.engine import Database, Transaction
-from bot.store.job_loop import Lease
+from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
 
@@ -103,6 +103,11 @@ class Sender:
     slack: SlackClient
     cards: Mapping[str, Renderer]
     notes: Mapping[str, Renderer]
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The jobs that send messages."""
+        return {outbox.SEND: Kind(self.run, at_once=24)}
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Send a key's waiting messages. Return when to continue, or None if all are handled."""

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -23,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-# The maximum number of jobs at once: the sum of `CROWDS` in `bot/app.py`, plus a few others.
+# The maximum number of jobs at once: the sum of the limits of all kinds, plus a few others.
 AT_ONCE = 116
 LONGEST_PAUSE_SECONDS = 20.0
 # A call takes at most 10 s, so a call sent this soon after a renewal ends before the lease
@@ -110,12 +109,24 @@ Outcome = datetime | Again | None
 Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How jobs of a kind are run.
+
+    `run` returns None when the job is done, or the time of the next run. At most `at_once` jobs
+    run at once, and at most half of these can be retries. This way, jobs that wait for a slow
+    service don't delay other jobs. `plan` schedules jobs at startup.
+    """
+
+    run: Runner
+    at_once: int = AT_ONCE
+    plan: Callable[[Transaction], Awaitable[None]] | None = None
+
+
 class JobLoop:
     """Claims due jobs and runs them concurrently until `stop` is called.
 
-    A runner returns None when the job is done, or the time of the next run. `owner` is unique to
-    this process. `crowds` limits how many jobs of each kind run at once. At most half of these
-    can be retries. This way, jobs that wait for a slow service don't delay other jobs.
+    `owner` is unique to this process.
     """
 
     def __init__(
@@ -123,14 +134,13 @@ class JobLoop:
         database: Database,
         clock: Clock,
         owner: str,
-        runners: Mapping[str, Runner],
-        crowds: Mapping[str, int] = MappingProxyType({}),
+        kinds: Mapping[str, Kind],
     ) -> None:
         self._database = database
         self._clock = clock
         self._owner = owner
-        self._runners = runners
-        self._crowds = crowds
+        self._kinds = kinds
+        self._most = {name: kind.at_once for name, kind in kinds.items()}
         self._awake = asyncio.Event()
         self._stopping = False
         self._is_database_away = False
@@ -143,6 +153,12 @@ class JobLoop:
     def wake(self) -> None:
         """Look for due jobs immediately. Call this after committing a due job."""
         self._awake.set()
+
+    async def plan(self, tx: Transaction) -> None:
+        """Schedule the jobs that must exist at startup."""
+        for kind in self._kinds.values():
+            if kind.plan is not None:
+                await kind.plan(tx)
 
     async def run(self) -> None:
         """Run due jobs until `stop` is called."""
@@ -210,8 +226,8 @@ class JobLoop:
         running = [*(lease.job for lease in self._running), *claimed]
         crowd = Counter(job.kind for job in running)
         retried = Counter(job.kind for job in running if job.tries > 0)
-        left = {kind: most - crowd[kind] for kind, most in self._crowds.items()}
-        left_retried = {kind: most // 2 - retried[kind] for kind, most in self._crowds.items()}
+        left = {kind: most - crowd[kind] for kind, most in self._most.items()}
+        left_retried = {kind: most // 2 - retried[kind] for kind, most in self._most.items()}
         counts = [count for count in (*left.values(), *left_retried.values()) if count > 0]
         full = {kind for kind, count in left.items() if count <= 0}
         full_of_retried = {kind for kind, count in left_retried.items() if count <= 0}
@@ -232,12 +248,12 @@ class JobLoop:
 
     def _is_crowded(self, kind: str) -> bool:
         of_kind = sum(lease.job.kind == kind for lease in self._running)
-        return len(self._running) >= AT_ONCE or of_kind >= self._crowds.get(kind, AT_ONCE) // 2
+        return len(self._running) >= AT_ONCE or of_kind >= self._most.get(kind, AT_ONCE) // 2
 
     async def _run_and_finish(self, lease: Lease) -> None:
         job, outcome, failure = lease.job, None, None
         try:
-            outcome = await self._runners[job.kind](job, lease)
+            outcome = await self._kinds[job.kind].run(job, lease)
         except LeaseLost as error:
             log.warning("job.lease_lost", reason=error.sentence)
             return

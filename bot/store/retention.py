@@ -8,7 +8,7 @@ import structlog
 
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
-from bot.store.job_loop import Lease
+from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 
 log = structlog.get_logger(__name__)
@@ -31,6 +31,11 @@ class Retention:
     days: float
     prunes: Sequence[Prune]
     daily: Sequence[Daily] = ()
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The daily job."""
+        return {RETAIN_KIND: Kind(self.run, plan=self.plan)}
 
     async def plan(self, tx: Transaction) -> None:
         """Schedule the job to run in a day, unless it's already scheduled."""

@@ -125,7 +125,7 @@ def _next_run(
     job: Job, lease: Lease, waiting: Waiting, next_end: datetime | None, *, is_well: bool
 ) -> Again | None:
     # Scheduled runs count as retries, which can take up at most half of a kind's job slots.
-    # That way, removals and checks can't delay newly approved requests. See `CROWDS`.
+    # That way, removals and checks can't delay newly approved requests.
     at, post, tries = waiting.at, waiting.post, 1 if is_well else job.tries + 1
     pause = at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, DOUBLINGS))
     retries = [request.progress.retry_at for request in waiting.requests]

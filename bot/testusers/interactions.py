@@ -67,34 +67,35 @@ class StoredInteraction:
 _STORED = TypeAdapter(StoredInteraction)
 
 
+async def store_click(bot: Parts, interaction: StoredInteraction) -> None:
+    """Store a click so that a job carries it out, in another process if this one crashes.
+
+    Raises:
+        DatabaseUnavailable: The click wasn't stored, so it won't be carried out.
+        Replayed: The click has already been stored.
+    """
+    async with bot.database.transaction() as tx:
+        if not await take_in(tx):
+            raise Replayed
+        interaction = replace(interaction, delivery_id=delivery_id())
+        job = Job(
+            f"click:{bot.new_id()}",
+            UNDO if interaction.act is Act.UNDO else INTERACTION,
+            interaction.request_id[:255],
+            await tx.now(),
+            _STORED.dump_python(interaction, mode="json"),
+        )
+        await jobs.put(tx, job)
+
+
 class StoredInteractions:
-    """A store for clicks, which are carried out as jobs."""
+    """Carries out stored clicks as jobs."""
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
         # Clicks that already got the reply `NOTED`. The reply isn't repeated, because a
         # response_url accepts only five posts.
         self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
-
-    async def store(self, interaction: StoredInteraction) -> None:
-        """Store the click so that a job carries it out, in another process if this one crashes.
-
-        Raises:
-            DatabaseUnavailable: The click wasn't stored, so it won't be carried out.
-            Replayed: The click has already been stored.
-        """
-        async with self._bot.database.transaction() as tx:
-            if not await take_in(tx):
-                raise Replayed
-            interaction = replace(interaction, delivery_id=delivery_id())
-            job = Job(
-                f"click:{self._bot.new_id()}",
-                UNDO if interaction.act is Act.UNDO else INTERACTION,
-                interaction.request_id[:255],
-                await tx.now(),
-                _STORED.dump_python(interaction, mode="json"),
-            )
-            await jobs.put(tx, job)
 
     async def run(self, job: Job, lease: Lease) -> Outcome:
         """Carry out a stored click and reply, or wait if the bot hasn't connected to Slack yet."""

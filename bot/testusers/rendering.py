@@ -21,10 +21,8 @@ from bot.testusers.messages.card import card
 from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
-from bot.testusers.transitions import card_key, write_card
+from bot.testusers.transitions import card_key
 
-# States in which a card has buttons or may get buttons later.
-OPEN_STATES = frozenset({State.PENDING, State.APPLYING, State.FAILED})
 TRIES, PAUSE_SECONDS = 8, 0.05
 
 
@@ -123,19 +121,12 @@ class RequestMessages:
             transitions.REFUSED: self.refused,
         }
 
-    async def plan(self, tx: Transaction) -> None:
-        """Redraw all open cards with the current settings, such as the list of approvers."""
-        for request in await store.requests_in(tx, *OPEN_STATES):
-            # A change without approval gets a card only once it's applied or has failed.
-            if request.state is not State.APPLYING or not request.requested.without_approval:
-                await write_card(tx, request.id)
-
     async def card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the request's current card, or None if the request no longer exists."""
         request = await store.load_request(tx, outbox_message.subject)
         if request is None:
             return None
-        if request.state in OPEN_STATES:
+        if request.state in transitions.OPEN_STATES:
             request = replace(request, flow=self._bot.flows.now(request.flow))
         related = await store.naming_the_same(tx, request)
         draw = partial(self._card, request, related)

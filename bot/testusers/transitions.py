@@ -222,6 +222,8 @@ async def ask_again(
     return moved
 
 
+# States in which a card has buttons or may get buttons later.
+OPEN_STATES = frozenset({State.PENDING, State.APPLYING, State.FAILED})
 # How often to check whether the card is posted while a message for its thread is waiting.
 LOOK_FOR_CARD = timedelta(seconds=5)
 UNPOSTED_AFTER = timedelta(minutes=1)
@@ -256,11 +258,16 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
     return min(rings, key=itemgetter(0), default=None)
 
 
-async def plan_timers(tx: Transaction) -> None:
-    """Schedule a check of all waiting timers at startup, because settings may have changed."""
+async def plan(tx: Transaction) -> None:
+    """Redraw the open cards and check the timers at startup, because settings may have changed."""
     now = await tx.now()
-    waiting = [request.id for request in await store.requests_in(tx, State.PENDING)]
-    for request_id in (*waiting, *await store.granting_requests(tx, now)):
+    for request in await store.requests_in(tx, *OPEN_STATES):
+        # A change without approval gets a card only once it's applied or has failed.
+        if request.state is not State.APPLYING or not request.requested.without_approval:
+            await write_card(tx, request.id)
+        if request.state is State.PENDING:
+            await put_timer(tx, request.id, now)
+    for request_id in await store.granting_requests(tx, now):
         await put_timer(tx, request_id, now)
 
 

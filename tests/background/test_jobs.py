@@ -9,7 +9,7 @@ import pytest
 from bot.errors import DatabaseUnavailable, NotFound
 from bot.store import jobs
 from bot.store.engine import Database
-from bot.store.job_loop import RENEW_SECONDS, Again, JobLoop, LeaseLost
+from bot.store.job_loop import RENEW_SECONDS, Again, JobLoop, Kind, LeaseLost
 from bot.store.jobs import LEASE_SECONDS, Job
 from tests.conftest import BOTH
 
@@ -72,7 +72,7 @@ async def another_database(database_url, clock):
 
 @asynccontextmanager
 async def running(database, clock, work, owner="me", slow=None):
-    loop = JobLoop(database, clock, owner, {"work": work, "slow": slow}, {"slow": 3})
+    loop = JobLoop(database, clock, owner, {"work": Kind(work), "slow": Kind(slow, at_once=3)})
     task = asyncio.create_task(loop.run())
     try:
         yield loop

@@ -12,9 +12,12 @@ import signal
 import sys
 from datetime import timedelta
 
+import handlers.testusers
 from bot.__main__ import main
 from bot.serve import serve
-from bot.testusers.interactions import StoredInteraction, StoredInteractions
+from bot.testusers import interactions
+from bot.testusers.interactions import StoredInteraction
+from bot.testusers.parts import Parts
 from bot.testusers.rules import applying
 from tests.support.launch import Steps, count_calls, count_commits, shorten_leases
 
@@ -23,13 +26,13 @@ __all__ = ["serve"]  # imported before the fork, so that a restart takes a momen
 
 def patch(steps: Steps) -> None:
     """Count from the first click on, and make leases and doubt short."""
-    store = StoredInteractions.store
+    store = interactions.store_click
 
-    async def arming_store(self: StoredInteractions, click: StoredInteraction) -> None:
+    async def arming_store(bot: Parts, click: StoredInteraction) -> None:
         steps.arm()
-        await store(self, click)
+        await store(bot, click)
 
-    StoredInteractions.store = arming_store  # type: ignore[method-assign]
+    handlers.testusers.store_click = arming_store  # type: ignore[attr-defined]
     count_commits(steps)
     count_calls(steps)
     # A run that is starved for longer than its lease is begun anew, and may never come to its end.

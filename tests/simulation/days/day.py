@@ -23,7 +23,7 @@ from bot.services.errors import ServiceTimeout
 from bot.slack.received_events import ReceivedEvents
 from bot.store.engine import Database
 from bot.testusers import asking, presets, store
-from bot.testusers.interactions import StoredInteraction
+from bot.testusers.interactions import StoredInteraction, store_click
 from bot.testusers.parse.command import parse_testusers
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
@@ -258,7 +258,7 @@ class Day:
         async with process.bot.database.read_only() as tx:
             request = await store.load_request(tx, click.request_id)
         version = request.requested.card_version - behind if request else 0
-        await process.bot.clicks.store(replace(click, version=version))
+        await store_click(process.bot, replace(click, version=version))
 
     async def _trouble(self) -> None:
         """Kill and freeze processes, in the midst of whatever they do."""

@@ -5,9 +5,8 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import Context, ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,28 +14,26 @@ from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.gateway.turns import Turns
 from bot.home import store as home_views
-from bot.home.publishing import SWEEP, Home
+from bot.home.publishing import Home
 from bot.organizations.directory import OrganizationDirectory
-from bot.quotas.incidents import ALERT_JOB, CARD, NOTE, PROBE_JOB, Alerts, Probes
+from bot.quotas.incidents import CARD, NOTE, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.store import incidents
-from bot.quotas.tidying import TIDY_JOB, Tidying
-from bot.quotas.watcher import WATCH_KIND, Watcher
+from bot.quotas.tidying import Tidying
+from bot.quotas.watcher import Watcher
 from bot.slack.people import People
 from bot.slack.sender import Sender
 from bot.store import audit, outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Lease, Outcome, Runner
 from bot.store.jobs import Job
-from bot.store.retention import RETAIN_KIND, Retention
+from bot.store.retention import Retention
 from bot.store.types import to_microseconds
 from bot.tasks import Tasks
 from bot.testusers import client as testuser_flows
-from bot.testusers import store, transitions
-from bot.testusers.applying import run_changes
-from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
+from bot.testusers import jobs as testuser_jobs
+from bot.testusers import store
 from bot.testusers.rendering import RequestMessages
-from bot.testusers.transitions import APPLY, TIMER
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory, WatchedGuard
@@ -186,15 +183,9 @@ class Quotas:
         self.alerts = Alerts(database, directory, ALERTS)
         probes, tidying = Probes(client, directory, TERMS), Tidying(database)
         watcher = Watcher(database, client, directory, TERMS, is_on=True)
-        self.runners = {
-            PROBE_JOB: probes.run,
-            ALERT_JOB: self.alerts.after_mute,
-            WATCH_KIND: watcher.run,
-            TIDY_JOB: tidying.run,
-        }
+        self.kinds = {**probes.kinds, **self.alerts.kinds, **watcher.kinds, **tidying.kinds}
         self.cards = {CARD: self.alerts.card}
         self.notes = {NOTE: self.alerts.note}
-        self.plans = probes.plan, watcher.plan, tidying.plan
 
 
 class Process:
@@ -263,8 +254,6 @@ class Process:
         policy = default_policy(flow_policies={SURVEY: survey})
         self.people = People(directory, policy, clock, database)
         self.people.meet(TEAM, "U0BOT")
-        runners: dict[str, Any] = {}
-        self._jobs = JobLoop(database, clock, self.name, runners)
         settings = default_settings(**outside.rules, remind_hours=remind_hours)
         bot = SimpleNamespace(
             settings=settings,
@@ -278,7 +267,6 @@ class Process:
             new_id=self._new_id,
             refresh_home=home_views.refresh,
         )
-        clicks = bot.clicks = StoredInteractions(bot)
         messages = RequestMessages(bot)
         self.client, quotas, self.home = self._quotas(database, clock)
         cards = {**messages.cards, **quotas.cards}
@@ -290,24 +278,17 @@ class Process:
             outbox.pruning(store.CARD_IS_NEEDED, incidents.CARD_IS_NEEDED),
         ]
         retention = Retention(database, outside.kept_days, prunes)
-        found = {
-            **quotas.runners,
-            APPLY: partial(run_changes, bot),
-            TIMER: partial(transitions.run_timers, bot),
+        kinds = {
+            **quotas.kinds,
+            **testuser_jobs.kinds(bot),
+            **sender.kinds,
+            **retention.kinds,
+            **self.home.kinds,
         }
-        found |= dict.fromkeys((INTERACTION, UNDO), clicks.run)
-        found |= {outbox.SEND: sender.run, RETAIN_KIND: retention.run}
-        found |= {home_views.PUBLISH: self.home.publish, SWEEP: self.home.sweep}
-        runners |= {kind: _as_run(runner) for kind, runner in found.items()}
+        observed = {name: replace(kind, run=_as_run(kind.run)) for name, kind in kinds.items()}
+        self._jobs = JobLoop(database, clock, self.name, observed)
         async with database.transaction() as tx:
-            for plan in (
-                *quotas.plans,
-                messages.plan,
-                transitions.plan_timers,
-                retention.plan,
-                self.home.plan,
-            ):
-                await plan(tx)
+            await self._jobs.plan(tx)
         self.quotas, self.bot = quotas, bot
 
     def _quotas(self, database: Database, clock: VirtualClock) -> tuple[Client, Quotas, Home]:

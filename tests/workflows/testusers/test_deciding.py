@@ -13,7 +13,12 @@ from bot.slack.messages.replies import NOTED
 from bot.store import audit, jobs, outbox
 from bot.store.job_loop import Again, Lease
 from bot.testusers import store
-from bot.testusers.interactions import INTERACTION, StoredInteraction, StoredInteractions
+from bot.testusers.interactions import (
+    INTERACTION,
+    StoredInteraction,
+    StoredInteractions,
+    store_click,
+)
 from bot.testusers.rules.applying import CONFIRMED
 from tests.conftest import BOTH
 from tests.support.testusers import (
@@ -170,7 +175,7 @@ async def kept(world: World, request) -> jobs.Job:
     await world.work()
     hook = "https://hooks.example/1"
     click = StoredInteraction(Act.APPROVE, request.id, ADA, (), hook, version=1)
-    await clicks_of(world, FakeReplies()).store(click)
+    await store_click(world, click)
     async with world.database.transaction() as tx:
         (job,) = await jobs.claim(tx, "one", 9)
     assert job.kind == INTERACTION

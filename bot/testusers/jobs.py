@@ -1,0 +1,21 @@
+"""The jobs about test users, with their limits."""
+
+from functools import partial
+
+from bot.store.job_loop import Kind
+from bot.testusers import transitions
+from bot.testusers.applying import run_changes
+from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
+from bot.testusers.parts import Parts
+from bot.testusers.transitions import APPLY, TIMER
+
+
+def kinds(bot: Parts) -> dict[str, Kind]:
+    """Return how each kind of job is run."""
+    clicks = StoredInteractions(bot)
+    return {
+        APPLY: Kind(partial(run_changes, bot), at_once=12),
+        TIMER: Kind(partial(transitions.run_timers, bot), plan=transitions.plan),
+        INTERACTION: Kind(clicks.run, at_once=24),
+        UNDO: Kind(clicks.run, at_once=16),
+    }
