@@ -177,7 +177,7 @@ class People:
                 return True
             is_group = holder.startswith("S")
             members = await self._group(holder, fresh=False) if is_group else {holder}
-            if members is None:
+            if isinstance(members, SlackError):
                 return True
             for member in sorted(members.difference(besides)):
                 try:
