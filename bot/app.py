@@ -71,31 +71,41 @@ PRUNES = (
 
 
 @dataclass(frozen=True)
-class Gatehouse:
-    """All parts of the bot, which `gatehouse` builds.
+class SlackParts:
+    """The parts that talk to Slack and know its people."""
 
-    `gateway` and `email` are None without their settings.
-    """
+    web: AsyncWebClient
+    client: SlackClient
+    replies: Replies
+    people: People
+    pace: Pace
+    received: ReceivedEvents
+
+
+@dataclass(frozen=True)
+class InventoryParts:
+    """The parts that know organizations and their limits. Without clients, `gateway` is None."""
+
+    directory: OrganizationDirectory
+    ratelimits: RateLimits
+    alerts: Alerts
+    gateway: Gateway | None
+
+
+@dataclass(frozen=True)
+class Gatehouse:
+    """All parts of the bot, which `gatehouse` builds. Without its settings, `email` is None."""
 
     settings: Settings
     clock: Clock
     database: Database
     metrics: Metrics
     tasks: Tasks
-    web: AsyncWebClient
-    slack: SlackClient
-    replies: Replies
-    people: People
-    pace: Pace
-    received: ReceivedEvents
-    directory: OrganizationDirectory
-    ratelimits: RateLimits
-    alerts: Alerts
-    gateway: Gateway | None
-    email: EmailClient | None
+    slack: SlackParts
+    inventory: InventoryParts
     testusers: TestuserParts
+    email: EmailClient | None
     home: Home
-    checks: CheckParts
     health: Health
     jobs: JobLoop
 
@@ -246,20 +256,18 @@ def _built(
         database=database,
         metrics=metrics,
         tasks=tasks,
-        web=web,
-        slack=slack,
-        replies=replies,
-        people=people,
-        pace=Pace(settings.commands_per_minute, clock),
-        received=ReceivedEvents(database),
-        directory=directory,
-        ratelimits=ratelimits,
-        alerts=alerts,
-        gateway=gateway,
-        email=email_client(settings, http),
+        slack=SlackParts(
+            web,
+            slack,
+            replies,
+            people,
+            Pace(settings.commands_per_minute, clock),
+            ReceivedEvents(database),
+        ),
+        inventory=InventoryParts(directory, ratelimits, alerts, gateway),
         testusers=testusers,
+        email=email_client(settings, http),
         home=home,
-        checks=checks,
         health=health,
         jobs=JobLoop(database, clock, new_id(), kinds),
     )

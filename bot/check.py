@@ -34,8 +34,8 @@ async def examine(
     """
     with usable_database(settings) as (usable, problems):
         async with gatehouse(usable) as bot:
-            stored = problems or await prepare(bot.database) or await database(bot.checks)
-            return await _examine(settings, environment or {}, bot.checks, stored[0])
+            stored = problems or await prepare(bot.database) or await database(bot.health.parts)
+            return await _examine(settings, environment or {}, bot.health.parts, stored[0])
 
 
 async def _examine(

@@ -133,10 +133,10 @@ class Service:
             await Site(runner, (settings.host, settings.port), most, count).start()
             self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
             log.info("listening", addresses=self.addresses)
-            if bot.gateway is not None and settings.gateway_port is not None:
+            if bot.inventory.gateway is not None and settings.gateway_port is not None:
                 host, port = settings.gateway_host, settings.gateway_port
                 address = f"{host}:{port} for the gateway"
-                await bot.gateway.listen((host, port), most, count)
+                await bot.inventory.gateway.listen((host, port), most, count)
         except OSError as error:
             await runner.cleanup()
             raise CannotStartError(f"Cannot listen on {address}: {error.strerror}.") from error
@@ -162,7 +162,7 @@ class Service:
         for name, number in status.counts.items():
             metrics.waiting.labels(name).set(number)
         with contextlib.suppress(DatabaseUnavailable):
-            standings = await self._bot.ratelimits.standings()
+            standings = await self._bot.inventory.ratelimits.standings()
             metrics.quota_used.clear()
             metrics.quota_limit.clear()
             for standing, kind in product(standings, LimitKind):
@@ -205,16 +205,16 @@ class Service:
         return self._socket is not None and await self._socket.client.is_connected()
 
     async def _try_slack(self) -> None:
-        me = await self._bot.slack.who_am_i()
+        me = await self._bot.slack.client.who_am_i()
         if me.is_organization_wide:
             raise OrganizationWideInstall
-        self._bot.people.meet(me.team_id, me.slack_user_id)
+        self._bot.slack.people.meet(me.team_id, me.slack_user_id)
 
     async def _open_socket(self) -> None:
         app_token = revealed(self._bot.settings.slack_app_token)
         if app_token is None:
             return
-        await self._bot.slack.try_app_token(app_token)
+        await self._bot.slack.client.try_app_token(app_token)
         self._socket = AsyncSocketModeHandler(self.app, app_token)
         self._socket.client.proxy = proxy_for(SOCKET_URL)
         await self._socket.connect_async()  # type: ignore[no-untyped-call]
@@ -233,8 +233,8 @@ class Service:
                     await self._socket.close_async()  # type: ignore[no-untyped-call]
         left = deadline - asyncio.get_running_loop().time()
         endings = [self._bot.tasks.drain(left), self._bot.jobs.stop(left)]
-        if self._bot.gateway is not None:
-            endings.append(self._bot.gateway.stop(left))
+        if self._bot.inventory.gateway is not None:
+            endings.append(self._bot.inventory.gateway.stop(left))
         await asyncio.gather(*endings)
         for task in tasks:
             task.cancel()

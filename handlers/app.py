@@ -79,13 +79,13 @@ class GatehouseApp(AsyncApp):
                 enterprise_id=enterprise_id,
                 team_id=team_id,
                 bot_token=bot.settings.slack_bot_token.get_secret_value(),
-                bot_user_id=bot.people.bot_user_id,
+                bot_user_id=bot.slack.people.bot_user_id,
             )
 
         super().__init__(
             # Without a name, Bolt searches all loaded modules for the file that created the app.
             name="gatehouse",
-            client=bot.web,
+            client=bot.slack.web,
             authorize=authorize,
             signing_secret=revealed(bot.settings.slack_signing_secret),
             # Bolt then responds as soon as the `ack` function returns. Otherwise, it looks for the

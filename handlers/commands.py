@@ -73,7 +73,7 @@ class Commands:
         command = self._known.get(name)
         if command is None:
             raise NotFound(OUTDATED)
-        people, described = self._bot.people, command.described
+        people, described = self._bot.slack.people, command.described
         try:
             typed = command.parse(text)
         except UsageError as error:
@@ -87,7 +87,7 @@ class Commands:
             raise NotFound(OUTDATED)
         permission = described.permission(typed.form)
         acts = typed.form != FORM
-        await require(people, self._bot.received, person, permission, acts=acts)
+        await require(self._bot.slack, person, permission, acts=acts)
         if typed.form == HELP:
             aliases = self._bot.testusers.flows.aliases
             return await helped(people, person, partial(help_ui.of_command, described, aliases))

@@ -66,11 +66,11 @@ class Conversation:
             and not event.get("bot_id")
             and not event.get("edited")
         )
-        if is_from_person and await self._bot.received.claim(event_id):
+        if is_from_person and await self._bot.slack.received.claim(event_id):
             self._bot.tasks.start(self._respond(event_id, event, request), "message")
 
     async def _respond(self, event_id: str, event: Body, request: AsyncBoltRequest) -> None:
-        mention = f"<@{self._bot.people.bot_user_id}>"
+        mention = f"<@{self._bot.slack.people.bot_user_id}>"
         written = payloads.text(event, "text").strip()
         typed = without_formatting(written.removeprefix(mention))
         first = next(iter(typed.split(maxsplit=1)), "")
@@ -82,17 +82,19 @@ class Conversation:
             if is_command:
                 return await self._commands.run(name, text, person, body)
             show = partial(help_ui.of_all, title=WHAT_TO_SEND)
-            return await helped(self._bot.people, person, show)
+            return await helped(self._bot.slack.people, person, show)
 
         user_id = payloads.text(event, "user")
         channel_id, thread_ts = payloads.text(event, "channel"), event.get("thread_ts")
-        port = DirectReplies(self._bot.slack, self._bot.clock, channel_id, thread_ts, event_id)
+        port = DirectReplies(
+            self._bot.slack.client, self._bot.clock, channel_id, thread_ts, event_id
+        )
         meant = copy(request)
         # Errors and metrics name the command.
         meant.body = {**request.body, "command": name if is_command else "message", "text": text}
         meant.context = AsyncBoltContext({**request.context, "needs": DIRECT_MESSAGE})
         await self._runner.answer(answer, meant, partial(port.say, "", to=user_id))
-        await self._bot.received.answered(event_id)
+        await self._bot.slack.received.answered(event_id)
 
     async def run_command(self, person: Person, action: Body, body: Body) -> Message | None:
         """Run the command in a button's value after checking the permission for the command."""

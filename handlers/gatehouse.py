@@ -23,14 +23,14 @@ def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
 
     async def answer(person: Person, typed: GatehouseRequest, body: Body) -> Message:
         if typed.form == "whoami":
-            without_access = await bot.people.lacks_access(person)
-            return checks.whoami(person, partial(bot.people.may, person), without_access)
+            without_access = await bot.slack.people.lacks_access(person)
+            return checks.whoami(person, partial(bot.slack.people.may, person), without_access)
         if typed.form == "status":
-            is_admin = bot.people.may(person, Permission.READ_AUDIT)
+            is_admin = bot.slack.people.may(person, Permission.READ_AUDIT)
             status = checks.status(await bot.health.status(), is_for_admin=is_admin)
             return with_share(status, "/gatehouse status", body)
         entries, head = await latest(bot.database, typed.count)
-        people = await bot.people.names(audit.people_in(entries))
+        people = await bot.slack.people.names(audit.people_in(entries))
         return audit.audit(entries, head, audit.Names(people, bot.testusers.flows.names))
 
     listener = commands.listener(GATEHOUSE, parse_gatehouse, answer)

@@ -32,7 +32,7 @@ def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunn
         message = payloads.message_text(payloads.part(body, "message"))
         mentioned = Prefilled(lines=mentioned_identities(message))
         form = forms.change_form(payloads.response_url(body), mentioned)
-        await bot.slack.open_view(payloads.text(body, "trigger_id"), form)
+        await bot.slack.client.open_view(payloads.text(body, "trigger_id"), form)
 
     def command(described: Command) -> Listener:
         async def run(person: Person, body: Body) -> Message | None:

@@ -18,7 +18,7 @@ from slack_bolt.middleware.async_middleware import AsyncMiddleware
 from slack_bolt.response import BoltResponse
 from slack_bolt.util.utils import get_arg_names_of_callable
 
-from bot.app import Gatehouse
+from bot.app import Gatehouse, SlackParts
 from bot.errors import GatehouseError, NotFound, Replayed, TooManyCommands, UsageError
 from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
 from bot.ops.logs import bolt_logger
@@ -26,8 +26,6 @@ from bot.permissions import ACTING, Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
-from bot.slack.people import People
-from bot.slack.received_events import ReceivedEvents
 from handlers import payloads
 from handlers.payloads import Body
 from handlers.progress import AnswerOnly, Below, NewMessage, Nowhere, Respond
@@ -98,7 +96,7 @@ class FormCheck(AsyncMiddleware):
     """
 
     def __init__(self, bot: Gatehouse, check: Callable[[Body], Mapping[str, str]]) -> None:
-        self._pace = bot.pace
+        self._pace = bot.slack.pace
         self._metrics = bot.metrics
         self._check = check
 
@@ -230,16 +228,16 @@ class LazyRunner(AsyncLazyListenerRunner):
         needs: Needs = request.context["needs"]
         user_id = payloads.user_id(request.body)
         if needs.pace:
-            self._bot.pace.require(user_id, needs.pace)
+            self._bot.slack.pace.require(user_id, needs.pace)
         if needs.permission is not None:
-            people = self._bot.people
+            people = self._bot.slack.people
             person = await people.find(user_id, payloads.team_ids(request.body))
             # People who aren't allowed to see the help don't see usage errors either.
             await people.require(person, Permission.ASK_FOR_HELP)
             if not needs.requires_itself:
                 # Opening a form twice does no harm.
                 acts = needs.place is not AnswerOnly
-                await require(people, self._bot.received, person, needs.permission, acts=acts)
+                await require(self._bot.slack, person, needs.permission, acts=acts)
             request.context["person"] = person
         arguments = build_async_required_kwargs(
             logger=self.logger,
@@ -252,25 +250,18 @@ class LazyRunner(AsyncLazyListenerRunner):
 
     def _respond(self, request: AsyncBoltRequest) -> Respond:
         url = payloads.response_url(request.body)
-        return partial(self._bot.replies.say, url, to=payloads.user_id(request.body))
+        return partial(self._bot.slack.replies.say, url, to=payloads.user_id(request.body))
 
 
-async def require(
-    people: People,
-    received: ReceivedEvents,
-    person: Person,
-    permission: Permission,
-    *,
-    acts: bool,
-) -> None:
+async def require(slack: SlackParts, person: Person, permission: Permission, *, acts: bool) -> None:
     """Check the permission. If `acts` is True, also check that the request isn't a repeat.
 
     Raises:
         Refused: The person lacks the permission.
         Replayed: The Slack request has already been handled.
     """
-    await people.require(person, permission)
-    if acts and permission in ACTING and not await received.take():
+    await slack.people.require(person, permission)
+    if acts and permission in ACTING and not await slack.received.take():
         raise Replayed
 
 

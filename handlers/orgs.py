@@ -24,7 +24,7 @@ from handlers.sharing import with_share
 
 def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
     """Register `/orgs` and the buttons and the menu of its answers."""
-    orgs = Orgs(bot.directory, bot.people)
+    orgs = Orgs(bot.inventory.directory, bot.slack.people)
     answer = commands.listener(ORGS, parse_orgs, orgs.answer)
     reads, turns = Needs(Permission.READ), Needs(Permission.READ, Clicked)
     refreshes = Needs(Permission.REFRESH, Clicked)

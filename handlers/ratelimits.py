@@ -23,7 +23,7 @@ from handlers.sharing import with_share
 
 def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
-    limits = Limits(bot.ratelimits, bot.alerts)
+    limits = Limits(bot.inventory.ratelimits, bot.inventory.alerts)
     answer = commands.listener(RATELIMITS, parse_ratelimits, limits.answer)
     reads, turns = Needs(Permission.READ), Needs(Permission.READ, Clicked)
     checks = Needs(Permission.REFRESH)

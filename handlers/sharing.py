@@ -69,12 +69,12 @@ class Sharing:
         """
         answer_id, _, command = payloads.value(action).partition(" ")
         await self._require_channel(payloads.channel_id(body))
-        received, share_id = self._bot.received, f"share:{answer_id}"
+        received, share_id = self._bot.slack.received, f"share:{answer_id}"
         if not await received.claim(share_id):
             raise Conflict(SHARED_BEFORE)
         try:
             message = await self._as_viewer(person, command)
-            await self._bot.replies.share(payloads.response_url(body), message)
+            await self._bot.slack.replies.share(payloads.response_url(body), message)
         except SlackUnreachable as error:
             await received.answered(share_id)
             raise Conflict(UNSURE) from error
@@ -93,7 +93,7 @@ class Sharing:
 
     async def _require_channel(self, channel_id: str) -> None:
         try:
-            channel = await self._bot.slack.channel(channel_id)
+            channel = await self._bot.slack.client.channel(channel_id)
         except SlackError as error:
             raise Refused(NOT_SEEN) from error
         if channel.get("is_im") or channel.get("is_mpim"):

@@ -50,7 +50,7 @@ class Health:
     """
 
     def __init__(self, parts: Parts, counts: Mapping[str, Count]) -> None:
-        self._parts = parts
+        self.parts = parts
         self._counts = counts
         self._started = parts.clock.monotonic()
         self._troubles: dict[Part, Trouble] = {}
@@ -73,7 +73,7 @@ class Health:
 
     async def status(self) -> Status:
         """Return the status, even if the database is unavailable."""
-        parts = self._parts
+        parts = self.parts
         waiting, counts = None, dict[str, int]()
         with suppress(DatabaseUnavailable):
             async with parts.database.read_only() as tx:
@@ -109,7 +109,7 @@ class Health:
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
         while True:
-            await self._parts.clock.sleep(seconds)
+            await self.parts.clock.sleep(seconds)
             try:
                 await work()
             except Exception:
@@ -118,7 +118,7 @@ class Health:
 
     async def look(self, check: Check) -> None:
         """Run a check and record its findings."""
-        self.note(await check(self._parts))
+        self.note(await check(self.parts))
 
     def note(self, findings: Iterable[Finding]) -> None:
         """Record which parts are broken. A part without a finding keeps its state."""
@@ -134,9 +134,9 @@ class Health:
             wrong[part] = wrong.get(part) or (None if is_fine else finding)
         for part, problem in wrong.items():
             old = self._troubles.pop(part, None)
-            self._parts.metrics.working.labels(part.value).set(problem is None)
+            self.parts.metrics.working.labels(part.value).set(problem is None)
             if problem is not None:
-                since = old.since if old else self._parts.clock.now()
+                since = old.since if old else self.parts.clock.now()
                 setting = f"{problem.subject} " if problem.subject.isupper() else ""
                 sentence = f"{setting}{problem.sentence}"
                 explanation = problem.explanation or sentence
@@ -151,7 +151,7 @@ class Health:
 
         `connected` is None if Socket Mode isn't used.
         """
-        now = self._parts.clock.monotonic()
+        now = self.parts.clock.monotonic()
         if connected is not False:
             self._heard_at = now
         if now - self._heard_at >= DEAF_SECONDS:
@@ -164,7 +164,7 @@ class Health:
 
     def note_credentials(self) -> None:
         """Record which services refused their credential in this process's last call."""
-        refused = [seen.name for seen in self._parts.services.seen() if seen.is_refused]
+        refused = [seen.name for seen in self.parts.services.seen() if seen.is_refused]
         if refused:
             sentence = f"{', '.join(refused)} rejected Gatehouse's credential. Run gatehouse check."
             self.note([Finding("service credentials", "credentials_refused", sentence)])
@@ -173,7 +173,7 @@ class Health:
 
     async def tell(self) -> None:
         """Open an alert for each part that stays broken, or keep an existing alert open."""
-        now = self._parts.clock.now()
+        now = self.parts.clock.now()
         lasting = [
             trouble
             for trouble in self.troubles()
@@ -182,7 +182,7 @@ class Health:
         if not lasting:
             return
         try:
-            async with self._parts.database.transaction() as tx:
+            async with self.parts.database.transaction() as tx:
                 opened_at = await tx.now()
                 for trouble in lasting:
                     part = trouble.part.value
@@ -205,7 +205,7 @@ class Health:
 
         Shortly after a start, the problem may still be there: return the time to run again.
         """
-        if self._parts.clock.monotonic() - self._started < OVER.total_seconds():
+        if self.parts.clock.monotonic() - self._started < OVER.total_seconds():
             return await lease.database.now() + OVER
         async with lease.database.transaction() as tx:
             await outbox.put(tx, _outbox_message(job, await tx.now()))
@@ -223,7 +223,7 @@ class Health:
             datetime.fromisoformat(payload["opened_at"]),
             None if ended_at is None else datetime.fromisoformat(ended_at),
         )
-        settings = self._parts.settings
+        settings = self.parts.settings
         if part is Part.ALERTS_CHANNEL:
             return Outgoing(settings.approvals_channel, drawn(message))
         return Outgoing(settings.alerts_channel, drawn(message))

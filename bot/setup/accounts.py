@@ -116,7 +116,9 @@ async def require_well(
 ) -> None:
     """Raise SetupError with the problems that a check of `gatehouse check` finds."""
     async with gatehouse(settings) as bot:
-        problems = [finding.sentence for finding in await check(bot.checks) if finding.is_problem]
+        problems = [
+            finding.sentence for finding in await check(bot.health.parts) if finding.is_problem
+        ]
     if problems:
         raise SetupError(*problems)
 
@@ -132,9 +134,11 @@ async def listings(settings: Settings) -> list[DataCenterReport]:
             settings = settings.model_copy(update={"database_url": scratch})
         async with gatehouse(settings) as bot:
             await prepare(bot.database)
-            if not all(finding.is_well for finding in await database(bot.checks)):
+            if not all(finding.is_well for finding in await database(bot.health.parts)):
                 return []
-            return list((await bot.directory.directory(CallCause("check"), fresh=True)).reports)
+            return list(
+                (await bot.inventory.directory.directory(CallCause("check"), fresh=True)).reports
+            )
 
 
 async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:

@@ -45,7 +45,7 @@ class Caller:
 
     @property
     def url(self) -> str:
-        return self.world.bot.gateway.addresses[0]
+        return self.world.bot.inventory.gateway.addresses[0]
 
     def call(self, path: str, client: str | None = "script", *, method="GET", **rest):
         headers = dict(rest.pop("headers", {}))
@@ -105,7 +105,7 @@ async def note_listed(world, ids=(EU,)) -> None:
             Organization(organization_id=item, name=f"No. {item}", is_org_active=False)
             for item in ids
         )
-        await world.bot.directory.accept(OrganizationKey(center), found)
+        await world.bot.inventory.directory.accept(OrganizationKey(center), found)
 
 
 @pytest.fixture

@@ -232,7 +232,7 @@ async def test_decline_blames_nobody_for_what_others_used(gateway):
 async def test_listing_that_cannot_be_read_is_not_an_organization_that_is_not_listed(
     gateway, broken, status, monkeypatch
 ):
-    directory = gateway.world.bot.directory
+    directory = gateway.world.bot.inventory.directory
     gateway.world.clock.ahead += timedelta(seconds=400)
     if broken == "closed":
         access = directory.inventory.access["eu"]

@@ -117,7 +117,7 @@ async def test_call_that_waits_is_not_hung_up_on_for_more_connections(sqlite_url
         calls += [
             asyncio.create_task(gateway.status(ITEMS, next(names), headers=wait)) for _ in range(14)
         ]
-        turns = gateway.world.bot.gateway.forwarder.turns
+        turns = gateway.world.bot.inventory.gateway.forwarder.turns
         await until(lambda: turns.waiting, {"script": 7, "nightly": 7})
         for _ in range(10):
             more = asyncio.create_task(gateway.status(ITEMS, "quarter", headers=wait))
@@ -217,7 +217,7 @@ async def test_half_a_body_is_not_waited_for_without_end(gateway, monkeypatch):
 
 async def test_client_that_goes_while_it_waits_takes_no_slot(gateway):
     go_on, calls = await hold_all(gateway)
-    turns = gateway.world.bot.gateway.forwarder.turns
+    turns = gateway.world.bot.inventory.gateway.forwarder.turns
     async with connected(gateway) as (_, writer):
         writer.write(request_of(ITEMS, headers=[("Prefer", "wait=30")]))
         await until(lambda: turns.waiting["script"], 1)
@@ -255,7 +255,7 @@ class Leaver:
             await until(self._is_gone)
 
     async def _is_gone(self) -> bool:
-        connections = self._gateway.world.bot.gateway._runner.server.connections
+        connections = self._gateway.world.bot.inventory.gateway._runner.server.connections
         return all(connection.transport is None for connection in connections)
 
     @asynccontextmanager
@@ -288,7 +288,7 @@ async def test_client_that_goes_at_any_step_is_counted_once(gateway_on_each, mon
     assert steps >= 8
 
     async def is_settled() -> bool:
-        if gateway.world.bot.gateway._running.total():
+        if gateway.world.bot.inventory.gateway._running.total():
             return False
         # What was granted and never sent counts for nothing, in the minute and in the day.
         seen, account = len(gateway.upstream.got), await gateway.used()
@@ -356,9 +356,9 @@ async def test_token_that_is_revoked_again_within_a_minute_is_renewed_again(sqli
 async def test_stop_sends_away_who_waits_and_finishes_what_runs(gateway):
     go_on, calls = await hold_all(gateway)
     waiting = asyncio.create_task(gateway.status(ITEMS, headers={"Prefer": "wait=30"}))
-    turns = gateway.world.bot.gateway.forwarder.turns
+    turns = gateway.world.bot.inventory.gateway.forwarder.turns
     await until(lambda: turns.waiting, {"script": 1})
-    stopping = asyncio.create_task(gateway.world.bot.gateway.stop(5))
+    stopping = asyncio.create_task(gateway.world.bot.inventory.gateway.stop(5))
     assert await waiting == 503
     go_on.set()
     await stopping

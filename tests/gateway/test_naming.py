@@ -37,7 +37,7 @@ async def test_alert_says_how_much_each_client_used(gateway):
 @pytest.mark.slow
 async def test_alert_blames_nobody_else_for_what_clients_used(gateway):
     await use_up(gateway, 80, "nightly")
-    guard = gateway.world.bot.gateway.forwarder.turns.guard
+    guard = gateway.world.bot.inventory.gateway.forwarder.turns.guard
     for number in range(20):
         async with guard.call(OrganizationKey("eu", EU), CallCause("check", "U1")) as grant:
             await grant.responded()

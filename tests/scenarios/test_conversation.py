@@ -162,8 +162,8 @@ async def test_database_that_is_away_has_the_event_delivered_again(world, monkey
             raise DatabaseUnavailable
         return await take(event_id)
 
-    take = world.bot.received.claim
-    monkeypatch.setattr(world.bot.received, "claim", away)
+    take = world.bot.slack.received.claim
+    monkeypatch.setattr(world.bot.slack.received, "claim", away)
     assert await answer(world, VERA, "orgs")
     assert len(set(calls)) == 1
     assert len(calls) == 2

@@ -129,14 +129,16 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         clock, waits, deliveries = SystemClock(), JumpingClock(), FakeDeliveries()
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
         parts = SimpleNamespace(
-            people=FakePeople(),
-            received=deliveries,
+            slack=SimpleNamespace(
+                people=FakePeople(),
+                received=deliveries,
+                pace=Pace(commands_per_minute, clock),
+                web=web_client,
+                replies=Replies(session, waits, SlackClient(web_client, clock), slack.api_url),
+            ),
             clock=clock,
             metrics=Metrics(),
             tasks=Tasks(),
-            pace=Pace(commands_per_minute, clock),
-            web=web_client,
-            replies=Replies(session, waits, SlackClient(web_client, clock), slack.api_url),
             settings=SimpleNamespace(
                 slack_bot_token=SecretStr("xoxb-sandbox"),
                 slack_signing_secret=SecretStr(slack.signing_secret),
