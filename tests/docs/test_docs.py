@@ -271,6 +271,31 @@ def test_variables_for_compose_can_be_loaded(tmp_path) -> None:
     assert settings_from(find_sources(given)).inventory_data_centers.keys() == {"eu"}
 
 
+def test_settings_of_a_team_of_twenty_do_what_their_comments_say(tmp_path) -> None:
+    example = ROOT / "examples/gatehouse.toml"
+    secrets = {
+        "SLACK_BOT_TOKEN": "xoxb-1",
+        "SLACK_SIGNING_SECRET": "signing-secret-word",
+        "DATABASE_URL": "sqlite:///gatehouse.db",
+        "FLOW_AUTH_TOKEN": "a1b2c3",
+        "INVENTORY_DATA_CENTERS": '{"eu": {"authtoken": "a1b2c3"}}',
+    }
+    told = re.search(r"# (SLACK_BOT_TOKEN, .*)\.$", example.read_text("utf-8"), re.MULTILINE)
+    assert told is not None
+    assert told[1].split(", ") == list(secrets)
+    file = tmp_path / "secrets"
+    file.write_text("".join(f"{name}='{value}'\n" for name, value in secrets.items()), "utf-8")
+    given = {"GATEHOUSE_CONFIG": str(example), "GATEHOUSE_ENV_FILE": str(file)}
+    settings = settings_from(find_sources(given))
+    practice, welcome, payments = map(settings.policy.of_flow, settings.flow_aliases.values())
+    assert (practice.auto.a_day, practice.auto_remove) == (5, True)
+    assert (welcome.auto, welcome.approvals_needed) == (None, 1)
+    assert (payments.approvers, payments.approvals_needed) == (("S0LEADS",), 2)
+    assert (payments.longest_seconds, payments.channel) == (86_400, "C0PAYMENTS")
+    assert [rules.escalate_to for rules in (practice, welcome, payments)] == [("S0LEADS",)] * 3
+    assert settings.gateway_clients["nightly-report"].share == 0.5
+
+
 def test_the_commands_to_copy_exist() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in DOCS)
     makefile = read("Makefile")
