@@ -9,7 +9,7 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -107,10 +107,10 @@ class Transaction:
                 self._now = self._clock.now()
         return self._now
 
-    def note_job(self, due_at: datetime) -> None:
-        """Record when a stored job is due, to wake the job loop at that time."""
+    def note_job(self, due_at: datetime | None) -> None:
+        """Record when a stored job is due (None: now), to run it at that time."""
         now = self._now if self._clock is None else self._clock.now()
-        seconds = max(0.0, (due_at - now).total_seconds()) if now else 0.0
+        seconds = max(0.0, (due_at - now).total_seconds()) if due_at and now else 0.0
         self.due_in = seconds if self.due_in is None else min(self.due_in, seconds)
 
     @property
@@ -126,6 +126,9 @@ class Transaction:
     def clock_parameters(self) -> dict[str, float]:
         """The parameters to pass when executing a statement that contains `clock`."""
         return {} if self._clock is None else {"clock": self._clock.now().timestamp()}
+
+
+Claim = Callable[[Transaction], Awaitable[Callable[[], None]]]
 
 
 class Database:
@@ -151,11 +154,18 @@ class Database:
         self._writer = asyncio.Lock()
         self._file_id: tuple[int, int] | None = None
         # If this process has no job loop, other processes find a due job within a second.
+        self._claim: Claim | None = None
         self._wake: Callable[[], None] = lambda: None
         self._cause_told_at = -math.inf
 
-    def on_due_jobs(self, wake: Callable[[], None]) -> None:
-        """Set the function to call when a job that this process has just stored becomes due."""
+    def on_due_jobs(self, claim: Claim, wake: Callable[[], None]) -> None:
+        """Set the functions that run the jobs that this process stores.
+
+        `claim` is called at the end of a transaction that stores a due job, which saves a
+        transaction. It returns the function to call after the commit. `wake` is called when a job
+        that was stored for later becomes due.
+        """
+        self._claim = claim
         self._wake = wake
 
     @property
@@ -175,12 +185,15 @@ class Database:
         Raise CommitUnknown if the connection dropped during the commit.
         """
         is_committing = False
+        start = None
         try:
             async with self._serialised(), self._connected() as connection, connection.begin():
                 if self._postgres is not None:
                     await self._postgres.limit(connection)
                 tx = Transaction(connection, self._clock)
                 yield tx
+                if self._claim is not None and tx.due_in == 0:
+                    start = await self._claim(tx)
                 self._require_same_file()
                 is_committing = True
         except DatabaseUnavailable as error:
@@ -188,11 +201,10 @@ class Database:
             if is_committing and not self.is_sqlite:
                 raise CommitUnknown from error
             raise
-        if tx.due_in is not None and tx.due_in <= SOON_SECONDS:
-            if tx.due_in:
-                asyncio.get_running_loop().call_later(tx.due_in + A_LITTLE_SECONDS, self._wake)
-            else:
-                self._wake()
+        if start is not None:
+            start()
+        elif tx.due_in is not None and tx.due_in <= SOON_SECONDS:
+            asyncio.get_running_loop().call_later(tx.due_in + A_LITTLE_SECONDS, self._wake)
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:

@@ -6,8 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import structlog
@@ -147,8 +149,9 @@ class JobLoop:
         self._has_ended = asyncio.Event()
         self._has_ended.set()
         self._claims = itertools.count(1)
+        self._context = copy_context()
         self._running: dict[Lease, asyncio.Task[None]] = {}
-        database.on_due_jobs(self.wake)
+        database.on_due_jobs(self._claim_with, self.wake)
 
     def wake(self) -> None:
         """Look for due jobs immediately. Call this after committing a due job."""
@@ -163,15 +166,16 @@ class JobLoop:
     async def run(self) -> None:
         """Run due jobs until `stop` is called."""
         self._has_ended.clear()
+        self._context = copy_context()
         renewing = asyncio.create_task(self._renew_for_ever(), name="jobs-renew")
         try:
             while not self._stopping:
-                if not await self._claim():
-                    pause = asyncio.create_task(self._clock.sleep(POLL_SECONDS))
-                    woken = asyncio.create_task(self._awake.wait())
-                    await asyncio.wait({pause, woken}, return_when=asyncio.FIRST_COMPLETED)
-                    pause.cancel()
-                    woken.cancel()
+                await self._claim()
+                pause = asyncio.create_task(self._clock.sleep(POLL_SECONDS))
+                woken = asyncio.create_task(self._awake.wait())
+                await asyncio.wait({pause, woken}, return_when=asyncio.FIRST_COMPLETED)
+                pause.cancel()
+                woken.cancel()
             # Until running jobs finish, their leases are still renewed.
             while self._running:
                 await asyncio.wait(self._running.values())
@@ -192,38 +196,58 @@ class JobLoop:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    async def _claim(self) -> bool:
-        """Start as many due jobs as there is room for. Return True if there might be more."""
+    async def _claim(self) -> None:
+        """Start as many due jobs as there is room for."""
         self._awake.clear()
-        room = AT_ONCE - len(self._running)
-        if room <= 0:
-            return False
-        owner, held_at = f"{self._owner}-{next(self._claims)}", self._clock.since_boot()
-        claimed: list[Job] = []
+        claimed: list[Lease] = []
+        might_be_more = True
         try:
             async with self._database.transaction() as tx:
-                while len(claimed) < room:
-                    count, full, full_of_retried = self._limits(claimed, room)
-                    batch = await jobs.claim(
-                        tx, owner, count, exclude_kinds=full, exclude_retried=full_of_retried
-                    )
-                    claimed += batch
-                    if len(batch) < count:
-                        break
+                while might_be_more and len(self._running) + len(claimed) < AT_ONCE:
+                    might_be_more = await self._claim_some(tx, claimed)
         except DatabaseUnavailable as error:
             if not self._is_database_away:
                 log.warning("jobs.database", reason=error.sentence)
             self._is_database_away = True
-            return False
+            return
         self._is_database_away = False
-        for job in claimed:
-            lease = Lease(self._database, owner, job, self._clock.since_boot, held_at)
-            self._running[lease] = asyncio.create_task(self._run(lease), name=f"job {job.key}")
-        return len(claimed) == room
+        self._start(claimed)
 
-    def _limits(self, claimed: Sequence[Job], room: int) -> tuple[int, set[str], set[str]]:
+    async def _claim_with(self, tx: Transaction) -> Callable[[], None]:
+        """Claim due jobs at the end of a transaction, and return the function that starts them.
+
+        Transactions that end at the same moment may exceed the limits by a few jobs.
+        """
+        if self._stopping or self._has_ended.is_set() or len(self._running) >= AT_ONCE:
+            return self.wake
+        claimed: list[Lease] = []
+        if await self._claim_some(tx, claimed):
+            self.wake()
+        return partial(self._start, claimed)
+
+    async def _claim_some(self, tx: Transaction, claimed: list[Lease]) -> bool:
+        """Add to the claimed jobs. Return True if there might be more."""
+        count, full, full_of_retried = self._limits(claimed)
+        owner = f"{self._owner}-{next(self._claims)}"
+        held_at = self._clock.since_boot()
+        batch = await jobs.claim(
+            tx, owner, count, exclude_kinds=full, exclude_retried=full_of_retried
+        )
+        claimed += [
+            Lease(self._database, owner, job, self._clock.since_boot, held_at) for job in batch
+        ]
+        return len(batch) == count
+
+    def _start(self, claimed: Sequence[Lease]) -> None:
+        for lease in claimed:
+            # The caller's context names a Slack request that has nothing to do with the job.
+            self._running[lease] = asyncio.create_task(
+                self._run(lease), name=f"job {lease.job.key}", context=self._context.copy()
+            )
+
+    def _limits(self, claimed: Sequence[Lease]) -> tuple[int, set[str], set[str]]:
         """Return how many jobs to claim, which kinds to skip, and which kinds to skip on retry."""
-        running = [*(lease.job for lease in self._running), *claimed]
+        running = [lease.job for lease in (*self._running, *claimed)]
         crowd = Counter(job.kind for job in running)
         retried = Counter(job.kind for job in running if job.tries > 0)
         left = {kind: most - crowd[kind] for kind, most in self._most.items()}
@@ -231,7 +255,7 @@ class JobLoop:
         counts = [count for count in (*left.values(), *left_retried.values()) if count > 0]
         full = {kind for kind, count in left.items() if count <= 0}
         full_of_retried = {kind for kind, count in left_retried.items() if count <= 0}
-        return min([room - len(claimed), *counts]), full, full_of_retried
+        return min([AT_ONCE - len(running), *counts]), full, full_of_retried
 
     async def _run(self, lease: Lease) -> None:
         with structlog.contextvars.bound_contextvars(job=lease.job.key):

@@ -9,13 +9,13 @@ old run doesn't remove the new job.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Update, bindparam, delete, func, or_, select, update
 
 from bot.store.engine import Transaction, insert_into
 from bot.store.tables import jobs
-from bot.store.types import UtcDateTime
 
 LEASE_SECONDS = 20
 # After this many consecutive failures, the pauses between runs add up to about a minute.
@@ -48,31 +48,9 @@ _PUT = _INSERT.on_conflict_do_update(
     index_elements=[jobs.c.key], set_={**_AGAIN, "generation": jobs.c.generation + 1}
 )
 _ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
-_NOW: ColumnElement[datetime] = bindparam("now", type_=UtcDateTime)
-_FREE = (jobs.c.due_at <= _NOW) & or_(jobs.c.leased_until.is_(None), jobs.c.leased_until <= _NOW)
 _EXCLUDED = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
 _EXCLUDED_RETRY = (jobs.c.tries > 0) & jobs.c.kind.in_(bindparam("exclude_retried", expanding=True))
-_CHOSEN = (
-    select(jobs.c.key)
-    .where(_FREE, ~_EXCLUDED, ~_EXCLUDED_RETRY)
-    .order_by(jobs.c.due_at)
-    .limit(bindparam("most"))
-    .with_for_update(skip_locked=True)
-)
-_CLAIM = (
-    update(jobs)
-    .where(jobs.c.key.in_(_CHOSEN.scalar_subquery()))
-    .values(owner=bindparam("its_owner"), leased_until=bindparam("until"))
-    .returning(jobs)
-)
 _OWNED = jobs.c.owner == bindparam("its_owner")
-_HELD = (
-    jobs.c.key.in_(bindparam("its_keys", expanding=True)) & _OWNED & (jobs.c.leased_until > _NOW)
-)
-_RENEW = update(jobs).values(leased_until=bindparam("until")).returning(jobs.c.key)
-_UNLOCKED = select(jobs.c.key).where(_HELD).with_for_update(skip_locked=True)
-_RENEW_UNLOCKED = _RENEW.where(jobs.c.key.in_(_UNLOCKED.scalar_subquery()))
-_RENEW_ALL = _RENEW.where(_HELD)
 _MINE = (jobs.c.key == bindparam("its_key")) & _OWNED
 _UNCHANGED = _MINE & (jobs.c.generation == bindparam("its_generation"))
 _REMOVE = delete(jobs).where(_UNCHANGED)
@@ -84,6 +62,35 @@ _RESCHEDULE = (
     )
 )
 _RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
+
+
+@cache
+def _claiming(clock: ColumnElement[float]) -> Update:
+    """Return the statement that claims due jobs. The database reads the clock in it."""
+    is_free = jobs.c.leased_until.is_(None) | (jobs.c.leased_until <= clock)
+    chosen = (
+        select(jobs.c.key)
+        .where(jobs.c.due_at <= clock, is_free, ~_EXCLUDED, ~_EXCLUDED_RETRY)
+        .order_by(jobs.c.due_at)
+        .limit(bindparam("most"))
+        .with_for_update(skip_locked=True)
+    )
+    return (
+        update(jobs)
+        .where(jobs.c.key.in_(chosen.scalar_subquery()))
+        .values(owner=bindparam("its_owner"), leased_until=clock + LEASE_SECONDS)
+        .returning(jobs)
+    )
+
+
+@cache
+def _renewing(clock: ColumnElement[float], *, skip_locked: bool) -> Update:
+    is_key = jobs.c.key.in_(bindparam("its_keys", expanding=True))
+    is_held = is_key & _OWNED & (jobs.c.leased_until > clock)
+    unlocked = select(jobs.c.key).where(is_held).with_for_update(skip_locked=True)
+    is_unlocked = jobs.c.key.in_(unlocked.scalar_subquery())
+    renewed = update(jobs).where(is_unlocked if skip_locked else is_held)
+    return renewed.values(leased_until=clock + LEASE_SECONDS).returning(jobs.c.key)
 
 
 def _new_row(job: Job) -> dict[str, Any]:
@@ -137,16 +144,14 @@ async def claim(
     Other owners can't claim these jobs until the leases expire. Skip jobs of the kinds in
     `exclude_kinds`, and retries of the kinds in `exclude_retried`.
     """
-    now = await tx.now()
     parameters = {
-        "now": now,
         "most": count,
         "exclude_kinds": list(exclude_kinds),
         "exclude_retried": list(exclude_retried),
         "its_owner": owner,
-        "until": now + timedelta(seconds=LEASE_SECONDS),
+        **tx.clock_parameters,
     }
-    rows = (await tx.connection.execute(_CLAIM, parameters)).all()
+    rows = (await tx.connection.execute(_claiming(tx.clock), parameters)).all()
     claimed = (
         Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)
         for row in rows
@@ -161,10 +166,9 @@ async def renew(
 
     If `skip_locked` is True, skip rows that other transactions have locked.
     """
-    now = await tx.now()
-    until = now + timedelta(seconds=LEASE_SECONDS)
-    parameters = {"its_owner": owner, "its_keys": list(keys), "now": now, "until": until}
-    rows = await tx.connection.execute(_RENEW_UNLOCKED if skip_locked else _RENEW_ALL, parameters)
+    statement = _renewing(tx.clock, skip_locked=skip_locked)
+    parameters = {"its_owner": owner, "its_keys": list(keys), **tx.clock_parameters}
+    rows = await tx.connection.execute(statement, parameters)
     return {row.key for row in rows}
 
 
@@ -187,12 +191,11 @@ async def finish(
         if removed.rowcount == 1:
             return
         # The new job couldn't be claimed during the run.
-        tx.note_job(await tx.now())
+        tx.note_job(None)
     else:
         again = {"again_at": again_at, "again_tries": tries, "error": error}
         rescheduled = await tx.connection.execute(_RESCHEDULE, {**unchanged, **again})
-        now = await tx.now()
-        tx.note_job(again_at if rescheduled.rowcount else now)
+        tx.note_job(again_at if rescheduled.rowcount else None)
     await tx.connection.execute(_RELEASE, lease)
 
 

@@ -1,7 +1,7 @@
 """The job loop: whatever is due is run, once, by whoever lives, until it is stopped."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 import pytest
@@ -89,6 +89,25 @@ async def test_a_job_of_another_process_is_seen_within_a_second(database, anothe
         assert work.runs == []
         clock.advance(1)
         await work.seen(1)
+
+
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
+async def test_a_process_leases_the_job_that_it_stores(database, clock):
+    work = Work()
+    work.go_on.clear()
+    async with running(database, clock, work) as loop:
+        await until_asleep(clock)
+        with suppress(KeyError):
+            async with database.transaction() as tx:
+                await jobs.put(tx, Job("undone", "work", "subject", await tx.now()))
+                raise KeyError
+        await put(database)
+        (row,) = await rows(database)
+        assert row.owner is not None
+        await work.seen(1)
+        work.go_on.set()
+        await until(loop, lambda found: found == [])
+    assert [job.key for job in work.runs] == ["a"]
 
 
 async def until_asleep(clock, count=2):

@@ -28,9 +28,14 @@ async def claim(database, owner="a", count=10):
         return await jobs.claim(tx, owner, count)
 
 
-async def test_who_runs_jobs_is_woken_once_for_what_is_due_and_committed(database):
-    woken = []
-    database.on_due_jobs(lambda: woken.append(1))
+async def test_due_jobs_are_claimed_once_with_the_commit_that_stores_them(database):
+    claimed, started = [], []
+
+    async def claim_due(tx):
+        claimed.append([job.key for job in await jobs.claim(tx, "me", 10)])
+        return lambda: started.append(1)
+
+    database.on_due_jobs(claim_due, lambda: None)
     await put(database, seconds=30)
     with suppress(KeyError):
         async with database.transaction() as tx:
@@ -39,8 +44,9 @@ async def test_who_runs_jobs_is_woken_once_for_what_is_due_and_committed(databas
     async with database.transaction() as tx:
         for key in ("one", "two"):
             await jobs.ensure(tx, Job(key, "apply", "1", await tx.now()))
-        assert woken == []
-    assert woken == [1]
+        assert claimed == started == []
+    assert claimed == [["one", "two"]]
+    assert started == [1]
 
 
 async def test_a_job_is_claimed_by_one_owner(database):
