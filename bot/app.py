@@ -10,7 +10,7 @@ import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.audit.reading import HEAD, Witness
-from bot.checks.findings import Parts as CheckParts
+from bot.checks.findings import CheckParts
 from bot.checks.health import HEALTH_CARD, Count, Health
 from bot.configured import (
     email_client,

@@ -8,7 +8,8 @@ from yarl import URL
 
 from bot.app import gatehouse
 from bot.checks.database import database, database_clock, prepare, usable_database
-from bot.checks.findings import NOT_TRIED, Finding, Parts
+from bot.checks.findings import NOT_TRIED, CheckParts, Finding
+from bot.checks.rules import Part
 from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import ROLES, app_token, channels, roles, slack_token
 from bot.ops.secrets import is_loopback
@@ -39,13 +40,13 @@ async def examine(
 
 
 async def _examine(
-    settings: Settings, environment: Mapping[str, str], parts: Parts, stored: Finding
+    settings: Settings, environment: Mapping[str, str], parts: CheckParts, stored: Finding
 ) -> list[Finding]:
     token, *about_token = await slack_token(parts)
     if token.is_well:
         about_slack = [*await app_token(parts), *await channels(parts), *await roles(parts)]
     else:
-        names = ("slack scopes", "ALERTS_CHANNEL", "APPROVALS_CHANNEL", ROLES)
+        names = (Part.SLACK_SCOPES, Part.ALERTS_CHANNEL, Part.APPROVALS_CHANNEL, ROLES)
         sentence = "Not checked: Slack has to accept the token first."
         scopes, *untried = [Finding(name, NOT_TRIED, sentence) for name in names]
         about_token = [scopes]

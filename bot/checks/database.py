@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 import structlog
 from pydantic import SecretStr
 
-from bot.checks.findings import Finding, Parts, failed, well
+from bot.checks.findings import CheckParts, Finding, failed, well
+from bot.checks.rules import Part
 from bot.errors import DatabaseReplaced, DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
 from bot.migrations import is_current, migrate, notice_newer, revision
 from bot.ops.clock import SystemClock, machine_offset, since_boot
@@ -25,7 +26,6 @@ from bot.store.engine import Database, is_locked, sqlite_file
 
 log = structlog.get_logger(__name__)
 
-SUBJECT = "database"
 # Warn early: if the clocks differ by five minutes, the bot refuses every request from Slack.
 WRONG_SECONDS, REFUSED_SECONDS = 60.0, 300.0
 # The database's clock determines when requests expire and which calls count against limits.
@@ -51,9 +51,9 @@ def usable_database(settings: Settings) -> Iterator[tuple[Settings, list[Finding
         return
     problems = []
     if is_locked(file):
-        problems.append(failed(SUBJECT, DatabaseReplaced()))
+        problems.append(failed(Part.DATABASE, DatabaseReplaced()))
     elif not os.access(file.parent, os.W_OK | os.X_OK):
-        problems.append(Finding(SUBJECT, NO_FILE.code, NO_FILE.sentence))
+        problems.append(Finding(Part.DATABASE, NO_FILE.code, NO_FILE.sentence))
     with TemporaryDirectory() as folder:
         url = SecretStr(f"sqlite:///{folder}/check.db")
         yield settings.model_copy(update={"database_url": url}), problems
@@ -74,29 +74,29 @@ async def prepare(database: Database) -> list[Finding]:
 
 def _failure(error: DatabaseUnavailable) -> Finding:
     cause = cause_of(error)
-    return Finding(SUBJECT, cause.code, cause.sentence, cause.explanation)
+    return Finding(Part.DATABASE, cause.code, cause.sentence, cause.explanation)
 
 
-async def database(parts: Parts) -> list[Finding]:
+async def database(parts: CheckParts) -> list[Finding]:
     """Check that the bot can use its database, without changing any data."""
     database = parts.database
     try:
         if await notice_newer(database):
-            return [failed(SUBJECT, DatabaseTooNew())]
+            return [failed(Part.DATABASE, DatabaseTooNew())]
         if not await is_current(database) and await revision(database) is not None:
             sentence = "The database has an older schema. Gatehouse upgrades it at the next start."
-            return [Finding(SUBJECT, "database_outdated", sentence)]
+            return [Finding(Part.DATABASE, "database_outdated", sentence)]
         await database.ping_writing()
         holds_every_name = await database.holds_every_name()
     except (DatabaseTooOld, DatabaseReplaced) as error:
-        return [failed(SUBJECT, error)]
+        return [failed(Part.DATABASE, error)]
     except DatabaseUnavailable as error:
         return [_failure(error)]
     if not holds_every_name:
-        return [Finding(SUBJECT, WRONG_ENCODING.code, WRONG_ENCODING.sentence)]
+        return [Finding(Part.DATABASE, WRONG_ENCODING.code, WRONG_ENCODING.sentence)]
     kind = "SQLite" if database.is_sqlite else "PostgreSQL"
     way = " behind a pooler" if database.is_pooled else ""
-    return [well(SUBJECT, f"{kind}{way} is reachable, migrated and writable.")]
+    return [well(Part.DATABASE, f"{kind}{way} is reachable, migrated and writable.")]
 
 
 def _seconds_ahead(asked_at: float, reported: float) -> float:
@@ -110,7 +110,7 @@ def _seconds_ahead(asked_at: float, reported: float) -> float:
     return max(offset + asked_at - reported - ROUNDING_SECONDS, min(0.0, at_most))
 
 
-async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]:
+async def slack_clock(parts: CheckParts, date: str, asked_at: float) -> list[Finding]:
     """Compare this machine's clock with the `Date` header of a response from Slack.
 
     `asked_at` is the time of the call, in seconds since boot.
@@ -126,15 +126,15 @@ async def slack_clock(parts: Parts, date: str, asked_at: float) -> list[Finding]
         log.warning("clock.renewed", seconds=round(offset - clock.offset, 3))
         clock.offset = offset
     if abs(ahead) <= WRONG_SECONDS:
-        return [well("clock", "agrees with Slack's clock.")]
+        return [well(Part.CLOCK, "agrees with Slack's clock.")]
     refuses = "At a difference of 300 s, Gatehouse refuses every request from Slack."
     if abs(ahead) >= REFUSED_SECONDS:
         refuses = "Gatehouse refuses every request from Slack."
     sentence = f"{_difference(ahead)} Slack's. {refuses} Turn on time synchronization."
-    return [Finding("clock", "clock_off", sentence)]
+    return [Finding(Part.CLOCK, "clock_off", sentence)]
 
 
-async def database_clock(parts: Parts) -> list[Finding]:
+async def database_clock(parts: CheckParts) -> list[Finding]:
     """Compare this machine's clock with the clock of a database server."""
     if parts.database.is_sqlite or not isinstance(parts.clock, SystemClock):
         return []
@@ -144,12 +144,12 @@ async def database_clock(parts: Parts) -> list[Finding]:
     except DatabaseUnavailable:
         return []
     if abs(ahead) <= DATABASE_WRONG_SECONDS:
-        return [well("database clock", "agrees with this machine's clock.")]
+        return [well(Part.DATABASE_CLOCK, "agrees with this machine's clock.")]
     sentence = (
         f"{_difference(ahead)} the database's, which requests and limits depend on. Synchronize"
         " both clocks."
     )
-    return [Finding("database clock", "database_clock_off", sentence)]
+    return [Finding(Part.DATABASE_CLOCK, "database_clock_off", sentence)]
 
 
 def _difference(ahead: float) -> str:

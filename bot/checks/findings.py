@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.checks.rules import SEVERITIES, Part, Severity
 from bot.errors import GatehouseError
 from bot.metrics import Metrics
 from bot.ops.clock import Clock
@@ -19,14 +20,16 @@ from bot.store.engine import Database
 WELL = "ok"
 # The check didn't run: the service isn't configured, or another problem has to be fixed first.
 NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
-# Slack errors that leave it unclear whether there is a problem.
-UNSURE = frozenset({"scope_missing", "slack_unreachable", "slack_rate_limited", "slack_refused"})
-WARNINGS = frozenset({"setting_unknown", "setting_unused", "metrics_without_token"})
-MARKS = {WELL: "ok", NOT_CONFIGURED: "SKIP", NOT_TRIED: "SKIP"}
+SHORT = {
+    Severity.WELL: "ok",
+    Severity.NOT_CONFIGURED: "SKIP",
+    Severity.WARNING: "WARN",
+    Severity.UNTRIED: "SKIP",
+}
 
 
 @dataclass(frozen=True)
-class Parts:
+class CheckParts:
     """The parts of the bot that the checks use. Tests can pass a smaller object."""
 
     settings: Settings
@@ -44,37 +47,42 @@ class Parts:
 class Finding:
     """The result of a check.
 
-    `code` is `ok` or a stable name for the problem. `sentence` describes the problem and the fix.
-    Those who run the bot read `explanation` instead, if there is one.
+    `subject` is the name in the report, and a `Part` if this is checked while the bot runs. `code`
+    is `ok` or a stable name for the problem. `sentence` describes the problem and the fix. Those
+    who run the bot read `explanation` instead, if there is one.
     """
 
-    subject: str
+    subject: str | Part
     code: str
     sentence: str
     explanation: str = ""
 
     @property
+    def severity(self) -> Severity:
+        """What the finding affects."""
+        severity = SEVERITIES.get(self.code, Severity.PROBLEM)
+        # Slack says which scopes a token has. Elsewhere, a missing scope hides what is checked.
+        if self.subject is Part.SLACK_SCOPES and severity is Severity.UNSURE:
+            return Severity.PROBLEM
+        return severity
+
+    @property
     def is_well(self) -> bool:
         """True if no action is needed (also for warnings and unconfigured services)."""
-        return self.code in {WELL, NOT_CONFIGURED} or self.code in WARNINGS
+        return self.severity <= Severity.WARNING
 
     @property
     def is_problem(self) -> bool:
         """True if the check found a problem to fix. False if it found none or didn't run."""
-        return not self.is_well and self.code != NOT_TRIED
-
-    @property
-    def mark(self) -> str:
-        """The first word of the finding's line, such as `WRONG`."""
-        return MARKS.get(self.code, "WARN" if self.code in WARNINGS else "WRONG")
+        return self.severity > Severity.UNTRIED
 
 
-def well(subject: str, sentence: str) -> Finding:
+def well(subject: str | Part, sentence: str) -> Finding:
     """Return a finding that needs no action."""
     return Finding(subject, WELL, sentence)
 
 
-def failed(subject: str, error: GatehouseError) -> Finding:
+def failed(subject: str | Part, error: GatehouseError) -> Finding:
     """Return a finding with the error's code and sentence."""
     return Finding(subject, error.outcome, error.sentence)
 
@@ -84,9 +92,10 @@ def as_table(findings: Sequence[Finding]) -> str:
     width = max((len(finding.subject) for finding in findings), default=0)
     lines = []
     for finding in findings:
-        code = f" [{finding.code}]" if finding.is_problem or finding.mark == "WARN" else ""
+        mark = SHORT.get(finding.severity, "WRONG")
+        code = f" [{finding.code}]" if mark in {"WARN", "WRONG"} else ""
         sentence = finding.explanation or finding.sentence
-        line = f"{finding.mark:<5}  {finding.subject:<{width}}  {sentence}{code}"
+        line = f"{mark:<5}  {finding.subject:<{width}}  {sentence}{code}"
         lines.append(on_one_line(line))
     problems = sum(finding.is_problem for finding in findings)
     verdict = f"{problems} problem{'' if problems == 1 else 's'} to fix."

@@ -10,8 +10,8 @@ import structlog
 
 from bot.checks import messages
 from bot.checks.database import database, database_clock
-from bot.checks.findings import UNSURE, Finding, Parts, well
-from bot.checks.rules import READINESS, JobCount, Part, Status, Trouble
+from bot.checks.findings import CheckParts, Finding, well
+from bot.checks.rules import READINESS, UNALERTED, JobCount, Part, Severity, Status, Trouble
 from bot.checks.slack import channels, slack_token
 from bot.errors import DatabaseUnavailable
 from bot.slack.sender import Outgoing, drawn
@@ -24,7 +24,7 @@ from bot.store.outbox import OutboxMessage
 log = structlog.get_logger(__name__)
 
 HEALTH_JOB, HEALTH_CARD = "health", "health.card"
-Check = Callable[[Parts], Awaitable[Sequence[Finding]]]
+Check = Callable[[CheckParts], Awaitable[Sequence[Finding]]]
 Count = Callable[[Transaction], Awaitable[int]]
 # The seconds between runs of each check. Slack lets an app look up 50 channels per minute, for all
 # of its processes together.
@@ -32,14 +32,10 @@ EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, c
 SOCKET_EVERY, ALERTS_EVERY = 5.0, 15.0
 # Shorter gaps are normal: Slack sometimes closes the socket, and the bot reopens it immediately.
 DEAF_SECONDS = 60.0
-# Only `check` reports these problems, because the bot works despite them.
-HARMLESS = frozenset({"channel_public", "database_encoding"})
 # Problems that end sooner don't cause an alert.
 PATIENCE = timedelta(seconds=60)
 # A problem is over when no process has seen it for this long.
 OVER = timedelta(seconds=90)
-# While these parts are broken, alerts can't be sent.
-UNREPORTED = frozenset({Part.DATABASE, Part.SLACK_TOKEN, Part.SLACK_API})
 
 
 class Health:
@@ -49,14 +45,14 @@ class Health:
     the problem postpones the job that ends the alert.
     """
 
-    def __init__(self, parts: Parts, counts: Mapping[str, Count]) -> None:
+    def __init__(self, parts: CheckParts, counts: Mapping[str, Count]) -> None:
         self.parts = parts
         self._counts = counts
         self._started = parts.clock.monotonic()
         self._troubles: dict[Part, Trouble] = {}
         self._heard_at = self._started
         for part in Part:
-            parts.metrics.working.labels(part.value).set(1)
+            parts.metrics.working.labels(part.label).set(1)
 
     def troubles(self) -> list[Trouble]:
         """Return the current problems, worst first."""
@@ -69,7 +65,7 @@ class Health:
 
     def besides(self) -> list[str]:
         """Return the metric label values of the broken parts that don't affect readiness."""
-        return [trouble.part.value for trouble in self.troubles() if trouble.part not in READINESS]
+        return [trouble.part.label for trouble in self.troubles() if trouble.part not in READINESS]
 
     async def status(self) -> Status:
         """Return the status, even if the database is unavailable."""
@@ -124,17 +120,18 @@ class Health:
         """Record which parts are broken. A part without a finding keeps its state."""
         wrong: dict[Part, Finding | None] = {}
         for finding in findings:
-            part = Part(finding.subject.lower().replace(" ", "_"))
+            part = finding.subject
+            if not isinstance(part, Part):
+                continue
             if part is Part.SLACK_TOKEN:
                 is_away = finding.code == "slack_unreachable"
                 wrong[Part.SLACK_API] = finding if is_away else None
-            if finding.code in UNSURE and part is not Part.SLACK_SCOPES:
-                continue
-            is_fine = finding.is_well or finding.code in HARMLESS
-            wrong[part] = wrong.get(part) or (None if is_fine else finding)
+            if finding.severity not in {Severity.UNTRIED, Severity.UNSURE}:
+                is_broken = finding.severity is Severity.PROBLEM
+                wrong[part] = wrong.get(part) or (finding if is_broken else None)
         for part, problem in wrong.items():
             old = self._troubles.pop(part, None)
-            self.parts.metrics.working.labels(part.value).set(problem is None)
+            self.parts.metrics.working.labels(part.label).set(problem is None)
             if problem is not None:
                 since = old.since if old else self.parts.clock.now()
                 setting = f"{problem.subject} " if problem.subject.isupper() else ""
@@ -142,9 +139,9 @@ class Health:
                 explanation = problem.explanation or sentence
                 self._troubles[part] = Trouble(part, sentence, explanation, since)
                 if old is None:
-                    log.error("health.broken", part=part.value, reason=explanation)
+                    log.error("health.broken", part=part.label, reason=explanation)
             elif old is not None:
-                log.info("health.mended", part=part.value)
+                log.info("health.mended", part=part.label)
 
     def note_socket(self, *, connected: bool | None) -> None:
         """Record whether Socket Mode works. It counts as broken after a minute with no connection.
@@ -158,18 +155,18 @@ class Health:
             problem = (
                 "Socket Mode is not connected, so commands don't arrive. Check SLACK_APP_TOKEN."
             )
-            self.note([Finding("socket", "socket_closed", problem)])
+            self.note([Finding(Part.SOCKET, "socket_closed", problem)])
         elif connected is not None:
-            self.note([well("socket", "is connected.")])
+            self.note([well(Part.SOCKET, "is connected.")])
 
     def note_credentials(self) -> None:
         """Record which services refused their credential in this process's last call."""
         refused = [seen.name for seen in self.parts.services.seen() if seen.is_refused]
         if refused:
             sentence = f"{', '.join(refused)} rejected Gatehouse's credential. Run gatehouse check."
-            self.note([Finding("service credentials", "credentials_refused", sentence)])
+            self.note([Finding(Part.SERVICE_CREDENTIALS, "credentials_refused", sentence)])
         else:
-            self.note([well("service credentials", "are accepted.")])
+            self.note([well(Part.SERVICE_CREDENTIALS, "are accepted.")])
 
     async def tell(self) -> None:
         """Open an alert for each part that stays broken, or keep an existing alert open."""
@@ -177,7 +174,7 @@ class Health:
         lasting = [
             trouble
             for trouble in self.troubles()
-            if trouble.part not in UNREPORTED and now - trouble.since >= PATIENCE
+            if trouble.part not in UNALERTED and now - trouble.since >= PATIENCE
         ]
         if not lasting:
             return
@@ -185,7 +182,7 @@ class Health:
             async with self.parts.database.transaction() as tx:
                 opened_at = await tx.now()
                 for trouble in lasting:
-                    part = trouble.part.value
+                    part = trouble.part.label
                     payload = {"opened_at": opened_at.isoformat(), "sentence": trouble.sentence}
                     ending = Job(f"health:{part}", HEALTH_JOB, part, opened_at + OVER, payload)
                     if await jobs.ensure(tx, ending):
@@ -215,7 +212,7 @@ class Health:
 
     async def card(self, _tx: Transaction, outbox_message: OutboxMessage) -> Outgoing:
         """Return the alert's channel and current content."""
-        part, payload = Part(outbox_message.subject), outbox_message.payload
+        part, payload = Part[outbox_message.subject.upper()], outbox_message.payload
         ended_at = payload.get("ended_at")
         message = messages.alert(
             part,

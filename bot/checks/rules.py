@@ -1,26 +1,67 @@
-"""The parts that can break while the bot runs, and the values in `/gatehouse status`."""
+"""What a check's result affects, and the values in `/gatehouse status`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum, auto
 
 from bot.services.calls import ServiceSeen
 
 
+class Severity(IntEnum):
+    """The effect of a check's result, from the least to the most.
+
+    `check` succeeds with results up to `WARNING`, and reports those from `UNSURE` on as problems.
+    The bot's health changes with all results except `UNTRIED` and `UNSURE`. Only a `PROBLEM` makes
+    a part count as broken.
+    """
+
+    WELL = auto()
+    NOT_CONFIGURED = auto()
+    WARNING = auto()
+    UNTRIED = auto()
+    UNSURE = auto()
+    """Slack didn't say whether there is a problem."""
+    HARMLESS = auto()
+    """The bot works despite the problem."""
+    PROBLEM = auto()
+
+
+SEVERITIES = {
+    "ok": Severity.WELL,
+    "not_configured": Severity.NOT_CONFIGURED,
+    "setting_unknown": Severity.WARNING,
+    "setting_unused": Severity.WARNING,
+    "metrics_without_token": Severity.WARNING,
+    "not_tried": Severity.UNTRIED,
+    "scope_missing": Severity.UNSURE,
+    "slack_unreachable": Severity.UNSURE,
+    "slack_rate_limited": Severity.UNSURE,
+    "slack_refused": Severity.UNSURE,
+    "channel_public": Severity.HARMLESS,
+    "database_encoding": Severity.HARMLESS,
+}
+"""The severity of each code. Every other code is a problem."""
+
+
 class Part(StrEnum):
-    """A monitored part of the bot. Its value is a label value of the metric `gatehouse_working`."""
+    """A part of the bot that is checked while the bot runs. Its value is its name in the report."""
 
     DATABASE = "database"
-    SLACK_TOKEN = "slack_token"  # noqa: S105 - a name
-    SLACK_API = "slack_api"
-    SLACK_SCOPES = "slack_scopes"
+    SLACK_TOKEN = "slack token"  # noqa: S105 - a name
+    SLACK_API = "slack api"
+    SLACK_SCOPES = "slack scopes"
     SOCKET = "socket"
-    APPROVALS_CHANNEL = "approvals_channel"
-    ALERTS_CHANNEL = "alerts_channel"
+    APPROVALS_CHANNEL = "APPROVALS_CHANNEL"
+    ALERTS_CHANNEL = "ALERTS_CHANNEL"
     CLOCK = "clock"
-    DATABASE_CLOCK = "database_clock"
-    SERVICE_CREDENTIALS = "service_credentials"
+    DATABASE_CLOCK = "database clock"
+    SERVICE_CREDENTIALS = "service credentials"
+
+    @property
+    def label(self) -> str:
+        """The label value of the metric `gatehouse_working`, such as `slack_token`."""
+        return self.name.lower()
 
 
 # The word that `/readyz` returns for each broken part. Other parts don't affect readiness.
@@ -29,6 +70,8 @@ READINESS = {
     Part.SLACK_TOKEN: "slack",
     Part.SOCKET: "slack",
 }
+# While these parts are broken, alerts can't be sent.
+UNALERTED = frozenset({Part.DATABASE, Part.SLACK_TOKEN, Part.SLACK_API})
 # The name of each part, as shown in "Needs attention: …".
 NOUNS = {
     Part.DATABASE: "the database",

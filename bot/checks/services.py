@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from pydantic import SecretStr
 
-from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, Finding, Parts, failed, well
+from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, CheckParts, Finding, failed, well
 from bot.configured import email_client, flow_client
 from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.organizations.client import InventoryClient
@@ -38,7 +38,7 @@ BASIC_REFUSED = (
 )
 
 
-async def inventory(parts: Parts, *, can_be_granted: bool) -> list[Finding]:
+async def inventory(parts: CheckParts, *, can_be_granted: bool) -> list[Finding]:
     """Check each data center's credential by listing its organizations.
 
     If `can_be_granted` is False, make no calls, because the database can't count them.
@@ -101,7 +101,7 @@ def _is_404(error: GatehouseError) -> bool:
     return isinstance(error, ServiceRefused) and error.status == HTTPStatus.NOT_FOUND
 
 
-async def flows(parts: Parts) -> list[Finding]:
+async def flows(parts: CheckParts) -> list[Finding]:
     """Check the flow service's credentials and aliases, without writing to the service.
 
     Only a write could show whether the form field is right.
@@ -143,7 +143,7 @@ async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
     return well(subject, f"exists and has {count(len(users), 'test user')}.")
 
 
-async def email(parts: Parts) -> list[Finding]:
+async def email(parts: CheckParts) -> list[Finding]:
     """Check the email API key. If HTTP Basic is rejected, try Bearer to find out why."""
     settings = parts.settings
     client = email_client(settings, parts.http)
@@ -171,7 +171,7 @@ def _missing(settings: Settings, service: Service) -> Finding:
     return Finding(service, "half_configured", sentence)
 
 
-async def gateway(parts: Parts) -> list[Finding]:
+async def gateway(parts: CheckParts) -> list[Finding]:
     """Check the gateway's settings against the last successful listings, without making calls."""
     known: dict[str, Listing] = {}
     with suppress(DatabaseUnavailable):

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from bot.approvals.rules import EVERY_FLOW
 from bot.checks.database import slack_clock
-from bot.checks.findings import UNSURE, WELL, Finding, Parts, failed, well
+from bot.checks.findings import WELL, CheckParts, Finding, failed, well
+from bot.checks.rules import Part, Severity
 from bot.errors import OrganizationWideInstall, SlackError, SlackRefused, SlackUnreachable
 from bot.ops.clock import since_boot
 from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy
@@ -40,7 +41,7 @@ async def _in_time(call: Awaitable[T]) -> T:
         raise SlackUnreachable from error
 
 
-async def slack_token(parts: Parts) -> list[Finding]:
+async def slack_token(parts: CheckParts) -> list[Finding]:
     """Check the bot token and its scopes, and compare this machine's clock with Slack's clock."""
     asked_at = since_boot()
     try:
@@ -51,22 +52,22 @@ async def slack_token(parts: Parts) -> list[Finding]:
             " and copy its Bot User OAuth Token."
         )
         code = "token_refused" if error.error in TOKEN_ERRORS else error.outcome
-        return [Finding("slack token", code, sentence)]
+        return [Finding(Part.SLACK_TOKEN, code, sentence)]
     except SlackError as error:
-        return [failed("slack token", error)]
+        return [failed(Part.SLACK_TOKEN, error)]
     if me.is_organization_wide:
-        return [failed("slack token", OrganizationWideInstall())]
+        return [failed(Part.SLACK_TOKEN, OrganizationWideInstall())]
     told = f"are complete ({len(SCOPES)})." if me.scopes else "are not reported by Slack."
     missing = missing_scopes(me.scopes)
-    scopes = Finding("slack scopes", "scope_missing" if missing else WELL, missing or told)
+    scopes = Finding(Part.SLACK_SCOPES, "scope_missing" if missing else WELL, missing or told)
     return [
-        well("slack token", f"is accepted by the workspace {me.team_name} ({me.team_id})."),
+        well(Part.SLACK_TOKEN, f"is accepted by the workspace {me.team_name} ({me.team_id})."),
         scopes,
         *await slack_clock(parts, me.answered_at, asked_at),
     ]
 
 
-async def app_token(parts: Parts) -> list[Finding]:
+async def app_token(parts: CheckParts) -> list[Finding]:
     """Check the Socket Mode token, if it is set."""
     token = revealed(parts.settings.slack_app_token)
     if token is None:
@@ -84,22 +85,24 @@ async def app_token(parts: Parts) -> list[Finding]:
     return [well("slack app token", "can open Socket Mode connections.")]
 
 
-async def channels(parts: Parts) -> list[Finding]:
+async def channels(parts: CheckParts) -> list[Finding]:
     """Check that the bot can post to all channels, and that those for cards are private."""
     settings = parts.settings
     of_flows = {policy.channel for policy in settings.flow_policies.values() if policy.channel}
     found = await asyncio.gather(
-        _channel(parts, "ALERTS_CHANNEL", settings.alerts_channel),
-        _channel(parts, "APPROVALS_CHANNEL", settings.approvals_channel),
+        _channel(parts, Part.ALERTS_CHANNEL, settings.alerts_channel),
+        _channel(parts, Part.APPROVALS_CHANNEL, settings.approvals_channel),
         *(
-            _channel(parts, "APPROVALS_CHANNEL", channel, " (in FLOW_POLICIES)")
+            _channel(parts, Part.APPROVALS_CHANNEL, channel, " (in FLOW_POLICIES)")
             for channel in sorted(of_flows)
         ),
     )
     return [*chain(*found)]
 
 
-async def _channel(parts: Parts, setting: str, channel_id: str, source: str = "") -> list[Finding]:
+async def _channel(
+    parts: CheckParts, setting: Part, channel_id: str, source: str = ""
+) -> list[Finding]:
     def mistake(code: str, words: str) -> Finding:
         return Finding(setting, code, f"{channel_id}{source} {words}")
 
@@ -123,13 +126,13 @@ async def _channel(parts: Parts, setting: str, channel_id: str, source: str = ""
         words = "exists, but the bot is not in it. Use /invite to add the bot."
         found.append(mistake("bot_not_in_channel", words))
     is_open = not (channel.get("is_private") or channel.get("is_im"))
-    if setting == "APPROVALS_CHANNEL" and is_open:
+    if setting is Part.APPROVALS_CHANNEL and is_open:
         words = "is public, but its cards show identities. Make it private."
         found.append(mistake("channel_public", words))
     return found or [well(setting, f"{channel_id}{source} exists, and the bot is in it.")]
 
 
-async def roles(parts: Parts) -> list[Finding]:
+async def roles(parts: CheckParts) -> list[Finding]:
     """Return a finding for each invalid ID and each flow that has too few approvers."""
     slack, settings, policy = parts.slack, parts.settings, parts.settings.policy
     try:
@@ -149,7 +152,9 @@ async def roles(parts: Parts) -> list[Finding]:
     found = {name: await _look_up(slack, team_id, name, ROLES) for name in named}
     wrong = [finding for finding in found.values() if isinstance(finding, Finding)]
     # Without the flow service, there is nothing to approve.
-    if not settings.missing_for("flow") and not any(f.code in UNSURE for f in wrong):
+    if not settings.missing_for("flow") and not any(
+        finding.severity is Severity.UNSURE for finding in wrong
+    ):
         people = {name: ids for name, ids in found.items() if not isinstance(ids, Finding)}
         wrong += _deciders(policy, people)
     findings = wrong or [well(ROLES, f"All {len(named)} people and groups exist.")]

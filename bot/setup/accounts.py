@@ -10,7 +10,7 @@ from yarl import URL
 
 from bot.app import gatehouse
 from bot.checks.database import database, prepare
-from bot.checks.findings import Finding, Parts
+from bot.checks.findings import CheckParts, Finding
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
 from bot.organizations.rules import DataCenterReport
@@ -112,7 +112,7 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
 
 
 async def require_well(
-    settings: Settings, check: Callable[[Parts], Awaitable[list[Finding]]]
+    settings: Settings, check: Callable[[CheckParts], Awaitable[list[Finding]]]
 ) -> None:
     """Raise SetupError with the problems that a check of `gatehouse check` finds."""
     async with gatehouse(settings) as bot:

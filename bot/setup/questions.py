@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bot.checks import services
-from bot.checks.findings import Finding, Parts
+from bot.checks.findings import CheckParts, Finding
 from bot.checks.slack import app_token
 from bot.ops.redaction import on_one_line
 from bot.organizations.rules import DataCenterReport
@@ -156,7 +156,7 @@ class _Questions:
         print(f"   Connected to the workspace {on_one_line(self._workspace.name)}.")
 
     def _try(
-        self, settings: Mapping[str, str], check: Callable[[Parts], Awaitable[list[Finding]]]
+        self, settings: Mapping[str, str], check: Callable[[CheckParts], Awaitable[list[Finding]]]
     ) -> None:
         token = {"SLACK_BOT_TOKEN": str(self._given["slack_bot_token"])}
         tried = check_settings({**self._rest, **UNASKED, **token, **settings})

@@ -150,7 +150,7 @@ def test_every_label_of_a_metric_is_in_its_row() -> None:
 
 def test_every_part_that_may_be_broken_is_in_the_page() -> None:
     (cells,) = [row for row in rows("docs/operations.md") if row[0] == "`gatehouse_working`"]
-    assert re.findall(r"`(\w+)`", cells[2]) == [part.value for part in Part]
+    assert re.findall(r"`(\w+)`", cells[2]) == [part.label for part in Part]
 
 
 def test_every_alert_is_in_the_page() -> None:

@@ -33,8 +33,8 @@ def parts(health) -> list[Part]:
     return [trouble.part for trouble in health.troubles()]
 
 
-def lost(setting: str) -> list[Finding]:
-    return [Finding(setting, "channel_archived", "C1 is archived. Choose another channel.")]
+def lost(part: Part) -> list[Finding]:
+    return [Finding(part, "channel_archived", "C1 is archived. Choose another channel.")]
 
 
 def test_socket_is_deaf_after_a_minute_without_a_connection(health, clock):
@@ -73,7 +73,7 @@ async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
 ):
     processes = (health, Health(shared, {}))
     for process in processes:
-        process.note(lost("APPROVALS_CHANNEL"))
+        process.note(lost(Part.APPROVALS_CHANNEL))
     await health.tell()
     assert await cards(database) == []
     clock.advance(60)
@@ -87,7 +87,7 @@ async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
         clock.advance(30)
         await health.tell()
         assert await due(database) == []
-    health.note([well("APPROVALS_CHANNEL", "")])
+    health.note([well(Part.APPROVALS_CHANNEL, "")])
     clock.advance(91)
     await health.tell()
     (job,) = await due(database)
@@ -101,7 +101,7 @@ async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
 @pytest.mark.parametrize(("up", "is_over"), [(89, False), (91, True)])
 async def test_trouble_is_not_over_just_because_nobody_looked(shared, clock, up, is_over):
     before = Health(shared, {})
-    before.note(lost("APPROVALS_CHANNEL"))
+    before.note(lost(Part.APPROVALS_CHANNEL))
     clock.advance(60)
     await before.tell()
     # The process is stopped for a while, and the trouble stays.
@@ -116,10 +116,10 @@ async def test_trouble_is_not_over_just_because_nobody_looked(shared, clock, up,
 
 async def test_trouble_that_comes_back_is_a_message_of_its_own(health, database, clock):
     for _ in range(2):
-        health.note(lost("APPROVALS_CHANNEL"))
+        health.note(lost(Part.APPROVALS_CHANNEL))
         clock.advance(60)
         await health.tell()
-        health.note([well("APPROVALS_CHANNEL", "")])
+        health.note([well(Part.APPROVALS_CHANNEL, "")])
         clock.advance(120)
         (job,) = await due(database)
         await health.end(job, Lease(database, "me", job))
