@@ -30,8 +30,9 @@ class Respond(Protocol):
 class Below:
     """Answers in a new message below the clicked message, which stays unchanged.
 
-    As a context manager, it says "Working on it" if the block takes longer than half a second. If
-    the program stops meanwhile, it tells the person not to wait for an answer.
+    As a context manager, its subclasses say "Working on it" if the block takes longer than half a
+    second. If the program stops meanwhile, they tell the person not to wait for an answer. `Below`
+    itself doesn't, because a response_url can't replace that message.
     """
 
     def __init__(self, respond: Respond, action_id: str = "", value: str = "") -> None:
@@ -81,7 +82,7 @@ class Below:
         await asyncio.wait({self._notice})
 
     async def _say_working(self) -> None:
-        await self._respond(replies.WORKING, tries=1)
+        pass
 
     async def _show(self, message: Message | None) -> None:
         if message is not None:
@@ -121,10 +122,7 @@ class Clicked(Below):
 
 
 class AnswerOnly(Below):
-    """Answers as `Below` does, but never says "Working on it": a form opens, or a job answers."""
-
-    async def _say_working(self) -> None:
-        pass
+    """Answers as `Below` does. Usually, a form opens or a job answers instead."""
 
 
 class Nowhere(AnswerOnly):

@@ -196,7 +196,7 @@ class Testusers:
             link, now = await card_link(bot, asked.earlier.id), await bot.database.now()
             reader, channel = person.slack_user_id, channel_of(bot, asked.flow)
             return notes.asked_before(asked.earlier, reader, now, channel, link)
-        return await answer_to(bot, asked, person.time_zone if typed.until else "")
+        return await answer_to(bot, person, asked, has_typed_time=typed.until is not None)
 
     def store(self, act: Act) -> Callable[[Body, Body], Awaitable[None]]:
         """Return the function that stores a click on this button of a request, for a job."""

@@ -288,10 +288,12 @@ class Directory:
         if not found:
             unlisted = ", ".join(report.data_center for report in self.failures)
             hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
+            near = self.closest(text)
+            question = " Did you mean one of these?" if near else ""
             raise NotFound(
                 f"No organization is called {shown}.{hint} Use /orgs <text> to search by part of a"
-                " name."
-            ).suggesting(text, self.closest(text))
+                f" name.{question}"
+            ).suggesting(text, near)
         return found[0]
 
     def closest(self, text: str) -> dict[str, str]:

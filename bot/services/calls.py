@@ -176,8 +176,9 @@ class ReportedLimits:
 
 
 # These outcomes don't mean that the service has a problem: a person's input can cause a rejection,
-# and a call is canceled when nobody is waiting for the result anymore.
-ANSWERS = frozenset({"service_refused", "cancelled"})
+# a limit applies to one organization and has an incident, and a call is canceled when nobody is
+# waiting for the result anymore.
+ANSWERS = frozenset({"service_refused", "rate_limited", "cancelled"})
 # `/emailkey check <resource>` is expected to fail for resources that the key can't read.
 HARMLESS = {"email": ANSWERS | {"permission_missing"}}
 

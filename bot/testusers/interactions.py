@@ -117,7 +117,7 @@ class StoredInteractions:
         try:
             person, outcome = await bot.people.find(user, interaction.team_ids), "ok"
             if act is Act.UNDO:
-                message = await answer_to(bot, await undo(bot, person, shown))
+                message = await answer_to(bot, person, await undo(bot, person, shown))
             else:
                 click = Click(person, act, shown, interaction.denial_reason)
                 decided = await decide(bot, click)

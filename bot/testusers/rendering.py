@@ -7,7 +7,7 @@ from functools import partial
 
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
-from bot.permissions import Permission
+from bot.permissions import Permission, Person
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
 from bot.slack.sender import Draw, Outgoing, Renderer, drawn
@@ -84,15 +84,19 @@ async def addressed(bot: Parts, request: Request) -> str:
     return f"{only if able else phrases.NOBODY} Notified: {phrases.mentions(notified)}"
 
 
-async def answer_to(bot: Parts, asked: Asked, time_zone: str = "") -> Message:
+async def answer_to(
+    bot: Parts, person: Person, asked: Asked, *, has_typed_time: bool = False
+) -> Message:
     """Return the reply to the requester, with a link to the card if the request needs approval."""
     channel, request = channel_of(bot, asked.flow), asked.request
+    more = [notes.time_zone_used(person.time_zone)] if has_typed_time else []
     if request is None or not request.waits:
-        return notes.asked(asked.flow, asked.effect, request, channel, time_zone)
-    can_be_approved = bool(await deciders(bot, request))
-    message = notes.asked(
-        asked.flow, asked.effect, request, channel, time_zone, can_be_approved=can_be_approved
-    )
+        return notes.asked(asked.flow, asked.effect, request, channel, *more)
+    more.append(notes.WAIT if await deciders(bot, request) else phrases.NOBODY)
+    rule = bot.people.policy.of_flow(asked.flow.sid).auto
+    if rule and not {person.slack_user_id, *person.groups}.isdisjoint(rule.requesters):
+        more.append(notes.not_automatic(rule))
+    message = notes.asked(asked.flow, asked.effect, request, channel, *more)
     return notes.with_next_steps(message, request, await card_link(bot, request.id))
 
 

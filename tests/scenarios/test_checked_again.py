@@ -200,7 +200,7 @@ async def test_card_names_other_open_requests_for_the_same_person(world):
     first = await world.asked("add welcome +1 for 2h")
     second = await world.asked("add welcome +1 until tomorrow 9:00")
     assert (
-        "*Other open requests for the same people:* add `+1` to *welcome* for 2 h (Otto Operator)"
+        "*Other open requests for the same people:* add `+1` to *welcome* for 2 h, by Otto Operator"
         in (second.all_text)
     )
     await world.shows(

@@ -229,7 +229,7 @@ async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
     await world.approve(message, "Trying again in")
     assert "few minutes" not in message.all_text
     await world.slack.until(lambda: "Retry" in message.buttons)
-    assert "approved by Ada Approver. The flow service is having problems" in message.all_text
+    assert "Approved by Ada Approver. The flow service is having problems" in message.all_text
     await world.told(OTTO, "*Failed: nothing was changed*")
     for text in (message.all_text, world.slack.workspace.dm(OTTO)[-1].all_text):
         assert "few minutes" not in text

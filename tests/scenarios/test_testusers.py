@@ -106,7 +106,7 @@ async def test_a_failure_shows_the_reason_and_retry_applies(world):
     await world.told(OTTO, "*Failed: nothing was changed*")
     thread = world.slack.workspace.thread
     await world.slack.until(
-        lambda: "nothing was changed*, approved by" in thread("C0APPROVALS", message.ts)[-1].text
+        lambda: "nothing was changed*. Approved by" in thread("C0APPROVALS", message.ts)[-1].text
     )
     fault.lift()
     await world.click(ABEL, message, "Retry")

@@ -95,6 +95,6 @@ async def test_requester_of_a_change_made_now_hears_of_a_missing_card(world):
 async def test_requester_hears_that_nobody_has_been_asked_yet(world):
     world.slack.workspace.channels["C0APPROVALS"].is_archived = True
     answer = await world.ask(OTTO, "/testusers", "add welcome +1")
-    assert "Slack hasn't accepted the card yet" in answer.all_text
+    assert "The card will appear in a moment." in answer.all_text
     await world.later(timedelta(seconds=61))
     await world.told(OTTO, "*No approver has been asked yet*")

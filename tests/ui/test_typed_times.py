@@ -59,7 +59,7 @@ def shown_on_card(typed: str, zone_name: str, now: datetime = NOW) -> set[dateti
     ends = {"+1": term.ends_at} if term.ends_at else {}
     requested = RequestedChange(Change(("+1",)), (), 0, ends=ends)
     request = Request("1", FLOW, OTTO, requested, now, now + timedelta(hours=24))
-    shown = "\n".join(texts_of(card(request, ("U0ADA",), 1)))
+    shown = "\n".join(texts_of(card(request, 1, "")))
     moments = {int(seconds) for seconds in re.findall(r"<!date\^(\d+)\^", shown)}
     zone = ZoneInfo(zone_name)
     return {datetime.fromtimestamp(at, zone).replace(tzinfo=None) for at in moments}

@@ -63,7 +63,7 @@ class _Card:
 
     def blocks(self) -> tuple[SlackBlock, ...]:
         request = self.request
-        small_print = block_kit.context(" · ".join(filter(None, self.facts())))
+        small_print = block_kit.context(" · ".join(self.facts()))
         if request.state in GIVEN_UP:
             why = phrases.quote(request.progress.denial_reason, self.reason_characters)
             return (*block_kit.sections([*self.headline(), *why]), small_print)
@@ -137,11 +137,10 @@ class _Card:
     def facts(self) -> Iterator[str]:
         """Yield the small print: the list's size, times, and IDs."""
         request, done = self.request, self.request.progress.done
-        yield self.sizes()
+        if sizes := self.sizes():
+            yield sizes
         if request.state is State.PENDING:
             yield f"this request expires {text.time(request.expires_at)}"
-            # Without an alias, the headline already shows the SID.
-            yield text.code(request.flow.sid) if request.flow.alias else ""
             yield f"requester {request.requester.slack_user_id}"
         else:
             yield f"requested by {who(request.requester)} {text.time(request.created_at)}"
@@ -157,21 +156,20 @@ class _Card:
     def sizes(self) -> str:
         done, requested = self.request.progress.done, self.request.requested
         if done is not None:
-            return f"{done.size_before} → {phrases.how_many(done.size_after)}"
+            return _sizes(done.size_before, done.size_after)
         if self.request.state in GIVEN_UP or self.request.state is State.FAILED:
             return ""
         # Added people who are still on the list won't be on it when this change is applied.
         new = set(requested.change.additions).difference(requested.end_changes)
         seen = [identity for identity in requested.seen if identity not in new]
-        size = len(apply_change(seen, requested.change))
-        return f"{len(seen)} → {phrases.how_many(size)}"
+        return _sizes(len(seen), len(apply_change(seen, requested.change)))
 
     def also_open(self) -> Iterator[str]:
         """Yield a line with the other open requests that affect the same people."""
         if not self.related or self.request.state is not State.PENDING:
             return
         shown = self.related[: 0 if self.is_short else RELATED_SHOWN]
-        listed = [f"{change_of(other)} ({who(other.requester)})" for other in shown]
+        listed = [f"{change_of(other)}, by {who(other.requester)}" for other in shown]
         more = len(self.related) - len(shown)
         listed += [text.count(more, "more request" if shown else "request")] if more else []
         yield f":warning: *Other open requests for the same people:* {'; '.join(listed)}"
@@ -226,6 +224,11 @@ class _Card:
 
     def named(self, identities: Sequence[str]) -> str:
         return str(len(identities)) if self.is_short else brief(identities)
+
+
+def _sizes(before: int, after: int) -> str:
+    now = phrases.how_many(after)
+    return now if before == after else f"{before} → {now}"
 
 
 def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.approvals.parse import spell_duration
-from bot.approvals.rules import Act, Reason, State
+from bot.approvals.rules import Act, AutomaticRule, Reason, State
 from bot.slack.messages import block_kit, replies, text
 from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
 from bot.slack.parse import escaped
@@ -25,7 +25,7 @@ from bot.testusers.rules.requests import Preset, Request
 
 PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
-NOT_POSTED = "Slack hasn't accepted the card yet. It will appear once Slack accepts it."
+NOT_POSTED = "The card will appear in a moment."
 
 
 def asked(
@@ -33,13 +33,11 @@ def asked(
     effect: Effect,
     request: Request | None,
     channel_id: str,
-    time_zone: str = "",
-    *,
-    can_be_approved: bool = True,
+    *more: str,
 ) -> Message:
     """Return the reply to the requester: the status, and people left out or spelled differently.
 
-    `time_zone` is the requester's time zone, if they typed a time.
+    `more` are further lines about the request.
     """
     lines = []
     if request is None:
@@ -51,10 +49,8 @@ def asked(
         lines.append(f"{phrases.rule_of(request)}.")
     else:
         lines.append(f"Sent to <#{channel_id}> for approval: {change_of(request)}.")
-        told = "You'll get a direct message when someone decides."
-        lines.append(told if can_be_approved else phrases.NOBODY)
-    if time_zone and request is not None:
-        lines.append(f"Times are in your Slack time zone, {text.escape(time_zone)}.")
+    if request is not None:
+        lines += more
     left_out = {
         "Already on the list": effect.dropped.additions,
         "Not on the list": effect.dropped.removals,
@@ -62,6 +58,20 @@ def asked(
     }
     lines += [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
     return Message.of(*lines)
+
+
+WAIT = "You'll get a direct message when someone decides."
+
+
+def time_zone_used(time_zone: str) -> str:
+    """Return the sentence that names the requester's time zone."""
+    return f"Times are in your Slack time zone, {text.escape(time_zone)}."
+
+
+def not_automatic(rule: AutomaticRule) -> str:
+    """Return the sentence that says what the rule would have approved."""
+    longest = text.duration(rule.longest_seconds)
+    return f"The automatic rule allows at most {longest}, and {rule.a_day} requests a day."
 
 
 def asked_before(
@@ -83,7 +93,7 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     change = change_of(request)
     if reason is Reason.QUORUM_OPEN:
         given = len(request.progress.approvals)
-        return Message.of(f"Thanks! That's {given} of {needed} approvals to {change}.")
+        return Message.of(f"Thanks! {given} of {needed} approvals so far: {change}.")
     did = {
         Act.APPROVE: "You approved",
         Act.DENY: "You denied",

@@ -15,9 +15,9 @@ from bot.testusers.rules.requests import Effect, Request, Who
 
 BRIEF_COUNT = 5
 BRIEF_CHARACTERS = 60
-# Short identities share a line, so sixty phone numbers take up twelve lines.
-IDENTITIES_A_LINE = 5
-LINE_CHARACTERS = 200
+# Short identities share a line, which Slack wraps to fit the screen.
+IDENTITIES_A_LINE = 60
+SHORT_CHARACTERS = 40
 
 IDENTITY_CHARACTERS = 300
 NAMED = 3
@@ -144,7 +144,7 @@ def counted(identities: Sequence[str], _show: Show = in_full) -> str:
 def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
     """Return lines with all identities. Short identities share a line."""
     shown = list(map(show, identities))
-    is_short = all(len(identity) < LINE_CHARACTERS / IDENTITIES_A_LINE for identity in shown)
+    is_short = all(len(identity) < SHORT_CHARACTERS for identity in shown)
     size = IDENTITIES_A_LINE if is_short else 1
     return ["  ".join(shown[at : at + size]) for at in range(0, len(shown), size)]
 
@@ -303,15 +303,16 @@ def outcome_of(request: Request) -> str:
             why = "not enough people approved it in time"
         return f"{mark} because {why}"
     if state in {State.DENIED, State.CANCELLED}:
-        return f"{mark} by {by}"
+        is_own = request.decided_by == request.requester
+        return f"{mark} by {'the requester' if is_own else by}"
+    is_approved = not request.requested.without_approval
+    how = f"approved by {approvers(request)}" if is_approved else f"without approval by {by}"
     if state is State.FAILED:
         mark = ":grey_question:" if request.progress.is_unsure else mark
-        mark = f"{mark} *Failed: {what_failed(request)}*"
-    if not request.requested.without_approval:
-        return f"{mark}, approved by {approvers(request)}"
-    if state is State.APPLIED:
+        return f"{mark} *Failed: {what_failed(request)}*. {how[0].upper()}{how[1:]}"
+    if state is State.APPLIED and not is_approved:
         return f":warning: *Applied without approval* by {by}"
-    return f"{mark}, without approval by {by}"
+    return f"{mark}, {how}"
 
 
 def outcome_line(request: Request, asked: str) -> str:
