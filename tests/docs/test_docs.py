@@ -21,11 +21,13 @@ from bot.settings import EXAMPLES, Settings, settings_from
 from bot.settings.sources import find_sources
 from bot.slack.manifest import EVENTS, SCOPES
 from bot.store.causes import CAUSES, REFUSED
+from sandbox.__main__ import _parser as sandbox_parser
+from sandbox.greedy import TOKEN
 from tests.support.entry_points import ENTRY_POINTS
 from tests.support.settings import LEAST
 
 ROOT = Path(__file__).parents[2]
-DOCS = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]
+DOCS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")])
 
 
 def read(name: str) -> str:
@@ -296,15 +298,9 @@ def test_settings_of_a_team_of_twenty_do_what_their_comments_say(tmp_path) -> No
     assert settings.gateway_clients["nightly-report"].share == 0.5
 
 
-def test_the_commands_to_copy_exist() -> None:
-    text = "".join(page.read_text(encoding="utf-8") for page in DOCS)
-    makefile = read("Makefile")
-    for target in set(re.findall(r"`make (\w+)`", text)):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    for command in set(
-        re.findall(r"(?:python -m bot|bin/gatehouse|`gatehouse) ([a-z][\w-]*)", text)
-    ):
-        assert f'add_parser("{command}"' in read("bot/__main__.py"), command
+def test_the_gateway_of_the_sandbox_is_where_its_page_says() -> None:
+    port = sandbox_parser().parse_args([]).port + 1
+    assert f"'Authorization: Bearer {TOKEN}' http://127.0.0.1:{port}/eu/" in read("docs/sandbox.md")
 
 
 def test_every_dependency_is_defended() -> None:

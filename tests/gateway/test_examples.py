@@ -1,14 +1,17 @@
-"""The examples that call the gateway, run as they are."""
+"""The examples and the commands that call the gateway, run as they are."""
 
 import asyncio
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
 from tests.gateway.conftest import EU, TOKENS
+from tests.support.needs import needs
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 ITEMS = [
     {"name": "Lantern", "reorder_level": 10, "stock_on_hand": 4},
     {"name": "Rope", "reorder_level": 5, "stock_on_hand": 30},
@@ -17,11 +20,12 @@ ITEMS = [
 
 async def run(name: str, url: str, token: str) -> tuple[int, str]:
     """Run an example for one organization, and return its exit status and output."""
+    return await follow((sys.executable, EXAMPLES / name, "eu", EU), url, token)
+
+
+async def follow(command: tuple[str | Path, ...], url: str, token: str) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        EXAMPLES / name,
-        "eu",
-        EU,
+        *command,
         env={**os.environ, "GATEWAY_URL": url, "GATEWAY_TOKEN": token},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -43,3 +47,15 @@ async def test_restock_gives_up_without_a_valid_token(gateway):
     status, said = await run("restock.py", gateway.url, "another-token")
     assert (status, gateway.upstream.got) == (1, [])
     assert "401" in said
+
+
+async def test_curl_command_of_the_page_gets_the_items(gateway):
+    page = (ROOT / "docs/gateway.md").read_text("utf-8")
+    [command] = re.findall(r"^```sh\n(curl .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    needs("curl")
+    filled = command.replace("http://127.0.0.1:3001", gateway.url).replace("10234695", EU)
+    gateway.upstream.responds(text='{"code": 0, "items": []}', content_type="application/json")
+    shell = (needs("bash"), "-c", filled.replace("curl ", "curl --silent ", 1))
+    assert await follow(shell, gateway.url, TOKENS["script"]) == (0, '{"code": 0, "items": []}')
+    [call] = gateway.upstream.got
+    assert call.target.startswith("/eu/inventory/v1/items?")
