@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 
-from bot.approvals.rules import EVERY_FLOW, OF_EVERY_FLOW, OF_THIS_FLOW, FlowPolicy
+from bot.approvals.rules import EVERY_FLOW, OF_EVERY_FLOW, OF_THIS_FLOW, FlowPolicy, FlowRules
 
 EVERY_FULL_MEMBER = "*"
 
@@ -135,7 +135,7 @@ class Policy:
         or retry the flow's changes. A flow's list of requesters limits who can ask for its changes.
         Pass `requester` if the action concerns that person's request.
         """
-        rules = self.of_flow(flow_sid) if flow_sid else FlowPolicy()
+        rules = self.of_flow(flow_sid) if flow_sid else FlowRules()
         named = {person.slack_user_id} | person.groups
         by_flow = permission is Permission.DECIDE and rules.approvers is not None
         holders = self.holders(permission, flow_sid if by_flow else None)
@@ -206,9 +206,9 @@ class Policy:
         """Return all lists of the only people who can ask for changes to some flows."""
         return [policy.requesters for policy in self.flow_policies.values() if policy.requesters]
 
-    def of_flow(self, flow_sid: str) -> FlowPolicy:
+    def of_flow(self, flow_sid: str) -> FlowRules:
         """Return a flow's rules. The flow's policy overrides the general policy and settings."""
-        key, rules = flow_sid.upper(), FlowPolicy()
+        key, rules = flow_sid.upper(), FlowRules()
         layers = (
             (FlowPolicy(approvals_needed=self.approvals_needed), "APPROVALS_NEEDED"),
             (FlowPolicy(self.flow_approvers.get(key)), "FLOW_APPROVERS"),
@@ -216,7 +216,7 @@ class Policy:
             (self.flow_policies.get(key, FlowPolicy()), OF_THIS_FLOW),
         )
         for layer, source in layers:
-            rules = layer.over(rules, source)
+            rules = rules.under(layer, source)
         return rules
 
     def mentioned(self, flow_sid: str) -> tuple[str, ...]:

@@ -17,11 +17,15 @@ one changes the state. An approval counts only while the person who gave it can 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
-from bot.approvals.parse import spell_duration
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from bot.approvals.parse import parse_duration, spell_duration
+from bot.ids import ChannelId, NamedIds
 
 
 class State(StrEnum):
@@ -218,45 +222,69 @@ EVERY_FLOW = "*"
 OF_THIS_FLOW, OF_EVERY_FLOW = "FLOW_POLICIES (this flow)", "FLOW_POLICIES (every flow)"
 
 
+def _seconds(value: object) -> int:
+    seconds = parse_duration(value) if isinstance(value, str) else None
+    if seconds is None:
+        raise ValueError('must be a duration such as "2h" or "7d"')
+    return seconds
+
+
+Duration = Annotated[int, BeforeValidator(_seconds)]
+# pydantic would otherwise take `true` for 1.
+Number = Annotated[int, Field(strict=True)]
+
+
 @dataclass(frozen=True)
 class AutomaticRule:
-    """A rule that approves some people's requests automatically, within limits."""
+    """A rule that approves some people's requests automatically, within limits.
 
-    requesters: tuple[str, ...]
-    longest_seconds: int
-    a_day: int
+    It's the key `auto` of a policy in the settings.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    requesters: Annotated[NamedIds, Field(alias="from")]
+    longest_seconds: Annotated[Duration, Field(alias="longest")]
+    a_day: Annotated[Number, Field(ge=1, le=1000)]
 
 
 @dataclass(frozen=True)
 class FlowPolicy:
-    """The rules for a flow's requests, from one or more entries of `FLOW_POLICIES`.
+    """The rules that one entry of `FLOW_POLICIES` sets for a flow's requests.
 
     People are listed by user or group ID. Rules that aren't set are None (`approvals_needed` is 0).
     If `approvers` is None, roles decide who can approve. Only `requesters` can ask for changes, if
-    set. Cards are posted in `channel`, or else in the approvals channel. `sources` maps each
-    rule to its setting.
+    set. Cards are posted in `channel`, or else in the approvals channel.
     """
 
-    approvers: tuple[str, ...] | None = None
-    approvals_needed: int = 0
-    notify: tuple[str, ...] | None = None
-    longest_seconds: int | None = None
-    escalate_after_seconds: int | None = None
-    escalate_to: tuple[str, ...] | None = None
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    approvers: NamedIds | None = None
+    approvals_needed: Annotated[Number, Field(ge=1, le=20)] = 0
+    notify: NamedIds | None = None
+    longest_seconds: Annotated[Duration | None, Field(alias="longest")] = None
+    escalate_after_seconds: Annotated[Duration | None, Field(alias="escalate_after")] = None
+    escalate_to: NamedIds | None = None
     auto: AutomaticRule | None = None
     auto_remove: bool | None = None
-    requesters: tuple[str, ...] | None = None
-    channel: str | None = None
+    requesters: NamedIds | None = None
+    channel: ChannelId | None = None
+
+
+@dataclass(frozen=True)
+class FlowRules(FlowPolicy):
+    """The rules in force for a flow. `sources` maps each rule to the setting that it's from."""
+
     sources: dict[str, str] = field(default_factory=dict)
 
-    def over(self, general: "FlowPolicy", source: str) -> "FlowPolicy":
-        """Return this policy with its unset rules taken from a more general policy."""
+    def under(self, policy: FlowPolicy, source: str) -> "FlowRules":
+        """Return these rules, except those that the policy sets."""
         own = {
-            name: value
-            for name, rule in FlowPolicy.__dataclass_fields__.items()
-            if name != "sources" and (value := getattr(self, name)) != rule.default
+            rule.name: value
+            for rule in fields(FlowPolicy)
+            if (value := getattr(policy, rule.name)) != rule.default
         }
-        return replace(general, **own, sources=general.sources | dict.fromkeys(own, source))
+        return replace(self, **own, sources=self.sources | dict.fromkeys(own, source))
 
 
 def duration_problem(policy: FlowPolicy, duration_seconds: float | None) -> str | None:
@@ -315,7 +343,7 @@ def is_automatic(
     return all(seconds is not None and seconds <= longest for seconds in lasts_seconds)
 
 
-def rule_id(policy: FlowPolicy, flow_key: str) -> str:
+def rule_id(policy: FlowRules, flow_key: str) -> str:
     """Return the ID that is used to count approvals by a flow's automatic rule."""
     is_of_every_flow = policy.sources.get("auto") == OF_EVERY_FLOW
     return f"{RULE_ID}{EVERY_FLOW if is_of_every_flow else flow_key}"

@@ -10,9 +10,10 @@ from pydantic_core import ErrorDetails
 from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW
+from bot.ids import FLOW_SID
 from bot.ops.secrets import secret_problems
 from bot.settings.files import EXAMPLES, in_environment, in_toml
-from bot.settings.model import FLOW_SID, KEYS, PROXIES, Settings
+from bot.settings.model import KEYS, PROXIES, Settings
 from bot.settings.sources import SettingsError, Sources
 
 __all__ = ["EXAMPLES", "Settings", "SettingsError", "read_settings"]
@@ -30,12 +31,15 @@ WORDS = {
     "missing": "is required",
     "bool_parsing": "must be on or off",
     "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
     "float_parsing": "must be a number",
+    "float_type": "must be a number",
     "finite_number": "must be a number",
     "tuple_type": "must be a list",
     "dict_type": "must be a JSON object",
     "model_type": "must be a JSON object",
+    "dataclass_type": "must be a JSON object",
     "string_type": "must be a string",
     "string_pattern_mismatch": "doesn't look like the example",
     "string_too_short": "must not be empty",
@@ -43,6 +47,7 @@ WORDS = {
     "path_not_file": "doesn't point to a file",
     "path_not_directory": "doesn't point to a directory",
     "extra_forbidden": "is not a known key",
+    "unexpected_keyword_argument": "is not a known key",
 }
 
 PREFIXES = re.compile(
@@ -104,7 +109,7 @@ def _problem_of(sources: Sources, detail: ErrorDetails) -> str:
     """Return the error line for a validation error."""
     name, *parts = (str(part) for part in detail["loc"] if part != "[key]")
     problem = phrase_of(detail)
-    if detail["type"] == "extra_forbidden":
+    if problem == WORDS["extra_forbidden"]:
         problem += f".{_closest(parts[-1], KEYS)}"
     if parts and parts[-1] in Settings.model_fields.keys() - KEYS:
         problem = "is a setting of its own. Move it above the first table"

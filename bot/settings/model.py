@@ -22,13 +22,12 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from yarl import URL
 
-from bot.approvals.parse import parse_duration
-from bot.approvals.rules import EVERY_FLOW, AutomaticRule, FlowPolicy
+from bot.approvals.rules import EVERY_FLOW, FlowPolicy, Number
+from bot.ids import FLOW_SID, ChannelId, FlowSid, NamedId, SlackId, like
 from bot.ops.secrets import CONTROL, is_loopback
 from bot.permissions import Policy, Role
 from bot.store.postgres import SCHEMES, AddressError, connection_parameters
 
-FLOW_SID = r"FW[0-9a-fA-F]{32}"
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
 Service = Literal["inventory", "flow", "email"]
 DATA_CENTERS: tuple[str, ...] = get_args(DataCenter)
@@ -44,17 +43,6 @@ PROXIES = ("https_proxy", "http_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_d
 # Quotes that people copy or type around a value.
 QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”"}
 Source = PydanticBaseSettingsSource
-
-
-def _like(pattern: str, problem: str) -> BeforeValidator:
-    """Return a validator that reports `problem` if a string doesn't match the pattern."""
-
-    def check(value: object) -> object:
-        if isinstance(value, str) and not re.fullmatch(pattern, value):
-            raise ValueError(problem)
-        return value
-
-    return BeforeValidator(check)
 
 
 def _from_json(value: object) -> object:
@@ -123,13 +111,6 @@ def _database_address(value: str) -> str:
     return value
 
 
-def _seconds(value: object) -> int:
-    seconds = parse_duration(value) if isinstance(value, str) else None
-    if seconds is None:
-        raise ValueError('must be a duration such as "2h" or "7d"')
-    return seconds
-
-
 def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
@@ -145,31 +126,25 @@ OrganizationPath = Annotated[
     str, Field(max_length=80, pattern=rf"^({'|'.join(map(re.escape, DATA_CENTERS))})/.*\S")
 ]
 Address = Annotated[str, AfterValidator(safe_address)]
-FlowAddress = Annotated[Address, _like(r"(?!.*/v2/*$).*", "must not end with /v2")]
-EmailAddress = Annotated[Address, _like(r"(?!.*/v3/*$).*", "must not end with /v3")]
+FlowAddress = Annotated[Address, like(r"(?!.*/v2/*$).*", "must not end with /v2")]
+EmailAddress = Annotated[Address, like(r"(?!.*/v3/*$).*", "must not end with /v3")]
 Hours = Annotated[float, Field(gt=0, lt=24 * 366)]
-ChannelId = Annotated[str, Field(pattern=r"^[CGD][A-Za-z0-9_]+$")]
-SlackId = Annotated[str, _like(r"\*|[UWS]\w*", "is not a user ID (U…, W…), a group ID (S…) or *")]
-NamedId = Annotated[SlackId, _like(r"(?!\*$).*", "* is not allowed here: list people or groups")]
-NamedIds = Annotated[tuple[NamedId, ...], Field(min_length=1)]
 ReservePath = Literal["*"] | OrganizationPath
-Duration = Annotated[int, BeforeValidator(_seconds)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Alias = Annotated[str, Field(pattern=r"^[^\s\"',]{1,50}$")]
-FlowSid = Annotated[str, Field(pattern=f"^{FLOW_SID}$")]
 ClientName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
 ProxyAddress = Annotated[SecretStr, BeforeValidator(_proxy_address)]
 DatabaseUrl = Annotated[SecretStr, BeforeValidator(_database_address)]
-HeaderTemplate = Annotated[str, _like(r".*\{token\}.*", "must contain {token}")]
-BotToken = Annotated[SecretStr, _like("xoxb-.*", "must start with xoxb-")]
-AppToken = Annotated[SecretStr, _like("xapp-.*", "must start with xapp-")]
+HeaderTemplate = Annotated[str, like(r".*\{token\}.*", "must contain {token}")]
+BotToken = Annotated[SecretStr, like("xoxb-.*", "must start with xoxb-")]
+AppToken = Annotated[SecretStr, like("xapp-.*", "must start with xapp-")]
 SigningSecret = Annotated[
     SecretStr,
-    _like(r"(?!xox|xapp-)[^ ]*", "isn't a signing secret: copy it from Basic Information"),
+    like(r"(?!xox|xapp-)[^ ]*", "isn't a signing secret: copy it from Basic Information"),
 ]
 EmailAuth = Annotated[
     Literal["bearer", "basic"],
-    _like(
+    like(
         "bearer|basic",
         "must be bearer or basic: support for account passwords ended in Q4 2020",
     ),
@@ -178,7 +153,7 @@ Json = BeforeValidator(_from_json)
 Secret = Annotated[
     SecretStr,
     Field(min_length=1),
-    _like(f"[^{CONTROL.pattern[1:-1]}]*", "contains a control character in a credential"),
+    like(f"[^{CONTROL.pattern[1:-1]}]*", "contains a control character in a credential"),
 ]
 
 
@@ -217,40 +192,11 @@ class DataCenterSettings(_Part):
         return self
 
 
-class AutomaticSettings(_Part):
-    """A rule for automatic approval: who can use it, for how long, and how often per day."""
-
-    requesters: NamedIds = Field(alias="from")
-    longest_seconds: Duration = Field(alias="longest")
-    a_day: int = Field(ge=1, le=1000)
-
-
-class FlowPolicySettings(_Part):
-    """The policy for a flow's requests. All keys are optional."""
-
-    approvers: NamedIds | None = None
-    approvals_needed: int = Field(default=0, ge=1, le=20)
-    notify: NamedIds | None = None
-    longest_seconds: Duration | None = Field(default=None, alias="longest")
-    escalate_after_seconds: Duration | None = Field(default=None, alias="escalate_after")
-    escalate_to: NamedIds | None = None
-    auto: AutomaticSettings | None = None
-    auto_remove: bool | None = None
-    requesters: NamedIds | None = None
-    channel: ChannelId | None = None
-
-    @property
-    def policy(self) -> FlowPolicy:
-        """The policy that these settings define."""
-        auto = AutomaticRule(**dict(self.auto)) if self.auto else None
-        return FlowPolicy(**{**dict(self), "auto": auto})
-
-
 class ReserveSettings(_Part):
     """Calls per minute and per day that are reserved for programs that don't use Gatehouse."""
 
-    minute: int = Field(default=0, ge=0, lt=100)
-    day: int = Field(default=0, ge=0)
+    minute: Number = Field(default=0, ge=0, lt=100)
+    day: Number = Field(default=0, ge=0)
 
 
 class ClientSettings(_Part):
@@ -261,7 +207,7 @@ class ClientSettings(_Part):
     ]
     organizations: Annotated[tuple[OrganizationPath, ...], Field(min_length=1)] | Literal["*"]
     methods: Annotated[tuple[Method, ...], Field(min_length=1)] = ("GET",)
-    share: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
+    share: float = Field(default=1.0, gt=0, le=1, strict=True)
 
     @field_validator("organizations", mode="before")
     @classmethod
@@ -391,7 +337,7 @@ class Settings(BaseSettings):
         {}, examples=[{"welcome": ["U0ADA", "S0TEAM"]}]
     )
     """The only people who can approve changes to a flow."""
-    flow_policies: Annotated[dict[str, FlowPolicySettings], Json] = Field(
+    flow_policies: Annotated[dict[str, FlowPolicy], Json] = Field(
         {}, examples=[{"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}]
     )
     """The policies of flows (docs/policies.md)."""
@@ -488,7 +434,7 @@ class Settings(BaseSettings):
             {self.sid_of(name): ids for name, ids in self.flow_approvers.items()},
             self.allow_self_approval,
             self.access_contact,
-            {self.sid_of(name): entry.policy for name, entry in self.flow_policies.items()},
+            {self.sid_of(name): policy for name, policy in self.flow_policies.items()},
             self.approvals_needed,
         )
 
@@ -521,7 +467,7 @@ def _secrets_in(value: object) -> Iterator[str]:
 
 # The keys in the tables of settings.
 KEYS = frozenset(
-    field.alias or name
-    for part in _Part.__subclasses__()
-    for name, field in part.model_fields.items()
+    key
+    for table in Settings.model_json_schema()["$defs"].values()
+    for key in table.get("properties", ())
 )

@@ -10,7 +10,7 @@ import pytest
 
 from bot.__main__ import main
 from bot.settings import EXAMPLES, SettingsError, settings_from
-from bot.settings.files import example_file
+from bot.settings.files import example_file, in_toml
 from bot.settings.sources import find_sources
 from tests.support.settings import LEAST
 
@@ -191,6 +191,33 @@ def test_policy_is_never_merged_key_by_key(path, is_in_env_file):
 def test_mistake_in_the_file_is_named_with_its_key_or_line(path, content, said):
     found = problems(path, content)
     assert [problem for problem in found if said.format(path) in problem], found
+
+
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        (
+            "[flow_policies.'*']\napprovals_needed = true",
+            "FLOW_POLICIES in {} * → approvals_needed",
+        ),
+        ("[flow_policies.'*']\nlongest = true", "FLOW_POLICIES in {} * → longest"),
+        (
+            "[flow_policies.'*'.auto]\nfrom = ['U0ADA']\nlongest = '1h'\na_day = true",
+            "FLOW_POLICIES in {} * → auto → a_day",
+        ),
+        ("[inventory_reserve.'*']\nminute = true", "INVENTORY_RESERVE in {} * → minute"),
+        ("[inventory_reserve.'*']\nday = false", "INVENTORY_RESERVE in {} * → day"),
+        (
+            f"[gateway_clients.a]\ntoken_sha256 = '{'ab' * 32}'\norganizations = '*'\nshare = true",
+            "GATEWAY_CLIENTS in {} a → share",
+        ),
+    ],
+)
+def test_boolean_is_no_number_in_a_table(path, content, where):
+    (problem,) = problems(path, content)
+    assert problem.startswith(f"{where.format(path)}: must be a")
+    name = where.split(maxsplit=1)[0]
+    assert problem.endswith(f"(example: {in_toml(name.lower())})")
 
 
 def test_mistakes_in_all_places_are_named_together(path, tmp_path):

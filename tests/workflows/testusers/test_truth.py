@@ -21,8 +21,8 @@ HOUR = 3600
 
 
 def with_policy(database, clock, **keys) -> World:
-    policy = FlowPolicy(sources={"auto": "FLOW_POLICIES (this flow)"}, **keys)
-    return World(database, clock, policy=default_policy(flow_policies={WELCOME: policy}))
+    policies = {WELCOME: FlowPolicy(**keys)}
+    return World(database, clock, policy=default_policy(flow_policies=policies))
 
 
 async def text_of(world: World, event: str, request) -> str | None:
