@@ -1,29 +1,14 @@
-"""The Bolt app with all listeners, for HTTP and Socket Mode."""
+"""Registers all listeners with the Bolt app."""
 
-import copy
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
-
-import structlog
-from slack_bolt.async_app import AsyncApp, AsyncBoltContext, AsyncBoltRequest
-from slack_bolt.authorization import AuthorizeResult
-from slack_bolt.request.async_internals import build_async_context
-from slack_bolt.response import BoltResponse
+from importlib import import_module
 
 from bot.app import Gatehouse
 from bot.approvals.rules import Act
 from bot.commands import COMMANDS
-from bot.ops.current_delivery import following
-from bot.ops.logs import bolt_logger
-from bot.settings.model import revealed
 from bot.slack.messages import ids
-from handlers import conversation, emailkey, gatehouse, home, orgs, ratelimits, sharing, testusers
-from handlers.commands import Commands
-from handlers.listening import LazyRunner
+from handlers import conversation, home, sharing
+from handlers.bolt import GatehouseApp
 
-log = structlog.get_logger(__name__)
-
-BROKEN = 500
 # The names in metrics. Some IDs of inputs are among them, which does no harm.
 NAMES = frozenset(
     {
@@ -37,102 +22,13 @@ NAMES = frozenset(
 )
 
 
-class SlackRequest(AsyncBoltRequest):
-    """A request from Slack with its parsed body. Its lazy listeners get the request itself.
-
-    Bolt would parse the body of a command that contains the word "payload" as an empty one, and
-    would copy the request for each lazy listener. The copy takes milliseconds, and fails because
-    the client's session can't be copied.
-    """
-
-    def __init__(
-        self,
-        body: Mapping[str, Any],
-        headers: Mapping[str, str | Sequence[str]],
-        raw_body: str = "",
-        mode: str = "http",
-    ) -> None:
-        super().__init__(body="", headers=dict(headers), mode=mode)
-        # Bolt reads the content of each field that is present, and fails if a field is null.
-        self.body = {name: value for name, value in body.items() if value is not None}
-        self.raw_body = raw_body
-        self.context = build_async_context(AsyncBoltContext(), self.body)
-
-    def to_copyable(self) -> Self:
-        """Return what Bolt copies for a lazy listener."""
-        return copy.copy(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return the request itself."""
-        return self
-
-
-class GatehouseApp(AsyncApp):
-    """A Bolt app that measures acknowledgement times and recognizes repeated requests.
-
-    It doesn't call Slack to verify the token, because the token was checked at startup.
-    """
-
-    def __init__(self, bot: Gatehouse) -> None:
-        async def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
-            return AuthorizeResult(
-                enterprise_id=enterprise_id,
-                team_id=team_id,
-                bot_token=bot.settings.slack_bot_token.get_secret_value(),
-                bot_user_id=bot.slack.people.bot_user_id,
-            )
-
-        super().__init__(
-            # Without a name, Bolt searches all loaded modules for the file that created the app.
-            name="gatehouse",
-            client=bot.slack.web,
-            authorize=authorize,
-            signing_secret=revealed(bot.settings.slack_signing_secret),
-            # Bolt then responds as soon as the `ack` function returns. Otherwise, it looks for the
-            # acknowledgement every 10 ms.
-            process_before_response=True,
-            attaching_function_token_enabled=False,
-            # Bolt's loggers use this logger's level. At lower levels, Bolt warns about tokens that
-            # it should ignore, and logs the bodies of forged requests.
-            logger=bolt_logger(),
-        )
-        self._bot = bot
-        self.error(self._failed)
-        self.runner = LazyRunner(bot)
-        self.listener_runner.lazy_listener_runner = self.runner
-
-    async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
-        """Return Bolt's response to a request from Slack, and record how long it took."""
-        started = self._bot.clock.monotonic()
-        if not isinstance(req, SlackRequest):
-            req = SlackRequest(req.body, req.headers, mode=req.mode)
-        # Check only payloads with a trigger for repeats, because events have IDs. In Socket Mode,
-        # payloads have no signature, but repeats have the same trigger.
-        trigger = str(req.body.get("trigger_id", ""))
-        signatures = req.headers.get("x-slack-signature", [trigger])
-        with following(signatures[0] if trigger else ""):
-            response = await super().async_dispatch(req)
-        self._bot.metrics.ack_seconds.observe(self._bot.clock.monotonic() - started)
-        return response
-
-    async def _failed(self, error: Exception) -> BoltResponse:
-        """Respond to a request that couldn't be acknowledged. Slack tells the person."""
-        log.error("slack.broken", exc_info=error)
-        self._bot.metrics.count_command("slack.request", "broken")
-        return BoltResponse(status=BROKEN, body="broken")
-
-
 def slack_app(bot: Gatehouse) -> GatehouseApp:
     """Return the Bolt app with every listener. Bolt uses the first one that matches a request."""
     app = GatehouseApp(bot)
-    commands = Commands(bot)
-    orgs.register(app, bot, commands)
-    ratelimits.register(app, bot, commands)
-    emailkey.register(app, bot, commands)
-    gatehouse.register(app, bot, commands)
-    testusers.register(app, bot, commands, app.runner)
-    sharing.register(app, bot, commands)
-    home.register(app, bot, commands, app.runner)
-    conversation.register(app, bot, commands, app.runner)
+    for command in COMMANDS:
+        # The listeners of `/orgs` are in `handlers/orgs.py`.
+        import_module(f"handlers.{command.name.removeprefix('/')}").register(app, bot)
+    for module in (sharing, home, conversation):
+        module.register(app, bot)
     bot.metrics.expect_commands(NAMES)
     return app

@@ -4,7 +4,7 @@ import re
 from copy import copy
 from functools import partial
 
-from slack_bolt.async_app import AsyncAck, AsyncApp, AsyncBoltContext, AsyncBoltRequest
+from slack_bolt.async_app import AsyncAck, AsyncBoltContext, AsyncBoltRequest
 
 from bot.app import Gatehouse
 from bot.permissions import Permission, Person
@@ -13,6 +13,7 @@ from bot.slack.messages import ids
 from bot.slack.messages.block_kit import OUTDATED, Message
 from bot.slack.replies import DirectReplies
 from handlers import payloads
+from handlers.bolt import GatehouseApp
 from handlers.commands import Commands, helped
 from handlers.listening import EVENT, LazyRunner, Needs, acknowledge
 from handlers.payloads import Body
@@ -28,13 +29,13 @@ UNKNOWN_COMMAND = Needs(Permission.ASK_FOR_HELP, NewMessage, pace="commands", la
 UNKNOWN_BUTTON = Needs(Permission.ASK_FOR_HELP, label="unknown")
 
 
-def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunner) -> None:
+def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register direct messages, the buttons with commands, and everything that is unknown.
 
     Bolt uses the first listener that matches, so this must be called last.
     """
-    conversation = Conversation(bot, commands, runner)
-    written = runner.store_event(conversation.written)
+    conversation = Conversation(bot, app.commands, app.runner)
+    written = app.runner.store_event(conversation.written)
     app.event("message", middleware=[EVENT])(ack=written, lazy=[])
     runs = Needs(Permission.ASK_FOR_HELP, Clicked)
     app.action(ids.row_of(ids.RUN_COMMAND), middleware=[runs])(

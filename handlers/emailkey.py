@@ -1,7 +1,5 @@
 """The `/emailkey` command: tests the email API key and lists the templates."""
 
-from slack_bolt.async_app import AsyncApp
-
 from bot import emailkey
 from bot.app import Gatehouse
 from bot.commands import EMAILKEY
@@ -10,14 +8,14 @@ from bot.permissions import Permission, Person
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
-from handlers.commands import Commands
+from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Clicked
 from handlers.sharing import with_share
 
 
-def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
+def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/emailkey` and the buttons of its template list."""
 
     async def answer(_person: Person, typed: EmailKeyRequest, body: Body) -> Message:
@@ -31,7 +29,7 @@ def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
         templates = await bot.emailkey.templates()
         return emailkey.templates(templates, block_kit.page_of(payloads.value(action)))
 
-    listener = commands.listener(EMAILKEY, parse_emailkey, answer)
+    listener = app.commands.listener(EMAILKEY, parse_emailkey, answer)
     turns = Needs(Permission.READ, Clicked)
     app.command("/emailkey", middleware=[COMMAND])(ack=acknowledge, lazy=[listener])
     app.action(ids.row_of(ids.EMAILKEY_PAGE), middleware=[turns])(ack=acknowledge, lazy=[turn])

@@ -23,7 +23,7 @@ from slack_sdk.signature import SignatureVerifier
 
 from bot.metrics import Metrics, Refusal
 from bot.ops.clock import Clock
-from handlers.app import SlackRequest
+from handlers.bolt import SlackRequest
 
 log = structlog.get_logger(__name__)
 

@@ -2,8 +2,6 @@
 
 from functools import partial
 
-from slack_bolt.async_app import AsyncApp
-
 from bot.app import Gatehouse
 from bot.audit import messages as audit
 from bot.audit.reading import latest
@@ -12,13 +10,13 @@ from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.commands import GATEHOUSE
 from bot.permissions import Permission, Person
 from bot.slack.messages.block_kit import Message
-from handlers.commands import Commands
+from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, acknowledge
 from handlers.payloads import Body
 from handlers.sharing import with_share
 
 
-def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
+def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/gatehouse`."""
 
     async def answer(person: Person, typed: GatehouseRequest, body: Body) -> Message:
@@ -33,5 +31,5 @@ def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
         people = await bot.slack.people.names(audit.people_in(entries))
         return audit.audit(entries, head, audit.Names(people, bot.testusers.flows.names))
 
-    listener = commands.listener(GATEHOUSE, parse_gatehouse, answer)
+    listener = app.commands.listener(GATEHOUSE, parse_gatehouse, answer)
     app.command("/gatehouse", middleware=[COMMAND])(ack=acknowledge, lazy=[listener])

@@ -1,7 +1,5 @@
 """The Home tab, its buttons, and the shortcuts that open the form for changing test users."""
 
-from slack_bolt.async_app import AsyncApp
-
 from bot.app import Gatehouse
 from bot.commands import ORGS, RATELIMITS, TESTUSERS, Command
 from bot.permissions import Permission, Person
@@ -11,13 +9,13 @@ from bot.testusers.asking import require_asking
 from bot.testusers.messages import forms
 from bot.testusers.parse.form import Prefilled, mentioned_identities
 from handlers import payloads
-from handlers.commands import Commands
-from handlers.listening import EVENT, LazyRunner, Listener, Needs, acknowledge
+from handlers.bolt import GatehouseApp
+from handlers.listening import EVENT, Listener, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import AnswerOnly
 
 
-def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunner) -> None:
+def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register the Home tab, its buttons and the shortcuts."""
 
     async def opened(event: Body) -> None:
@@ -36,18 +34,23 @@ def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunn
 
     def command(described: Command) -> Listener:
         async def run(person: Person, body: Body) -> Message | None:
-            return await commands.run(described.name, "", person, body)
+            return await app.commands.run(described.name, "", person, body)
 
         return run
 
-    reads, opens_form = Needs(Permission.READ), Needs(Permission.REQUEST, AnswerOnly)
-    store_opened = runner.store_event(opened)
-    app.event("app_home_opened", middleware=[EVENT])(ack=store_opened, lazy=[])
+    reads = Needs(Permission.READ)
+    opens_form = Needs(Permission.REQUEST, AnswerOnly)
     open_form = command(TESTUSERS)
-    app.action(ids.HOME_TESTUSERS, middleware=[opens_form])(ack=acknowledge, lazy=[open_form])
-    app.action(ids.HOME_ORGS, middleware=[reads])(ack=acknowledge, lazy=[command(ORGS)])
-    app.action(ids.HOME_RATELIMITS, middleware=[reads])(ack=acknowledge, lazy=[command(RATELIMITS)])
-    app.shortcut(ids.CHANGE_TEST_USERS, middleware=[opens_form])(ack=acknowledge, lazy=[open_form])
-    app.shortcut(ids.ADD_AS_TEST_USERS, middleware=[opens_form])(
-        ack=acknowledge, lazy=[add_mentioned]
-    )
+    store_opened = app.runner.store_event(opened)
+    app.event("app_home_opened", middleware=[EVENT])(ack=store_opened, lazy=[])
+    for action_id, needs, listener in (
+        (ids.HOME_TESTUSERS, opens_form, open_form),
+        (ids.HOME_ORGS, reads, command(ORGS)),
+        (ids.HOME_RATELIMITS, reads, command(RATELIMITS)),
+    ):
+        app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[listener])
+    for callback_id, listener in (
+        (ids.CHANGE_TEST_USERS, open_form),
+        (ids.ADD_AS_TEST_USERS, add_mentioned),
+    ):
+        app.shortcut(callback_id, middleware=[opens_form])(ack=acknowledge, lazy=[listener])

@@ -89,35 +89,25 @@ EVENT = Needs(None, Nowhere, pace="")
 STORED_CLICK = Needs(None, AnswerOnly, is_stored=True)
 
 
-class FormCheck(AsyncMiddleware):
-    """Keeps a form open, with messages at its inputs, if there are errors or too many forms.
+def form_check(bot: Gatehouse, check: Callable[[Body], Mapping[str, str]]) -> Listener:
+    """Return a middleware that keeps a form open if it has errors or comes too soon.
 
     `check` gets the submitted view, and returns error messages by block ID.
     """
 
-    def __init__(self, bot: Gatehouse, check: Callable[[Body], Mapping[str, str]]) -> None:
-        self._pace = bot.slack.pace
-        self._metrics = bot.metrics
-        self._check = check
-
-    async def async_process(
-        self,
-        *,
-        req: AsyncBoltRequest,
-        resp: BoltResponse,  # noqa: ARG002 - Bolt's signature
-        next: Next,  # noqa: A002 - Bolt's signature
-    ) -> BoltResponse:
-        """Acknowledge the form with its errors, or continue if there are none."""
-        view = payloads.part(req.body, "view")
+    async def keep_open(body: Body, ack: AsyncAck, next_: Next) -> BoltResponse:
+        view = payloads.part(body, "view")
         try:
-            self._pace.require(payloads.user_id(req.body), "clicks")
-            errors = self._check(view)
+            bot.slack.pace.require(payloads.user_id(body), "clicks")
+            errors = check(view)
         except TooManyCommands as error:
-            self._metrics.count_command(payloads.text(view, "callback_id"), error.outcome)
+            bot.metrics.count_command(payloads.text(view, "callback_id"), error.outcome)
             errors = {payloads.first_input(view): error.sentence}
         if errors:
-            return await req.context.ack(response_action="errors", errors=dict(errors))
-        return await next()
+            return await ack(response_action="errors", errors=dict(errors))
+        return await next_()
+
+    return keep_open
 
 
 async def acknowledge(ack: AsyncAck) -> None:

@@ -1,7 +1,5 @@
 """The `/orgs` command: the organizations in all data centers."""
 
-from slack_bolt.async_app import AsyncApp
-
 from bot.app import Gatehouse
 from bot.commands import ORGS
 from bot.errors import Ambiguous, NotFound
@@ -15,17 +13,17 @@ from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.people import People
 from handlers import payloads
-from handlers.commands import Commands
+from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Clicked
 from handlers.sharing import with_share
 
 
-def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
+def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/orgs` and the buttons and the menu of its answers."""
     orgs = Orgs(bot.inventory.directory, bot.slack.people)
-    answer = commands.listener(ORGS, parse_orgs, orgs.answer)
+    answer = app.commands.listener(ORGS, parse_orgs, orgs.answer)
     reads, turns = Needs(Permission.READ), Needs(Permission.READ, Clicked)
     refreshes = Needs(Permission.REFRESH, Clicked)
     app.command("/orgs", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])

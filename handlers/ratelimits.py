@@ -1,7 +1,5 @@
 """The `/ratelimits` command (API usage, limits and blocks) and the buttons on alerts."""
 
-from slack_bolt.async_app import AsyncApp
-
 from bot.app import Gatehouse
 from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
@@ -14,30 +12,30 @@ from bot.quotas.ratelimits import RateLimits
 from bot.slack.messages import block_kit, ids, replies
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
-from handlers.commands import Commands
+from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Clicked
 from handlers.sharing import with_share
 
 
-def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
+def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
     limits = Limits(bot.inventory.ratelimits, bot.inventory.alerts)
-    answer = commands.listener(RATELIMITS, parse_ratelimits, limits.answer)
+    answer = app.commands.listener(RATELIMITS, parse_ratelimits, limits.answer)
     reads, turns = Needs(Permission.READ), Needs(Permission.READ, Clicked)
     checks = Needs(Permission.REFRESH)
     app.command("/ratelimits", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
-    pages = ids.row_of(ids.RATELIMITS_PAGE)
-    app.action(pages, middleware=[turns])(ack=acknowledge, lazy=[limits.turn])
-    app.action(ids.RATELIMITS_REFRESH, middleware=[turns])(ack=acknowledge, lazy=[limits.show])
-    app.action(ids.RATELIMITS_SHOW, middleware=[reads])(ack=acknowledge, lazy=[limits.show])
-    app.action(ids.RATELIMITS_CHECK, middleware=[checks])(ack=acknowledge, lazy=[limits.check])
-    app.action(ids.INCIDENT_CHECK, middleware=[checks])(
-        ack=acknowledge, lazy=[limits.check_blocked]
-    )
-    app.action(ids.INCIDENT_MUTE, middleware=[checks])(ack=acknowledge, lazy=[limits.mute])
-    app.action(ids.INCIDENT_UNMUTE, middleware=[checks])(ack=acknowledge, lazy=[limits.unmute])
+    for action_id, needs, listener in (
+        (ids.row_of(ids.RATELIMITS_PAGE), turns, limits.turn),
+        (ids.RATELIMITS_REFRESH, turns, limits.show),
+        (ids.RATELIMITS_SHOW, reads, limits.show),
+        (ids.RATELIMITS_CHECK, checks, limits.check),
+        (ids.INCIDENT_CHECK, checks, limits.check_blocked),
+        (ids.INCIDENT_MUTE, checks, limits.mute),
+        (ids.INCIDENT_UNMUTE, checks, limits.unmute),
+    ):
+        app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[listener])
 
 
 class Limits:

@@ -3,14 +3,13 @@
 import secrets
 from dataclasses import replace
 
-from slack_bolt.async_app import AsyncApp
-
 from bot.app import Gatehouse
 from bot.errors import Conflict, Refused, SlackError, SlackUnreachable
 from bot.permissions import Permission, Person, Role
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
+from handlers.bolt import GatehouseApp
 from handlers.commands import Commands
 from handlers.listening import Needs, acknowledge
 from handlers.payloads import Body
@@ -46,9 +45,9 @@ def with_share(message: Message, command: str, body: Body) -> Message:
     return message.plus(block_kit.actions(share))
 
 
-def register(app: AsyncApp, bot: Gatehouse, commands: Commands) -> None:
+def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register the button."""
-    sharing = Sharing(bot, commands)
+    sharing = Sharing(bot, app.commands)
     shares = Needs(Permission.READ, AnswerOnly)
     app.action(ids.SHARE, middleware=[shares])(ack=acknowledge, lazy=[sharing.share])
 

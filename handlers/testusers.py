@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from slack_bolt.async_app import AsyncApp
-
 from bot.app import Gatehouse
 from bot.approvals.rules import Act
 from bot.commands import FORM, TESTUSERS
@@ -35,15 +33,14 @@ from bot.testusers.parse.form import (
 from bot.testusers.parts import Parts
 from bot.testusers.rendering import answer_to, card_link, channel_of
 from handlers import payloads
-from handlers.commands import Commands
+from handlers.bolt import GatehouseApp
 from handlers.listening import (
     COMMAND,
     STORE_SECONDS,
     STORED_CLICK,
-    FormCheck,
-    LazyRunner,
     Needs,
     acknowledge,
+    form_check,
 )
 from handlers.payloads import Body
 from handlers.progress import AnswerOnly, Clicked, NewMessage
@@ -69,53 +66,48 @@ INPUTS = {
 }
 
 
-def register(app: AsyncApp, bot: Gatehouse, commands: Commands, runner: LazyRunner) -> None:
+def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/testusers`, its form, and the buttons on cards and pages."""
     testusers = Testusers(bot)
     parse = partial(parse_testusers, aliases=bot.testusers.flows.aliases)
-    answer = commands.listener(TESTUSERS, parse, testusers.answer)
+    answer = app.commands.listener(TESTUSERS, parse, testusers.answer)
     app.command("/testusers", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     turns = Needs(Permission.READ, Clicked)
     for kind, show in PAGES.items():
         app.action(ids.row_of(ids.testusers_page(kind)), middleware=[turns])(
             ack=acknowledge, lazy=[testusers.turn(show)]
         )
-    _register_acts(app, bot, testusers, runner)
+    _register_acts(app, bot, testusers)
 
     asks = Needs(Permission.REQUEST)
     opens_form = Needs(Permission.REQUEST, AnswerOnly)
-    app.action(ids.TESTUSERS_EXTEND, middleware=[opens_form])(
-        ack=acknowledge, lazy=[testusers.fill_in]
-    )
-    app.action(ids.TESTUSERS_PERSON, middleware=[opens_form])(
-        ack=acknowledge, lazy=[testusers.fill_in]
-    )
-    app.action(ids.row_of(ids.TESTUSERS_MORE), middleware=[asks])(
-        ack=acknowledge, lazy=[testusers.fill_in]
-    )
+    for action_id, needs in (
+        (ids.TESTUSERS_EXTEND, opens_form),
+        (ids.TESTUSERS_PERSON, opens_form),
+        (ids.row_of(ids.TESTUSERS_MORE), asks),
+    ):
+        app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[testusers.fill_in])
     submits = Needs(Permission.REQUEST, NewMessage, pace="", filled_form=filled_form)
-    check = FormCheck(bot, testusers.check_form)
+    check = form_check(bot, testusers.check_form)
     app.view(ids.TESTUSERS_FORM, middleware=[submits, check])(
         ack=acknowledge, lazy=[testusers.request_of_form]
     )
     app.options(ids.TESTUSERS_FLOW, middleware=[Needs(Permission.REQUEST, pace="")])(
-        runner.suggest(testusers.suggest)
+        app.runner.suggest(testusers.suggest)
     )
 
 
-def _register_acts(
-    app: AsyncApp, bot: Gatehouse, testusers: "Testusers", runner: LazyRunner
-) -> None:
+def _register_acts(app: GatehouseApp, bot: Gatehouse, testusers: "Testusers") -> None:
     """Register the buttons of requests, whose clicks are stored before they're acknowledged."""
     for act in STORED_ACTS:
-        store = runner.before_acknowledging(testusers.store(act), STORE_SECONDS)
+        store = app.runner.before_acknowledging(testusers.store(act), STORE_SECONDS)
         app.action(f"{ids.TESTUSERS_ACT}{act}", middleware=[STORED_CLICK])(ack=store, lazy=[])
     asks_why = Needs(Permission.DECIDE, AnswerOnly, requires_itself=True)
     app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}", middleware=[asks_why])(
         ack=acknowledge, lazy=[testusers.ask_why]
     )
-    check = FormCheck(bot, check_denial)
-    store_denial = runner.before_acknowledging(testusers.store_denial, STORE_SECONDS)
+    check = form_check(bot, check_denial)
+    store_denial = app.runner.before_acknowledging(testusers.store_denial, STORE_SECONDS)
     denies = replace(STORED_CLICK, pace="")
     app.view(ids.TESTUSERS_DENIAL, middleware=[denies, check])(ack=store_denial, lazy=[])
 

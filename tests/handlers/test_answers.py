@@ -7,7 +7,7 @@ import pytest
 from bot.permissions import Permission
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message
-from handlers.listening import FormCheck, Needs, acknowledge
+from handlers.listening import Needs, acknowledge, form_check
 from handlers.progress import NewMessage
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
 
@@ -79,7 +79,7 @@ async def test_form_left_open_for_too_long_is_answered_all_the_same(bot):
         return Message("thanks")
 
     asks = Needs(Permission.ASK_FOR_HELP, NewMessage, pace="")
-    middleware = [asks, FormCheck(bot.parts, lambda _: {})]
+    middleware = [asks, form_check(bot.parts, lambda _: {})]
     bot.app.view("form", middleware=middleware)(ack=acknowledge, lazy=[answer])
     gone = json.dumps({"reply_to": f"{bot.slack.address}/response/gone"})
     view = bot.slack.workspace.open(USER, {**MODAL, "private_metadata": gone})

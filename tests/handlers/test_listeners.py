@@ -8,7 +8,7 @@ from bot.errors import NotFound
 from bot.permissions import Permission
 from bot.slack.messages.block_kit import Message
 from handlers import listening, progress
-from handlers.listening import STORED_CLICK, FormCheck, Needs, acknowledge
+from handlers.listening import STORED_CLICK, Needs, acknowledge, form_check
 from handlers.progress import AnswerOnly, Clicked, NewMessage
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import (
@@ -165,7 +165,7 @@ async def test_forms_over_the_limit_stay_open_with_what_was_typed(is_stored):
             done.append(view)
 
         asks = Needs(None if is_stored else Permission.ASK_FOR_HELP, NewMessage, pace="")
-        middleware = [asks, FormCheck(bot.parts, lambda _: {})]
+        middleware = [asks, form_check(bot.parts, lambda _: {})]
         store = bot.app.runner.before_acknowledging(work, 1.5)
         if is_stored:
             bot.app.view("form", middleware=middleware)(ack=store, lazy=[])

@@ -14,7 +14,8 @@ from slack_bolt.async_app import AsyncApp
 from bot.audit.reading import latest
 from bot.commands import COMMANDS
 from bot.permissions import LEAST_ROLE, RANK, Permission, Role
-from handlers.app import SlackRequest, slack_app
+from handlers.app import slack_app
+from handlers.bolt import SlackRequest
 from handlers.listening import Needs
 from sandbox.people import OTHER_TEAM_ID, Person
 from sandbox.slack.messages import View

@@ -22,7 +22,7 @@ from bot.slack.messages.block_kit import Message
 from bot.slack.people import Pace
 from bot.slack.replies import Replies
 from bot.tasks import Tasks
-from handlers.app import GatehouseApp
+from handlers.bolt import GatehouseApp
 from handlers.endpoint import SlackEndpoint
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.progress import Below
