@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from yarl import URL
 
 from bot.errors import NotConfigured
@@ -17,7 +17,8 @@ from bot.services.errors import CredentialsRefused, ServiceRefused, model_in, wr
 from bot.services.http import Permit, ServiceHttp
 
 LISTING_SCOPE = "ServiceInventory.settings.READ"
-
+# The largest number of organizations in a data center.
+MOST_ORGANIZATIONS = 10_000
 
 OpenGrant = Callable[[OrganizationKey, CallCause], AbstractAsyncContextManager[Permit]]
 """A function that opens a permit for one attempt at a call (see `bot.quotas.guard`).
@@ -40,7 +41,10 @@ class _Listing(BaseModel):
     model_config = ConfigDict(strict=True)
 
     code: int
-    organizations: list[Organization] | None = None
+    # Without these limits, reading a large listing or all of its errors would delay everyone.
+    organizations: list[Organization] | None = Field(
+        None, max_length=MOST_ORGANIZATIONS, fail_fast=True
+    )
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ class OrganizationDirectory:
                 await upsert(tx, listings, {**values, "organizations": stored, "digest": ""})
         except DatabaseUnavailable as error:
             log.warning("directory.not_stored", data_center=center, reason=error.sentence)
-        self.listings[center] = listing
+        self.listings[center] = await searchable(listing)
         return listing
 
     async def _look(self, *, again: bool = False) -> datetime:
@@ -265,4 +265,10 @@ async def load_listing(tx: Transaction, data_center: str) -> Listing | None:
     row = (await tx.connection.execute(query.where(listings.c.data_center == data_center))).first()
     if row is None:
         return None
-    return Listing(data_center, ORGANIZATIONS.validate_json(row[1]), row[0])
+    return await searchable(Listing(data_center, ORGANIZATIONS.validate_json(row[1]), row[0]))
+
+
+async def searchable(listing: Listing) -> Listing:
+    """Prepare the texts to search in a thread, because a large listing would delay other people."""
+    await asyncio.to_thread(lambda: [place.searchable for place in listing.places])
+    return listing

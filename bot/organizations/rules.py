@@ -121,6 +121,8 @@ def root_of(base_url: str, data_center: str) -> str:
     return urlunsplit(parts._replace(netloc=regional + port))
 
 
+# Only the beginnings of longer names are searched.
+SEARCHED_CHARACTERS = 400
 CANDIDATES = 10
 # The number of names to suggest if nothing matches.
 MEANT = 3
@@ -189,7 +191,7 @@ class Place:
     @cached_property
     def folded_name(self) -> str:
         """The case-folded name without accents, for searches."""
-        return folded(self.organization.name)
+        return folded(self.organization.name[:SEARCHED_CHARACTERS])
 
     @cached_property
     def folded_id(self) -> str:
@@ -201,7 +203,7 @@ class Place:
         """The text to search: folded name, ID, contact, and currency, one per line."""
         organization = self.organization
         rest = (organization.contact_name, organization.currency_code, organization.currency_symbol)
-        words = (folded(word) for word in rest if word)
+        words = (folded(word[:SEARCHED_CHARACTERS]) for word in rest if word)
         return "\n".join((self.folded_name, self.folded_id, *words))
 
     @cached_property

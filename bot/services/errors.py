@@ -278,6 +278,8 @@ def model_in(call: ServiceCall, answer: Answer, model: type[Model]) -> Model:
         if problem["type"] == "json_invalid":
             raise _not_json(call) from None
         place = ".".join(map(str, problem["loc"]))
+        if problem["type"] == "too_long":
+            raise wrong_form(call, f"more than {problem['ctx']['max_length']:,} {place}") from None
         raise wrong_form(call, f"field “{place}”" if place else "not the expected object") from None
 
 

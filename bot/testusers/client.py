@@ -43,7 +43,10 @@ class _FlowAnswer(BaseModel):
 
     sid: str | None = None
     test_users: list[str] | None = Field(
-        default=None, validation_alias=AliasChoices("test_users", "testUsers", "TestUsers")
+        default=None,
+        validation_alias=AliasChoices("test_users", "testUsers", "TestUsers"),
+        # Reading all the errors of a large list would delay everyone.
+        fail_fast=True,
     )
     url: str | None = None
 

@@ -1,6 +1,8 @@
 """The flow client: what an update sends, and what is never taken for an empty list."""
 
 import base64
+import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -73,6 +75,21 @@ async def test_what_is_not_the_resource_is_never_an_empty_list(
     services.get(ADDRESS, body=body)
     with pytest.raises(ResponseUnreadable):
         await a_client(bench).read(SID)
+
+
+async def test_only_the_first_error_of_a_large_list_is_read(bench: Bench) -> None:
+    body = f'{{"sid": "{SID}", "test_users": [{",".join(["1"] * 500_000)}]}}'
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text=body, content_type="application/json")
+
+    began = time.process_time()
+    json.loads(body)
+    parsed = time.process_time()
+    async with web_server(answer) as url:
+        with pytest.raises(ResponseUnreadable, match="test_users"):
+            await a_client(bench, url).read(SID)
+    assert time.process_time() - parsed < 15 * (parsed - began)
 
 
 @pytest.mark.parametrize(

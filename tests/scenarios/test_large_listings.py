@@ -1,0 +1,55 @@
+"""Listings of 9.5 MB, beside which other people's commands are acknowledged."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from tests.support.http import RawServer
+from tests.support.world import running_world
+
+SIZE = 9_500_000
+# Every acknowledgement takes less of the processor than this, other work included.
+MOST_SECONDS = 1.0
+ONE = '{"organization_id": "1", "name": "NAME", "x": X}'
+NAMED = '{"organization_id": "ID", "name": "NAME"}'
+
+
+def repeated(part: str) -> str:
+    """Repeat a part of a list until it has the size, each time with another number for its ID."""
+    count = SIZE // (len(part.replace("ID", "1" * 10).encode()) + 1)
+    return ",".join(part.replace('"ID"', f'"{10**9 + number}"') for number in range(count))
+
+
+def listing_of(organizations: str) -> bytes:
+    return f'{{"code": 0, "organizations": [{organizations}]}}'.encode()
+
+
+LISTINGS = {
+    "long names": (lambda: repeated(NAMED.replace("NAME", "한" * 400)), "organizations* in 1"),
+    "a longer name": (lambda: ONE.replace("NAME", "\ufdfa" * (SIZE // 3)), "*1 organization* in 1"),
+    "brackets": (lambda: ONE.replace("X", f"[{repeated('[[]]')}]"), "*1 organization* in 1"),
+    "many": (lambda: repeated(NAMED), "(more than 10,000 organizations)"),
+    "no objects": (lambda: repeated("1"), "(field “organizations.0”)"),
+    "wrong IDs": (lambda: repeated(NAMED.replace('"ID"', "1")), "organization_id"),
+}
+
+
+@pytest.mark.parametrize("kind", LISTINGS)
+async def test_a_large_listing_holds_up_nobody_else(sqlite_url, kind):
+    organizations, words = LISTINGS[kind]
+    body = listing_of(organizations().replace("X", "[]"))
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    async with RawServer(head + body).running() as server:
+        center = {"com": {"authtoken": "demo-com", "base_url": server.url}}
+        settings = {"inventory_data_centers": json.dumps(center), "inventory_watch": "off"}
+        async with running_world(sqlite_url, **settings) as world:
+            asked = asyncio.ensure_future(world.ask("U0OPERATOR", "/orgs", "a"))
+            took = []
+            while not asked.done():
+                began = time.process_time()
+                await world.slack.command("U0VIEWER", "C0GENERAL", "/gatehouse", "whoami")
+                took.append(time.process_time() - began)
+            assert max(took) < MOST_SECONDS
+            assert words in (await world.ask("U0OPERATOR", "/orgs")).text
