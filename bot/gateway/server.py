@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import IO
 
 import structlog
-from aiohttp import ClientError, web
+from aiohttp import ClientError, HttpVersion11, web
 from yarl import URL
 
 from bot.errors import GatehouseError, QuotaError
@@ -244,7 +244,9 @@ def too_large() -> GatewayRefusal:
 
 async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
     """Read the request's body into `body`. First send `100 Continue` if the client expects it."""
-    if request.headers.get("Expect", "").strip().casefold() == "100-continue":
+    expected = request.headers.get("Expect", "").strip().casefold()
+    # HTTP/1.0 has no interim responses (RFC 9110, section 15.2).
+    if expected == "100-continue" and request.version >= HttpVersion11:
         with suppress(ConnectionError, ClientError):
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             # `100 Continue` isn't part of the response, which hasn't started yet.

@@ -158,6 +158,14 @@ async def test_http_1_0_gets_an_answer_without_length_only_when_it_is_whole(gate
     assert (body == b"12345") is (status == 200)
 
 
+async def test_http_1_0_gets_one_answer_even_if_it_asks_first(gateway):
+    asking = request_of(ITEMS, "POST", headers=[("Expect", "100-continue")], body=b"12345")
+    got = await raw(gateway, asking.replace(b"HTTP/1.1", b"HTTP/1.0"))
+    assert status_of(got) == 200
+    assert got.count(b"HTTP/1.") == 1
+    assert (await raw(gateway, asking)).startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200")
+
+
 @pytest.mark.parametrize(
     ("request_line", "status"),
     [(b"GET / HTTP/9.9", 400), (b"GET /%b HTTP/1.1" % (b"x" * 9000), 431)],
