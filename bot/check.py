@@ -16,9 +16,8 @@ from bot.configured import quota_terms
 from bot.ops.secrets import is_loopback
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import limits_of
-from bot.settings import EXAMPLES, UNUSED, Settings, unknown, unused
+from bot.settings import EXAMPLES, Settings, unknown, unused
 from bot.settings.model import revealed
-from bot.settings.sources import CONFIG, ENV_FILE
 
 SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
@@ -68,9 +67,8 @@ async def _examine(
 
 def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
     """Run the checks that make no calls to other services, and return the findings."""
-    names = [CONFIG, ENV_FILE, *UNUSED, *(name.upper() for name in Settings.model_fields)]
     ignored = "is not a Gatehouse setting and is ignored. Check its spelling."
-    found = [Finding(name, "setting_unknown", ignored) for name in unknown(environment, names)]
+    found = [Finding(name, "setting_unknown", ignored) for name in unknown(environment)]
     for name, reason in unused(environment).items():
         found.append(Finding(name, "setting_unused", reason))
     if settings.metrics_token is None and not is_loopback(settings.host):

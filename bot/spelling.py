@@ -43,8 +43,8 @@ _LOOK_ALIKES = str.maketrans(
     "\u04cf\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03b7\u0131\u0142\u00f8\u0111",
     "abekmhopctyxnrijshdqwlaeikvoptuxwnilod",
 )
-# The minimum similarity of two words, which is twice the number of common characters divided by
-# the total number of characters. For example, the similarity of "lst" and "list" is 0.86.
+# The usual minimum similarity of two words, which is twice the number of common characters divided
+# by the total number of characters. For example, the similarity of "lst" and "list" is 0.86.
 LIKENESS = 0.6
 _BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
 _AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
@@ -113,14 +113,18 @@ def with_hyphens(text: str) -> str:
     return _NUMBER_DASH.sub("-", text)
 
 
-def closest(typed: str, known: Iterable[str], count: int = 1) -> list[str]:
+def closest(
+    typed: str, known: Iterable[str], count: int = 1, likeness: float = LIKENESS
+) -> list[str]:
     """Return up to `count` words from `known` that are similar to `typed`, closest first."""
-    return most_alike(skeleton(typed), {word: skeleton(word) for word in known}, count)
+    return most_alike(skeleton(typed), {word: skeleton(word) for word in known}, count, likeness)
 
 
-def most_alike(typed: str, known: Mapping[Key, str], count: int) -> list[Key]:
+def most_alike(
+    typed: str, known: Mapping[Key, str], count: int, likeness: float = LIKENESS
+) -> list[Key]:
     """Return the keys of up to `count` texts that are similar to `typed`, closest first."""
     near = process.extract(
-        typed, known, scorer=fuzz.ratio, score_cutoff=100 * LIKENESS, limit=count
+        typed, known, scorer=fuzz.ratio, score_cutoff=100 * likeness, limit=count
     )
     return [key for _, _, key in near]

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -14,7 +13,8 @@ from bot.ids import FLOW_SID
 from bot.ops.secrets import secret_problems
 from bot.settings.files import EXAMPLES, in_environment, in_toml
 from bot.settings.model import KEYS, PROXIES, Settings
-from bot.settings.sources import SettingsError, Sources
+from bot.settings.sources import CONFIG, ENV_FILE, SettingsError, Sources
+from bot.spelling import closest
 
 __all__ = ["EXAMPLES", "Settings", "SettingsError", "read_settings"]
 
@@ -50,14 +50,15 @@ WORDS = {
     "unexpected_keyword_argument": "is not a known key",
 }
 
+# Names of variables that other programs hardly use.
 PREFIXES = re.compile(
-    r"^(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND|ROLES)_"
+    r"(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|ALERTS?|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND"
+    r"|ROLES|RETAIN|COMMANDS?|ALLOW|ACCESS)_",
+    re.IGNORECASE,
 )
-# A variable whose name is at least this similar to a setting's name is treated as misspelled. Short
-# or common names are not compared.
-LIKENESS = 0.92
-SHORT_NAMES = {"HOST", "PORT", "ROLES", "LOG_LEVEL", "LOG_FORMAT"}
-LONG_NAMES = sorted(EXAMPLES.keys() - SHORT_NAMES - {name.upper() for name in PROXIES})
+# Such a variable is a misspelled setting if its name is at least this similar.
+MISSPELLED = 0.92
+NAMES = {*EXAMPLES, *UNUSED, CONFIG, ENV_FILE}
 # Variables that Kubernetes sets in every pod if there is a Service named "gatehouse".
 SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
 # Pairs of a setting's name and a problem with its value.
@@ -101,6 +102,11 @@ def settings_from(sources: Sources) -> Settings:
         *_mistyped(sources.environment),
     ]
     if problems:
+        problems += [
+            _line(sources, name, "still has the placeholder “…”. Replace it")
+            for name, value in right.items()
+            if "…" in str(value)
+        ]
         raise SettingsError(list(dict.fromkeys(problems)))
     return settings
 
@@ -159,20 +165,17 @@ def _line(sources: Sources, name: str, problem: str) -> str:
 
 
 def _closest(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name.lower(), list(known), 1)
-    return f" Did you mean {near[0]}?" if near else ""
+    return "".join(f" Did you mean {near}?" for near in closest(name, known))
 
 
 def _mistyped(environment: Mapping[str, str]) -> list[str]:
     """Return an error line for each variable whose name looks like a misspelled setting."""
-    problems = []
-    for name in (name for name, value in environment.items() if value.strip()):
-        near = get_close_matches(name.upper(), LONG_NAMES, 1, LIKENESS)
-        if near and name not in EXAMPLES and name not in PROXIES:
-            problem = f"is probably misspelled as {name}, which isn't a setting. Correct the name"
-            example = in_environment(near[0].lower())
-            problems.append(f"{near[0]} {problem} (example: {example})")
-    return problems
+    return [
+        f"{near} is probably misspelled as {name}, which isn't a setting. Correct the name"
+        f" (example: {in_environment(near.lower())})"
+        for name in unknown(environment)
+        for near in closest(name, EXAMPLES, likeness=MISSPELLED)
+    ]
 
 
 def unused(environment: Mapping[str, str]) -> dict[str, str]:
@@ -180,13 +183,15 @@ def unused(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: reason for name, reason in UNUSED.items() if environment.get(name, "").strip()}
 
 
-def unknown(environment: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """Return the variable names that begin like a setting's name but aren't in `known`."""
-    names = frozenset(known)
+def unknown(environment: Mapping[str, str]) -> list[str]:
+    """Return the names of variables that begin like a setting's name but aren't settings."""
     return sorted(
         name
         for name, value in environment.items()
-        if name not in names and PREFIXES.match(name) and not SERVICE_LINK.match(f"{name}={value}")
+        if value.strip()
+        and name not in NAMES
+        and PREFIXES.match(name)
+        and not SERVICE_LINK.match(f"{name}={value}")
     )
 
 

@@ -350,6 +350,21 @@ async def test_check_names_each_planted_mistake(path, monkeypatch, capsys):
     assert len(said) == len(NAMED)
 
 
+def test_each_placeholder_of_the_install_page_is_named_at_once(path):
+    page = (Path(__file__).parents[2] / "docs/install.md").read_text(encoding="utf-8")
+    (block,) = [part for part in page.split("```") if part.startswith("toml\nslack_bot_token")]
+    path.write_text(block.removeprefix("toml\n"), encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        settings_from(find_sources({"GATEHOUSE_CONFIG": str(path)}))
+    assert {problem.split()[0] for problem in caught.value.problems} == {
+        "SLACK_BOT_TOKEN",
+        "SLACK_SIGNING_SECRET",
+        "FLOW_AUTH_TOKEN",
+        "EMAIL_API_KEY",
+        "INVENTORY_DATA_CENTERS",
+    }
+
+
 # The example
 
 
