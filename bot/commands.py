@@ -159,6 +159,14 @@ TESTUSERS = Command(
         ),
         Form("requests", "requests", "requests waiting for approval", READ, "requests"),
         Form("mine", "mine", "your requests, and the access you requested", READ, "mine"),
+        Form(
+            "review",
+            "review [<flow>]",
+            "everyone whose access has no end date",
+            REQUEST,
+            "review",
+            hint="review",
+        ),
         Form("presets", "presets", "saved groups of people", READ, "presets"),
         Form(
             "save_preset",

@@ -10,6 +10,7 @@ from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.commands import GATEHOUSE
 from bot.permissions import Permission, Person
 from bot.slack.messages.block_kit import Message
+from bot.testusers.reading import count_endless
 from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, acknowledge
 from handlers.payloads import Body
@@ -26,6 +27,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         if typed.form == "status":
             is_admin = bot.slack.people.may(person, Permission.READ_AUDIT)
             status = checks.status(await bot.health.status(), is_for_admin=is_admin)
+            status = status.plus(lines=await count_endless(bot.testusers))
             return with_share(status, "/gatehouse status", body)
         entries, head = await latest(bot.database, typed.count)
         people = await bot.slack.people.names(audit.people_in(entries))

@@ -52,6 +52,7 @@ PAGES: dict[str, Show] = {
     "history": reading.history,
     "requests": reading.open_requests,
     "mine": reading.own,
+    "review": reading.review,
 }
 # `Deny` opens a form first.
 STORED_ACTS = (Act.APPROVE, Act.CANCEL, Act.RETRY, Act.UNDO)
@@ -72,8 +73,8 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     parse = partial(parse_testusers, aliases=bot.testusers.flows.aliases)
     answer = app.commands.listener(TESTUSERS, parse, testusers.answer)
     app.command("/testusers", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
-    turns = Needs(Permission.READ, Clicked)
     for kind, show in PAGES.items():
+        turns = Needs(TESTUSERS.permission(kind), Clicked)
         app.action(ids.row_of(ids.testusers_page(kind)), middleware=[turns])(
             ack=acknowledge, lazy=[testusers.turn(show)]
         )

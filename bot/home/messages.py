@@ -10,7 +10,7 @@ from bot.quotas.messages import MARKS
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import Incident
 from bot.quotas.rules.use import OrganizationUse
-from bot.slack.messages import block_kit, text
+from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages import pages
@@ -25,6 +25,10 @@ MORE_ACCESS = "`/testusers mine` shows everyone you requested access for."
 NO_ACCESS = "You don't have access to Gatehouse yet:"
 MORE_REQUESTS = "`/testusers requests` shows all of them."
 NO_REQUESTS = "You have no open requests, and no requests were decided in the last 7 days."
+REVIEW = block_kit.section(
+    "Who has access with no end date?",
+    block_kit.button("Review", ids.RUN_COMMAND, "/testusers review"),
+)
 WORDS = {LimitKind.MINUTE: "this minute", LimitKind.DAY: "today", LimitKind.CONCURRENT: "at once"}
 
 
@@ -40,6 +44,7 @@ class HomeContent:
         blocks: The names of blocked organizations, each with its incident.
         closest: The organizations closest to a limit, closest first.
         reader: Whether the person can see identities, and whether the person can request changes.
+        reviews: True for approvers, who get a button for `/testusers review`.
     """
 
     waiting: Sequence[OpenRow]
@@ -49,6 +54,7 @@ class HomeContent:
     blocks: Sequence[tuple[str, Incident]]
     closest: Sequence[OrganizationUse]
     reader: Reader
+    reviews: bool
 
 
 def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
@@ -57,6 +63,7 @@ def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
     return _view(
         [
             block_kit.actions(*main_buttons(asks=asks)),
+            *([REVIEW] if content.reviews else []),
             block_kit.header(WAITING),
             *_waiting(content, approvals_channel),
             block_kit.header(OWN),

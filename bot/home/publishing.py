@@ -180,6 +180,7 @@ class Home:
             blocks=[(names.name_of(incident.key), incident) for incident in blocked],
             closest=closest,
             reader=reader_of(people, person),
+            reviews=people.may(person, Permission.DECIDE),
         )
         return ui.home(content, self.approvals_channel)
 

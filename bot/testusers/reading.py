@@ -1,28 +1,37 @@
-"""The pages of `/testusers list`, `history`, `requests` and `mine`.
+"""The pages of `/testusers list`, `history`, `requests`, `mine` and `review`.
 
-Each page shows only what the person is allowed to see, and requires the `READ` permission.
+Each page shows only what the person is allowed to see. `review` requires the `REQUEST` permission,
+and the others require `READ`.
 """
 
+import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
 from bot.approvals.rules import State
+from bot.errors import DatabaseUnavailable, NotConfigured, NotFound
 from bot.permissions import Permission, Person
+from bot.services.errors import ServiceError
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message, SlackBlock, page_count
 from bot.slack.people import People
 from bot.spelling import folded
 from bot.testusers import store
-from bot.testusers.lists import read_list
+from bot.testusers.lists import ReadList, read_list
 from bot.testusers.messages import pages
-from bot.testusers.messages.pages import FlowPage, OpenRow, Page, Reader, grouped
+from bot.testusers.messages.pages import Endless, FlowPage, OpenRow, Page, Reader, grouped
 from bot.testusers.parts import Parts
-from bot.testusers.rules.changes import is_flow_sid, mask
+from bot.testusers.rules.changes import Flow, is_flow_sid, mask
 from bot.testusers.rules.requests import Request
+from bot.testusers.rules.review import LATER
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
 ENDINGS_SHOWN = 5
 OWN_PAGE, MOST = 10, 10_000
+REVIEW_PAGE, LISTS_AT_ONCE = 8, 8
+# `/gatehouse status` must not wait for a broken service.
+COUNT_SECONDS = 2.0
 DECIDED_FOR = timedelta(days=7)
 # docs.slack.dev, block_suggestion: at most 100 options.
 SUGGESTIONS = 100
@@ -98,6 +107,61 @@ async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         requests = await store.requests_of(tx, user, decided_since=since, limit=MOST)
         granted = await store.grants_of(tx, user, limit=MOST)
     return pages.own(requests, Page.cut(grouped(granted), OWN_PAGE, wanted), len(granted), reads)
+
+
+async def review(bot: Parts, person: Person, wanted: FlowPage) -> Message:
+    """Return a page of the people whose access to one flow or any flow has no end date."""
+    await bot.people.require(person, Permission.REQUEST)
+    found, unread = await _endless(bot, wanted.flow)
+    reads = reader_of(bot.people, person)
+    return pages.review(Page.cut(found, REVIEW_PAGE, wanted), unread, reads)
+
+
+async def count_endless(bot: Parts) -> list[str]:
+    """Return a line with the number of people whose access has no end date, unless all fails."""
+    with suppress(DatabaseUnavailable, NotConfigured):
+        try:
+            async with asyncio.timeout(COUNT_SECONDS):
+                found, unread = await _endless(bot)
+        except TimeoutError:
+            return [pages.NOT_COUNTED]
+        return [pages.endless(len(found), unread)]
+    return []
+
+
+async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flow, str]]:
+    """Return the people with no end of access, and why some flows' lists can't be read.
+
+    Those who have had access the longest come first. Those who were added outside Gatehouse come
+    last, because nobody knows since when. All flows are those with an alias or a grant.
+    """
+    bot.flows.service()
+    if named:
+        flows = [bot.flows.named(named)]
+    else:
+        async with bot.database.read_only() as tx:
+            sids = [*await store.granted_flows(tx), *bot.flows.sids.values()]
+        flows = [*{sid.upper(): bot.flows.now(Flow(sid)) for sid in sids}.values()]
+    places = asyncio.Semaphore(LISTS_AT_ONCE)
+
+    async def read(flow: Flow) -> ReadList | str:
+        async with places:
+            try:
+                return await read_list(bot, flow)
+            except (NotFound, ServiceError) as error:
+                return error.sentence
+
+    found, unread = list[Endless](), dict[Flow, str]()
+    for flow, listed in zip(flows, await asyncio.gather(*map(read, flows)), strict=True):
+        if isinstance(listed, str):
+            unread[flow] = listed
+            continue
+        for identity in listed.identities:
+            grant = listed.grants.get(identity)
+            if grant is None or grant.ends_at is None:
+                found.append(Endless(flow, identity, grant))
+    found.sort(key=lambda access: access.grant.granted_at if access.grant else LATER)
+    return found, unread
 
 
 def open_row(people: People, person: Person, request: Request) -> OpenRow:

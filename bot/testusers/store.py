@@ -208,6 +208,11 @@ async def grants_of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
     return {grant.identity: grant for grant in found}
 
 
+async def granted_flows(tx: Transaction) -> list[str]:
+    """Return the SIDs of all flows with grants."""
+    return list(await tx.connection.scalars(select(grants.c.flow_sid).distinct()))
+
+
 async def due_grants(tx: Transaction, flow_key: str) -> list[Grant]:
     """Return a flow's expired grants, earliest end first."""
     return await _grants(tx, grants.c.flow_key == flow_key, grants.c.ends_at <= await tx.now())

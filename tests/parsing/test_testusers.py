@@ -68,6 +68,8 @@ def added(*identities: str, **more: object) -> ChangeRequest:
         ("add welcome “@a” for 2h", added("@a", duration_seconds=7200)),
         ("mine", Subcommand("mine")),
         ("presets", Subcommand("presets")),
+        ("review", Subcommand("review")),
+        ("Review Welcome", Subcommand("review", "Welcome")),
         ("list welcome +1555 x", Subcommand("list", "welcome", "+1555 x")),
         (
             "preset save Demo-Team +1, +2",

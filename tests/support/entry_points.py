@@ -76,6 +76,7 @@ TESTUSERS: Rows = (
     _typed("/testusers", "history welcome", Permission.READ, "history"),
     _typed("/testusers", "requests", Permission.READ, "requests"),
     _typed("/testusers", "mine", Permission.READ, "mine"),
+    _typed("/testusers", "review", Permission.REQUEST, "review"),
     _typed("/testusers", "presets", Permission.READ, "presets"),
     _typed("/testusers", "preset save demo-team +15550100001", Permission.REQUEST, "save_preset"),
     _typed("/testusers", "preset delete demo-team", Permission.REQUEST, "delete_preset"),
@@ -97,6 +98,7 @@ TESTUSERS: Rows = (
     ),
     _pressed(f"{ids.testusers_page('history')}.next", Permission.READ, '{"flow": "welcome"}'),
     _pressed(f"{ids.testusers_page('mine')}.next", Permission.READ, '{"page": 1}'),
+    _pressed(f"{ids.testusers_page('review')}.next", Permission.REQUEST, '{"p": 1}'),
     _pressed(f"{ids.TESTUSERS_MORE}.0", Permission.REQUEST, '{"f": "welcome"}'),
     _pressed(f"{ids.testusers_page('requests')}.next", Permission.READ, '{"page": 1}'),
     EntryPoint(

@@ -1,4 +1,4 @@
-"""The layout of the `/testusers list`, `history`, `requests` and `mine` pages."""
+"""The layout of the `/testusers list`, `history`, `requests`, `mine` and `review` pages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +29,11 @@ NO_REQUESTS = "You have no requests from the last 7 days."
 PEOPLE = "*People you requested access for*"
 NO_ACCESS = "You haven't requested access for anyone."
 LIST_BLOCK = "testusers.requests."
+WITHOUT_END = "Access with no end date"
+NOT_COUNTED = f"{WITHOUT_END}: the lists couldn't be read in time."
+UNREAD_SHOWN = 3
+# Eight rows fit into a message, whatever they contain.
+ENDLESS_CHARACTERS, BUTTONS_CHARACTERS = 300, 850
 T = TypeVar("T")
 
 
@@ -115,6 +120,15 @@ def grouped(granted: Iterable[tuple[Flow, Grant]]) -> list[GrantGroup]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Endless:
+    """A person whose access to a flow has no end. Without a grant, it's from outside Gatehouse."""
+
+    flow: Flow
+    identity: str
+    grant: Grant | None
+
+
 Row = tuple[str, SlackBlock | None]
 
 
@@ -146,9 +160,7 @@ def listing(
     for identity in page.items:
         grant, about = grants.get(identity), ""
         if grant is not None:
-            approved = phrases.names(grant.approved_by)
-            by = f"approved by {approved}" if approved else "applied without approval"
-            about = f" {_until(grant.ends_at)} · requested by {who(grant.granted_by)}, {by}"
+            about = f" {_until(grant.ends_at)} · {_by(grant)}"
         elif not is_outside:
             is_outside = True
             rows.append((f"*Added outside Gatehouse* ({outside:,})", None))
@@ -159,6 +171,12 @@ def listing(
     if url:
         below.append(block_kit.context(text.link(url, "View the list in the flow service")))
     return _message(rows, [*below, *page.turning("list")])
+
+
+def _by(grant: Grant) -> str:
+    approved = phrases.names(grant.approved_by)
+    by = f"approved by {approved}" if approved else "applied without approval"
+    return f"requested by {who(grant.granted_by)}, {by}"
 
 
 def _until(ends_at: datetime | None) -> str:
@@ -266,6 +284,35 @@ def group_message(group: GrantGroup, reader: Reader) -> Message:
         filled = Prefilled(group.flow.sid, "add", group.identities)
         buttons = form_button("Set an end date", filled)
     return Message.of(line).plus(*block_kit.row(buttons if reader.asks else []))
+
+
+def endless(total: int, unread: Mapping[Flow, str]) -> str:
+    """Return the number of people with no end of access, and of the flows that aren't counted."""
+    without = f", without {text.count(len(unread), 'flow')} that can't be read" if unread else ""
+    return f"{WITHOUT_END}: *{phrases.how_many(total)}*{without}"
+
+
+def review(page: Page[Endless], unread: Mapping[Flow, str], reader: Reader) -> Message:
+    """Return a page of people with no end of access. `unread` has the reasons of missing flows."""
+    lines = [
+        f":warning: {flow_name(flow)} is missing here. {text.sentence(reason, 250)}"
+        for flow, reason in [*unread.items()][:UNREAD_SHOWN]
+    ]
+    message = Message.of(endless(page.total, unread), *lines)
+    for access in page.items:
+        grant, about = access.grant, "added outside Gatehouse"
+        if grant is not None:
+            about = f"since {text.time(grant.granted_at)} · {_by(grant)}"
+        shown = reader.show(access.identity, phrases.BRIEF_CHARACTERS)
+        line = f"• {shown} on {flow_name(access.flow)} · {about}"
+        filled = Prefilled(access.flow.sid, identities=(access.identity,))
+        buttons = [
+            *form_button("Set an end date", filled),
+            *form_button("Remove", replace(filled, kind="remove"), ids.TESTUSERS_PERSON),
+        ]
+        below = block_kit.row(buttons if phrases.size_of(buttons) < BUTTONS_CHARACTERS else [])
+        message = message.then(Message.of(text.cut(line, ENDLESS_CHARACTERS)).plus(*below))
+    return message.plus(*page.turning("review"))
 
 
 def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:

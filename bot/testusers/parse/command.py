@@ -425,19 +425,19 @@ def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersReques
     match action:
         case "add" | "remove":
             return parse_change(action, rest, text)
-        case "list" | "history":
+        case "list" | "history" | "review" if rest or action != "review":
             if not rest:
                 flows = {f"{action} {flow}": flow for flow in sorted(aliases)[:FLOWS_OFFERED]}
                 error = misuse(action, "Which flow?", has_right_form=bool(flows))
                 raise error.suggesting(text.strip(), flows)
-            if action == "history" and rest[1:]:
+            if action != "list" and rest[1:]:
                 raise misuse(action, f"Unexpected word: “{rest[1].text[:80]}”.")
             return Subcommand(action, rest[0].text, " ".join(word.text for word in rest[1:]))
         case "preset" | "presets" if action == "preset" or (
             rest and rest[0].keyword in PRESET_ACTIONS
         ):
             return _parse_preset(rest, text)
-        case "requests" | "mine" | "presets":
+        case "requests" | "mine" | "presets" | "review":
             if rest:
                 raise misuse(action, f"Use /testusers {action} alone, with nothing after it.")
             return Subcommand(action)
