@@ -63,11 +63,15 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     ]
     others = [identity for identity in found if identity not in read.grants]
     known = [identity for identity in found if identity in read.grants]
+    async with bot.database.read_only() as tx:
+        requests = {read.grants[identity].request_id for identity in known}
+        presets = await store.presets_of(tx, requests)
     return pages.listing(
         flow,
         Page.cut([*known, *others], LIST_PAGE, wanted),
         read.grants,
         reads,
+        presets=presets,
         outside=len(others),
         url=bot.flows.service().url_of(flow.sid),
     )

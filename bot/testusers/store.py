@@ -1,6 +1,6 @@
 """Database queries for requests, grants, POSTs in doubt, and changes to lists."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -86,6 +86,13 @@ async def requests_of(
     is_recent = requests.c.state.not_in(DECIDED) | (requests.c.decided_at >= decided_since)
     where = (requests.c.requester_id == slack_user_id, is_recent)
     return await _requests(tx, *where, order=_NEWEST, limit=limit)
+
+
+async def presets_of(tx: Transaction, request_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the presets in these requests, keyed by request ID."""
+    query = select(requests.c.id, requests.c.requested["presets"])
+    rows = await tx.connection.execute(query.where(requests.c.id.in_(request_ids)))
+    return {request_id: tuple(presets or ()) for request_id, presets in rows}
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:

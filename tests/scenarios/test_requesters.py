@@ -1,14 +1,16 @@
 """`requesters` and `channel` of a policy, and presets on cards, from the signed request on."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
 import pytest
 
+from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import ADA, ADAM, OTTO, VERA, World, empty_world
 
 REFUSED = "You can't request or cancel changes to test users for this flow."
+LACKS_THE_ROLE = "You need the operator role"
 
 
 def policies(**keys: object) -> str:
@@ -115,6 +117,20 @@ async def test_only_the_last_approval_looks_at_the_requester(sqlite_url):
         assert world.flow.history == []
 
 
+async def test_request_is_cancelled_at_the_retry_if_its_requester_may_no_longer_ask(limited):
+    limited.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
+    card = await limited.asked("add welcome +1")
+    await limited.approve(card, "Failed: nothing was changed")
+    limited.services.state.faults.lift()
+    await lose_otto(limited)
+    answer = await limited.click(ADA, card, "Retry")
+    reason = "Otto Operator may no longer ask for changes to this flow."
+    assert f"Nothing was applied. {reason} The request has been cancelled." in answer.all_text
+    await limited.shows(card, "*Cancelled* by Gatehouse", reason)
+    await limited.told(OTTO, reason)
+    assert limited.flow.history == []
+
+
 async def test_group_that_cannot_be_read_refuses_the_click_and_keeps_the_request(limited):
     card = await limited.asked("add welcome +1")
     await limited.later(limited.clock.ahead + timedelta(minutes=6))
@@ -147,3 +163,89 @@ async def test_card_names_the_preset_with_its_people(limited):
         assert shown in card.all_text
     for page in ("requests", "mine", "history welcome"):
         assert "`@ada`" in (await limited.ask(OTTO, "/testusers", page)).all_text
+
+
+async def test_list_names_the_preset_with_which_access_was_requested(database_url):
+    async with empty_world(database_url, inventory_watch="off") as world:
+        await world.ask(OTTO, "/testusers", "preset save ada +1 +2")
+        await world.applied("add welcome @ada")
+        await world.applied("add welcome +3")
+        shown = (await world.ask(VERA, "/testusers", "list welcome")).text
+        assert [line.endswith(" (from `@ada`)") for line in shown.splitlines()[1:]] == [
+            *(True, True, False)
+        ]
+
+
+async def command(world: World, user: str) -> None:
+    await world.slack.command(user, "C0GENERAL", "/testusers", "add welcome +2")
+
+
+async def preset(world: World, user: str) -> None:
+    await world.slack.command(user, "C0GENERAL", "/testusers", "add welcome @team")
+
+
+async def direct_message(world: World, user: str) -> None:
+    await world.slack.direct_message(user, "testusers add welcome +2")
+
+
+async def form(world: World, user: str) -> None:
+    await world.slack.command(user, "C0GENERAL", "/testusers", "")
+
+
+async def home(world: World, user: str) -> None:
+    await world.slack.click(user, world.slack.workspace.homes[OTTO], "Change test users")
+
+
+async def shortcut(world: World, user: str) -> None:
+    message = world.slack.say(OTTO, "C0GENERAL", "Please add +2")
+    await world.slack.message_shortcut(user, message, "add_as_test_users")
+
+
+async def extend(world: World, user: str) -> None:
+    await world.slack.click(user, world.slack.workspace.ephemerals(OTTO)[-1], "Extend")
+
+
+async def undo(world: World, user: str) -> None:
+    await world.slack.click(user, world.cards()[0], "Undo")
+
+
+async def outcome(world: World, user: str, ask: Callable[[World, str], Awaitable[None]]) -> str:
+    """Ask in this way, and submit the form if one opens. Return the refusal, or "" for a card."""
+    workspace = world.slack.workspace
+    cards = len(world.cards())
+
+    def refusal() -> str:
+        told = "".join(item.all_text for item in (*workspace.ephemerals(user), *workspace.dm(user)))
+        return next((words for words in (REFUSED, LACKS_THE_ROLE) if words in told), "")
+
+    def is_over() -> bool:
+        return bool(refusal()) or len(world.cards()) > cards
+
+    await ask(world, user)
+    await world.slack.until(lambda: is_over() or workspace.open_view(user))
+    if opened := workspace.open_view(user):
+        welcome = {"text": {"type": "plain_text", "text": "welcome"}, "value": "welcome"}
+        await world.slack.submit(user, opened, {"Flow": welcome, "Identities": "+2"})
+        await world.slack.until(is_over)
+    return refusal()
+
+
+@pytest.mark.parametrize(
+    "ask", [command, preset, direct_message, form, home, shortcut, extend, undo]
+)
+@pytest.mark.parametrize("requesters", [None, ["S0TESTERS"]], ids=["everyone", "testers"])
+async def test_every_way_to_ask_needs_the_role_and_the_list(sqlite_url, ask, requesters):
+    keys = {} if requesters is None else {"requesters": requesters}
+    async with empty_world(sqlite_url, flow_policies=policies(**keys)) as world:
+        await world.applied("add welcome +1 for 90m")
+        await world.ask(OTTO, "/testusers", "preset save team +2")
+        await world.slack.open_home(OTTO)
+        await world.slack.until(lambda: world.slack.workspace.homes[OTTO])
+        await world.ask(OTTO, "/testusers", "mine")
+        assert await outcome(world, VERA, ask) == LACKS_THE_ROLE
+        if requesters is not None:
+            for user in (ADA, ADAM):
+                assert await outcome(world, user, ask) == REFUSED
+        assert len(world.cards()) == 1
+        assert await outcome(world, ADA if requesters is None else OTTO, ask) == ""
+        assert len(world.cards()) == 2

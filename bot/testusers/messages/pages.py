@@ -32,6 +32,7 @@ LIST_BLOCK = "testusers.requests."
 WITHOUT_END = "Access with no end date"
 NOT_COUNTED = f"{WITHOUT_END}: the lists couldn't be read in time."
 UNREAD_SHOWN = 3
+NO_PRESETS: Mapping[str, Sequence[str]] = {}
 # Eight rows fit into a message, whatever they contain.
 ENDLESS_CHARACTERS, BUTTONS_CHARACTERS = 300, 850
 T = TypeVar("T")
@@ -138,6 +139,7 @@ def listing(
     grants: Mapping[str, Grant],
     reader: Reader,
     *,
+    presets: Mapping[str, Sequence[str]] = NO_PRESETS,
     outside: int = 0,
     url: str = "",
 ) -> Message:
@@ -148,6 +150,7 @@ def listing(
         page: The test users on the page. Those with a grant come first.
         grants: The flow's grants, keyed by identity.
         reader: The reader's permissions.
+        presets: The names of the presets in each request.
         outside: The total number of test users without a grant.
         url: The list's URL in the flow service, or an empty string.
     """
@@ -160,7 +163,8 @@ def listing(
     for identity in page.items:
         grant, about = grants.get(identity), ""
         if grant is not None:
-            about = f" {_until(grant.ends_at)} · {_by(grant)}"
+            named = phrases.from_presets(presets.get(grant.request_id, ()))
+            about = f" {_until(grant.ends_at)} · {_by(grant)}{named}"
         elif not is_outside:
             is_outside = True
             rows.append((f"*Added outside Gatehouse* ({outside:,})", None))

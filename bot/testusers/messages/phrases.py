@@ -231,10 +231,15 @@ def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str
         verb, preposition, only = WORDS[part.kind]
         people = name(part.people, show)
         said.append(f"{verb} {people} {preposition} {flow}{only}{part.term}{part.now}")
-    if said and request.requested.presets:
-        presets = ", ".join(text.code(f"@{preset}", 60) for preset in request.requested.presets)
-        said[-1] += f" (from {presets})"
+    if said:
+        said[-1] += from_presets(request.requested.presets)
     return "; ".join(said) or "nothing"
+
+
+def from_presets(presets: Sequence[str]) -> str:
+    """Return the presets that stand for people: ` (from `@ada`)`, or "" if there are none."""
+    names = ", ".join(text.code(f"@{preset}", 60) for preset in presets)
+    return f" (from {names})" if names else ""
 
 
 def change_in_plain(request: Request) -> str:
