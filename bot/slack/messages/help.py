@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bot.commands import COMMANDS, GATEHOUSE, TESTUSERS, Command
 from bot.permissions import LEAST_ROLE, Permission, Role
-from bot.slack.messages import block_kit, text
+from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
 from bot.spelling import closest
 
 ALIASES_SHOWN = 20
 TITLE = "*What you can do*"
+SHARING = (
+    "Only you see the answers. `Share in channel` below some of them shows one to everyone in the"
+    " channel, with identities masked."
+)
 ABOUT_TEST_USERS = (
     "Test users are the people who can try a flow's unpublished draft. Everyone else gets the"
     " published version."
@@ -82,4 +86,4 @@ def _others(commands: Iterable[Command], may: May) -> list[str]:
 
 
 def _message(chapters: Sequence[str]) -> Message:
-    return Message("\n".join(chapters), [block_kit.section(chapter) for chapter in chapters])
+    return Message.of(*chapters[:1]).plus(lines=[*chapters[1:], SHARING])
