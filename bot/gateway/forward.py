@@ -7,12 +7,15 @@ therefore doesn't occupy a slot. Large bodies are kept in temporary files.
 
 import asyncio
 import hashlib
+import html
 import io
+import re
 import tempfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from typing import IO, cast
 from urllib.parse import quote_plus
@@ -207,13 +210,13 @@ class Forwarder:
             if failure is None or not is_refusal:
                 raise
             return message(status, failure.sentence), failure
-        reason = masked_text(response.reason or "", signed.secrets)
+        reason = masked_text(response.reason or "", signed.token)
         answer = PassedAnswer(status=status, reason=reason if reason.isprintable() else None)
         for header in passed_headers([*told.items()]):
-            name, value = (masked_text(text, signed.secrets) for text in header)
+            name, value = (masked_text(text, signed.token) for text in header)
             answer.headers.add(name, value)
         if has_body:
-            answer.content_length = content.write(masked(data, signed.secrets))
+            answer.content_length = content.write(masked(data, signed.token))
         elif "Content-Length" in told:
             answer.headers["Content-Length"] = told["Content-Length"]
         if is_refusal:
@@ -276,17 +279,29 @@ def open_body() -> IO[bytes]:
     return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)
 
 
-def masked(data: bytes, secrets: Iterable[str]) -> bytes:
-    """Replace each byte of the secrets with an asterisk."""
-    for secret in sorted({secret.encode() for secret in secrets}, key=len, reverse=True):
-        if len(secret) >= SHORTEST_SECRET:
-            data = data.replace(secret, b"*" * len(secret))
-    return data
+@lru_cache
+def pattern_of(token: str) -> re.Pattern[bytes]:
+    """Return a pattern for a token in which any sign can be escaped, as in a URL, JSON or HTML."""
+    pattern = ""
+    for byte in token.encode():
+        sign = re.escape(chr(byte))
+        if not bytes([byte]).isalnum():
+            entity = rf"&(?:\#x0*{byte:x}|\#0*{byte});|{re.escape(html.escape(chr(byte)))}"
+            sign = rf"(?i:\\?{sign}|%{byte:02x}|\\u00{byte:02x}|{entity})"
+        pattern += sign
+    return re.compile(pattern.encode("latin-1"))
 
 
-def masked_text(text: str, secrets: Iterable[str]) -> str:
-    """Mask the secrets in a header's name or value, which may have bytes that aren't UTF-8."""
-    data = masked(text.encode("utf-8", "surrogateescape"), secrets)
+def masked(data: bytes, token: str) -> bytes:
+    """Replace each byte of the token with an asterisk."""
+    if len(token) < SHORTEST_SECRET:
+        return data
+    return pattern_of(token).sub(lambda match: b"*" * len(match[0]), data)
+
+
+def masked_text(text: str, token: str) -> str:
+    """Mask the token in a header's name or value, which may have bytes that aren't UTF-8."""
+    data = masked(text.encode("utf-8", "surrogateescape"), token)
     return data.decode("utf-8", "surrogateescape")
 
 

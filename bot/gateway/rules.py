@@ -64,13 +64,8 @@ class GatewayClient:
     def require_organization(self, key: OrganizationKey) -> None:
         """Raise GatewayRefusal if the client isn't allowed to make calls for the organization."""
         if self.organizations is not None and key not in self.organizations:
-            target = key.organization_id
-            advice = ""
-            if not target:
-                target = f"the data center {key.data_center} as a whole"
-                advice = " Set organization_id to an organization that this client can use."
             raise forbidden(
-                f"The client {self.name} isn't allowed to make calls for {target}.{advice}"
+                f"The client {self.name} isn't allowed to make calls for {key.organization_id}."
             )
 
 

@@ -217,7 +217,9 @@ class Gateway:
         key = OrganizationKey(center, target.organization_id or "")
         if target.organization_id is None:
             key = OrganizationKey(center, await self.directory.representative(center))
-            client.require_organization(key)
+            if client.organizations is not None and key not in client.organizations:
+                # Don't name the organization, because the client can't know it.
+                raise forbidden("Set organization_id to an organization that this client can use.")
             named = [f"{ORGANIZATION}={key.organization_id}"] if key.organization_id else []
             query = "&".join(filter(None, (query, *named)))
         root = self.forwarder.access[center].root

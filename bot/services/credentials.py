@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from yarl import URL
@@ -36,12 +35,6 @@ class Signed:
     token: str = field(repr=False)
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All forms of the token that a response might contain, plain and URL-encoded."""
-        in_json = self.token.replace("/", "\\/")
-        return self.token, quote(self.token, safe=""), quote_plus(self.token), in_json
 
 
 class Credential:

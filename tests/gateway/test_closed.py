@@ -1,9 +1,11 @@
 """What must not go through: no call is made, no credential leaves, nothing is a fault of ours."""
 
 import asyncio
+import html
 import itertools
 import json
 import random
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from urllib.parse import quote
@@ -13,8 +15,10 @@ from aiohttp import web
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
+from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.tables import quota_organizations
 from tests.gateway.conftest import EU, ITEMS, TOKENS, running_gateway
+from tests.gateway.upstream import running_upstream
 
 TOKEN = TOKENS["script"]
 INVENTORY_SECRETS = ("inventory-eu-secret", "inventory-com-secret")
@@ -191,6 +195,17 @@ async def test_limited_client_cannot_list_organizations(gateway, path):
     assert await gateway.status(f"/eu/organizations/{EU}?organization_id={EU}", "nightly") == 200
 
 
+@pytest.mark.parametrize("path", ["/eu/items", "/com/items", "/eu/organizations", "/eu/x?a=1"])
+async def test_refusal_names_no_organization_that_the_client_did_not_name(gateway, path):
+    default = Organization(organization_id="20069999", name="Other", is_default_org=True)
+    for center in ("eu", "com"):
+        await gateway.world.bot.inventory.directory.accept(OrganizationKey(center), (default,))
+    async with gateway.call(path, "nightly") as answer:
+        assert answer.status == 403
+        assert "20069999" not in f"{await answer.text()} {answer.headers}"
+    assert gateway.upstream.got == []
+
+
 @pytest.mark.parametrize(
     "target", ["/eu/items?" + "&" * 100, "/eu/items?" + "a;" * 100, "/eu" + "/a" * 101]
 )
@@ -230,6 +245,33 @@ async def test_no_part_of_an_answer_has_the_credential(sqlite_url, template):
     assert status_of(got) == 400
     assert SECRET.encode() not in got
     assert b"*" * len(SECRET) in got
+
+
+ODD_SECRET = "1000.a/b+c=&d'-e"
+ESCAPED = {
+    "url": quote(ODD_SECRET, safe=""),
+    "url in small letters": quote(ODD_SECRET, safe="").lower(),
+    "url but for the slash": quote(ODD_SECRET),
+    "json": ODD_SECRET.replace("/", "\\/"),
+    "json for html": re.sub("[=&'+]", lambda sign: f"\\u{ord(sign[0]):04x}", ODD_SECRET),
+    "html": html.escape(ODD_SECRET),
+    "html in numbers": re.sub(r"\W", lambda sign: f"&#{ord(sign[0])};", ODD_SECRET),
+    "html in hex": re.sub(r"\W", lambda sign: f"&#x{ord(sign[0]):X};", ODD_SECRET),
+}
+
+
+@pytest.mark.parametrize("form", ESCAPED)
+async def test_no_way_to_escape_it_shows_the_credential(sqlite_url, form):
+    secret = ESCAPED[form]
+    async with running_upstream() as upstream:
+        center = {"authtoken": ODD_SECRET, "base_url": f"{upstream.url}/eu/inventory/v1"}
+        settings = {"inventory_data_centers": json.dumps({"eu": center})}
+        async with running_gateway(sqlite_url, **settings) as gateway:
+            upstream.responds(headers={"X-Sent": f"<{secret}>"}, text=f"<{secret}>")
+            async with gateway.call(ITEMS) as answer:
+                assert await answer.text() == f"<{'*' * len(secret)}>"
+                assert answer.headers["X-Sent"] == f"<{'*' * len(secret)}>"
+            assert upstream.got[-1].target.endswith(f"&authtoken={quote(ODD_SECRET, safe='')}")
 
 
 async def test_answers_name_no_version(gateway):
