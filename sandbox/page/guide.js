@@ -70,13 +70,13 @@ const INTRODUCTION =
   "Slack. It also watches API limits. This is the real bot in a Slack-like page on your machine. " +
   "Try it:";
 
+const tip = el("p", { class: "tip", role: "status" });
 let items = [];
 
 /** Show the steps; `take(step)` carries one out. */
 export function startGuide(take) {
   if (sessionStorage.getItem("guide") === "away") return;
-  const tip = el("p", { class: "tip", role: "status" });
-  items = STEPS.map((step) => item(step, tip, take));
+  items = STEPS.map((step) => item(step, take));
   const away = () => {
     sessionStorage.setItem("guide", "away");
     items = [];
@@ -106,7 +106,7 @@ export function startGuide(take) {
 const isWaiting = ({ after }) =>
   items.some(({ step, node }) => step.title === after && !node.classList.contains("done"));
 
-function item(step, tip, take) {
+function item(step, take) {
   const one = { step, since: Infinity };
   const press = async () => {
     if (button.getAttribute("aria-disabled")) return;
@@ -133,6 +133,9 @@ export function showGuide() {
     done.textContent = " (done)";
   }
   for (const { step, button } of items) {
+    // A tip speaks of the person and the place of its step.
+    if (button.getAttribute("aria-current"))
+      tip.hidden = step.as !== store.me || step.channel !== store.channel;
     if (isWaiting(step)) button.setAttribute("aria-disabled", "true");
     else button.removeAttribute("aria-disabled");
   }

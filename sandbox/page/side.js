@@ -22,6 +22,10 @@ export function startSide(chosen) {
   byId("menu").addEventListener("click", () =>
     openSide(!document.body.classList.contains("side-open")),
   );
+  // The place that is open already is no change of place.
+  byId("side").addEventListener("click", (event) => {
+    if (event.target.closest("a")) openSide(false);
+  });
   const small = matchMedia("(max-width: 720px)");
   small.addEventListener("change", () => placeActing(small.matches));
   placeActing(small.matches);
