@@ -132,9 +132,10 @@ def _request_change(verb: str, detail: Mapping[str, Any], actor: str, names: Nam
         return f"A change to {flow} {BY_ITSELF[verb]}"
     if verb == "applied":
         approvers = [names.person(approver) for approver in detail["approvers"]]
-        by = f"approved by {', '.join(approvers)}" if approvers else "without approval"
+        # What a rule or `now` applied without them is in the entry before.
+        by = f", approved by {', '.join(approvers)}" if approvers else ""
         change = _change(detail, flow, ("added", "removed")) or f"made no changes to {flow}"
-        return f"Gatehouse {change}, {by}"
+        return f"Gatehouse {change}{by}"
     if verb in {"created", "created_without_approval"}:
         change = _change(detail, flow, ("add", "remove")) or f"change end dates for {flow}"
         return f"{actor} asked to {change}{'' if verb == 'created' else ' without approval'}"

@@ -254,6 +254,10 @@ CHANGE = {"flow": WELCOME, "additions": ["+1", "+2", "+3", "+4"], "removals": []
             "Gatehouse added `+1`, `+2`, `+3` and 1 more to *welcome*, approved by *Ada* (request",
         ),
         (
+            recorded("request.applied", actor="gatehouse", **CHANGE, approvers=[]),
+            "Gatehouse added `+1`, `+2`, `+3` and 1 more to *welcome* (request `bf98ce60`)",
+        ),
+        (
             recorded("flow.changed", WELCOME, actor="gatehouse", before=[], after=["+1"]),
             "The test users of *welcome* changed: 0 → 1 test user",
         ),
