@@ -23,7 +23,14 @@ from bot.organizations.rules import (
 )
 from bot.organizations.tables import listings
 from bot.services.calls import LIST, CallCause
-from bot.services.errors import RateLimited, ServiceError, ServiceRefused, ServiceTimeout
+from bot.services.errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    RateLimited,
+    ServiceError,
+    ServiceRefused,
+    ServiceTimeout,
+)
 from bot.store.engine import Database, Transaction, upsert
 from bot.tasks import Flights
 
@@ -32,6 +39,8 @@ log = structlog.get_logger(__name__)
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
 NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the current list."
+# The errors for an organization that doesn't exist or that the credential can't access.
+DECLINED = (ServiceRefused, CredentialsRefused, PermissionMissing)
 # The longest time that a person waits for a slow data center. The call continues in the background.
 PATIENCE_SECONDS = 12.0
 # For this long, a stored listing isn't read from the database again.
@@ -184,8 +193,7 @@ class OrganizationDirectory:
             organizations = await self.inventory.organizations(key, cause)
         except ServiceError as error:
             self.note_failure(center, error)
-            if isinstance(error, ServiceRefused):
-                self.note_declined(key)
+            self.note_declined(key, error)
             raise
         self._gone.pop(center, None)
         return await self.accept(key, organizations)
@@ -194,12 +202,13 @@ class OrganizationDirectory:
         """Remember a data center's error until the data center is listed again."""
         self._failures[center] = error, self.clock.monotonic()
 
-    def note_declined(self, key: OrganizationKey) -> None:
-        """Record that the service refused a call that specified this organization.
+    def note_declined(self, key: OrganizationKey, error: ServiceError) -> None:
+        """Record whether the service refused a call that specified this organization.
 
         The organization may have been deleted, so the next listing request doesn't specify it.
         """
-        self._gone[key.data_center] = key.organization_id
+        if isinstance(error, DECLINED):
+            self._gone[key.data_center] = key.organization_id
 
     async def representative(self, center: str) -> str:
         """Return the organization ID for the next listing request, or an empty string for none."""

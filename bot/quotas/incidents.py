@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
 from bot.organizations.client import InventoryClient
-from bot.organizations.directory import OrganizationDirectory
+from bot.organizations.directory import DECLINED, OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.permissions import Person
 from bot.quotas import messages as ui
@@ -27,13 +27,7 @@ from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import PROBE, CallCause
-from bot.services.errors import (
-    CredentialsRefused,
-    PermissionMissing,
-    RateLimited,
-    ServiceError,
-    ServiceRefused,
-)
+from bot.services.errors import RateLimited, ServiceError
 from bot.slack.messages.block_kit import Message
 from bot.slack.sender import Outgoing
 from bot.store import audit, jobs, outbox
@@ -53,8 +47,6 @@ EDIT_SECONDS = 10.0
 LEAST_PUT_OFF_SECONDS = 1.0
 # A plan change or another process may free a slot sooner than the ledger expects.
 MOST_PUT_OFF_SECONDS = 3600.0
-# The errors for an organization that doesn't exist or that the credential can't access.
-_DECLINED = (ServiceRefused, CredentialsRefused, PermissionMissing)
 
 
 async def refused(
@@ -215,13 +207,11 @@ class Probes:
             # The data center was removed from the settings.
             await self._give_up(database, key, "is no longer in the settings")
         except ServiceError as error:
-            if isinstance(error, ServiceRefused):
-                # Stop naming this organization in the data center's listing requests, because the
-                # service would refuse them too.
-                self.directory.note_declined(key)
+            # The service would refuse the data center's listing requests for it, too.
+            self.directory.note_declined(key, error)
             listing = (await self.directory.known()).report_on(key.data_center).listing
             is_listed = listing is None or key.organization_id in listing.by_id
-            if isinstance(error, _DECLINED) and key.organization_id and not is_listed:
+            if isinstance(error, DECLINED) and key.organization_id and not is_listed:
                 await self._give_up(database, key, "is no longer listed by the service")
                 return None
             async with database.transaction() as tx:

@@ -242,7 +242,7 @@ class OAuthCredential(Credential):
     def _explained(self, failure: ServiceError) -> ServiceError:
         """Return the error for a refusal by the provider, whatever its HTTP status is."""
         said = failure.message
-        error = said.partition(": ")[0]
+        error = said.partition(": ")[0].casefold()
         where = f"for {self.data_center} in INVENTORY_DATA_CENTERS"
         is_throttled = any(word in said.casefold() for word in THROTTLED)
         if isinstance(failure, RateLimited) or is_throttled:

@@ -179,10 +179,10 @@ def failure_of_status(
             f"{call.subject} redirected the request (HTTP {status}). Its configured URL is"
             " probably wrong.",
         )
+    code, words = code_and_words(call, body, redactor)
     if kind != _REFUSAL:
         sentence = f"{call.subject} is having problems (HTTP {status}). Try again in a few minutes."
-        return ServiceFailed(call.service, sentence, status=status)
-    code, words = code_and_words(call, body, redactor)
+        return ServiceFailed(call.service, sentence, status=status, message=words)
     error_type, verdict = VERDICTS.get(status, (ServiceRefused, "rejected the request"))
     advice = call.advice.get(status, "")
     said = f"It said: “{words}”" if words else ""

@@ -150,6 +150,9 @@ async def test_no_call_is_granted_while_there_is_no_token(
             "Revoked.",
         ),
         (403, {"error": "invalid_grant"}, CredentialsRefused, "refresh token"),
+        (500, {"error": "invalid_grant"}, CredentialsRefused, "refresh token"),
+        (503, {"error": "invalid_code"}, CredentialsRefused, "refresh token"),
+        (404, {"error": "Invalid_Grant"}, CredentialsRefused, "refresh token"),
         (401, {"error": "invalid_client"}, CredentialsRefused, "client_secret"),
         (200, {"error": "invalid_client_secret"}, CredentialsRefused, "The client_secret for eu"),
         (401, {}, CredentialsRefused, "rejected Gatehouse's credentials"),
@@ -264,6 +267,7 @@ TOO_MANY = "You have made too many requests continuously. Please try again after
         (200, {"error": "Access Denied", "error_description": TOO_MANY}),
         (200, {"error": "Access Denied"}),
         (400, {"error": "slow_down"}),
+        (503, {"error": "Access Denied", "error_description": TOO_MANY}),
         (429, {}),
     ],
 )

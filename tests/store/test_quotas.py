@@ -55,6 +55,17 @@ async def test_the_plan_set_is_in_force_and_wins(database):
     assert (refused.kind, refused.allowed) == (LimitKind.CONCURRENT, 5)
 
 
+@pytest.mark.parametrize("seconds_since_headers", [0.0, 3.0])
+async def test_a_slot_of_the_minute_is_free_60_05_seconds_after_the_headers(
+    database, clock, seconds_since_headers
+):
+    await settle(database, await reserve(database), seconds_since_headers)
+    clock.advance(60.04 - seconds_since_headers)
+    assert (await the_account(database, KEY)).in_use.minute == 1
+    clock.advance(0.02)
+    assert (await the_account(database, KEY)).in_use.minute == 0
+
+
 async def plan_of(database) -> Plan:
     async with database.read_only() as tx:
         return (await accounts.load(tx, KEY, TERMS)).plan

@@ -55,7 +55,7 @@ class FakeDirectory:
     async def accept(self, key, found) -> None:
         self.accepted.append((key, found))
 
-    def note_declined(self, key) -> None:
+    def note_declined(self, key, error) -> None:
         pass
 
 

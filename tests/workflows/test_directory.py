@@ -10,7 +10,12 @@ from bot.organizations import directory as directory_module
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import REFRESH, CallCause
-from bot.services.errors import ServiceFailed
+from bot.services.errors import (
+    CredentialsRefused,
+    PermissionMissing,
+    ServiceFailed,
+    ServiceRefused,
+)
 from tests.conftest import BOTH
 
 CAUSE, ANEW = CallCause("list", "U0ADA"), CallCause(REFRESH, "U0ADA")
@@ -193,6 +198,21 @@ async def test_a_listing_names_the_organization_that_it_counts_against(make, inv
     clock.advance(300)
     await make(eu="4").directory(CAUSE)
     assert sorted(inventory.calls[4:]) == [("com", "2"), ("eu", "4")]
+
+
+@pytest.mark.parametrize("refusal", [ServiceRefused, CredentialsRefused, PermissionMissing])
+async def test_a_refused_organization_takes_no_data_center_away(make, inventory, clock, refusal):
+    directory = make()
+    await directory.directory(CAUSE)
+    inventory.errors["com"] = refusal("inventory", "Not this one.")
+    clock.advance(300)
+    failed = await directory.directory(CAUSE)
+    assert failed.report_on("com").failure == "Not this one."
+    assert inventory.calls[2:].count(("com", "2")) == 1
+    del inventory.errors["com"]
+    clock.advance(5)
+    assert not (await directory.directory(CAUSE)).failures
+    assert inventory.calls[-1] == ("com", "")
 
 
 async def test_a_data_center_that_takes_too_long_is_not_waited_for(make, inventory, monkeypatch):
