@@ -160,7 +160,8 @@ def phrase_of(error: ErrorDetails) -> str:
 def _line(sources: Sources, name: str, problem: str) -> str:
     """Return an error line with the setting's name and place, the problem, and an example."""
     if name in sources.table and name not in _in_environment(sources.environment):
-        return f"{name.upper()} in {sources.file} {problem} (example: {in_toml(name)})"
+        place = f" in {sources.file}" if sources.file else ""
+        return f"{name.upper()}{place} {problem} (example: {in_toml(name)})"
     return f"{name.upper()} {problem} (example: {in_environment(name)})"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import tomli_w
 from pydantic import SecretStr
 
-from bot.settings.model import Json, Settings
+from bot.settings.model import Settings
 
 HEADER = (
     "# Gatehouse settings. docs/settings.md explains each of them. A line that begins with # is"
@@ -19,11 +19,6 @@ def _example_of(name: str) -> object:
     field = Settings.model_fields[name]
     value = field.examples[0] if field.examples else field.default
     return value.get_secret_value() if isinstance(value, SecretStr) else value
-
-
-def is_json(name: str) -> bool:
-    """Return True if a setting is JSON in the environment, and a table in TOML."""
-    return Json in Settings.model_fields[name].metadata
 
 
 def in_environment(name: str) -> str:
@@ -48,14 +43,6 @@ def toml_text(values: Mapping[str, object]) -> str:
         for name in names
     ]
     return "\n".join([HEADER, *parts])
-
-
-def from_environment(given: Mapping[str, str]) -> dict[str, object]:
-    """Return the values of environment variables in the form for a settings file."""
-    return {
-        name.lower(): json.loads(value) if is_json(name.lower()) else value
-        for name, value in given.items()
-    }
 
 
 def example_file() -> str:

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from pydantic import BaseModel, SecretStr
 from yarl import URL
 
 from bot.app import gatehouse
-from bot.checks.database import database, prepare
+from bot.checks.database import database, prepare, usable_database
 from bot.checks.findings import CheckParts, Finding
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
@@ -26,7 +25,6 @@ from bot.services.errors import (
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings
 from bot.setup.answers import DataCenterAnswer, SetupError
-from bot.store.engine import Database
 
 REFUSED_CODE = frozenset({"invalid_code", "invalid_grant"})
 REFUSED_CLIENT = frozenset({"invalid_client", "invalid_client_secret", "unauthorized_client"})
@@ -126,19 +124,15 @@ async def require_well(
 async def listings(settings: Settings) -> list[DataCenterReport]:
     """Return a report per data center, or an empty list if the database can't be used.
 
-    Use a temporary database if none exists, because setup writes nothing before the last question.
+    Setup creates no database file before the last question.
     """
-    with TemporaryDirectory() as folder:
-        if Database(settings.database_url.get_secret_value(), SystemClock()).is_absent:
-            scratch = SecretStr(f"sqlite:///{folder}/gatehouse.db")
-            settings = settings.model_copy(update={"database_url": scratch})
-        async with gatehouse(settings) as bot:
-            await prepare(bot.database)
-            if not all(finding.is_well for finding in await database(bot.health.parts)):
+    with usable_database(settings) as (usable, problems):
+        async with gatehouse(usable) as bot:
+            found = problems or await prepare(bot.database) or await database(bot.health.parts)
+            if not found[0].is_well:
                 return []
-            return list(
-                (await bot.inventory.directory.directory(CallCause("check"), fresh=True)).reports
-            )
+            directory = await bot.inventory.directory.directory(CallCause("check"), fresh=True)
+            return list(directory.reports)
 
 
 async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:

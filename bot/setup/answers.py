@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -140,13 +140,16 @@ def read_answers(path: Path) -> Answers:
         raise SetupError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
         raise SetupError(f"{path} is not JSON. docs/vendors.md has an example.") from None
-    return answers_of(given)
+    return answer_of(Answers, given)
 
 
-def answers_of(given: object) -> Answers:
-    """Validate answers and return them as an `Answers` object."""
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def answer_of(model: type[Model], given: object) -> Model:
+    """Validate answers, and return them as an object of the model."""
     try:
-        return Answers.model_validate(given)
+        return model.model_validate(given)
     except ValidationError as error:
         problems = []
         for row in error.errors(include_input=False, include_url=False):

@@ -5,15 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
-from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
-from slack_sdk.web.async_client import AsyncWebClient
-from yarl import URL
 
-from bot.services.http import open_session, proxy_problem
+from bot.errors import SlackError, SlackRefused
+from bot.ops.clock import SystemClock
+from bot.services.http import open_session
 from bot.setup.answers import SetupError
-from bot.slack.client import slack_web_client
+from bot.slack.client import SlackClient, slack_web_client
 from bot.spelling import closest
 
 CHANNELS = ("alerts_channel", "approvals_channel")
@@ -21,6 +19,7 @@ EVERYBODY = "*"
 PERSON_ID = re.compile(r"\*|[UWS][A-Z0-9]{2,}")
 CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]{2,}")
 PAGE = 500
+SLACK_API_URL = "https://slack.com/api/"
 KINDS = "public_channel,private_channel"
 NO_PERSON = "No person or user group is named “{}” in Slack."
 NO_CHANNEL = (
@@ -47,74 +46,63 @@ class Workspace:
         Raises:
             SetupError: Some names match no ID or several IDs. The error lists all of these names.
         """
-        found: dict[str, list[str]] = {key: [] for key in answers}
+        found: dict[str, list[str]] = {}
         problems = []
-        for key, name in ((key, name) for key, names in answers.items() for name in names):
+        for key, names in answers.items():
             known, pattern, mark, problem = self.people, PERSON_ID, "@", NO_PERSON
             if key in CHANNELS:
                 known, pattern, mark, problem = self.channels, CHANNEL_ID, "#", NO_CHANNEL
-            ids = {name} if pattern.fullmatch(name) else known.get(_plain(name), set())
-            if len(ids) > 1:
-                several = " and ".join(sorted(ids))
-                problems.append(f"{key}: “{name}” matches {several}. Use an ID instead.")
-            elif not ids:
-                near = closest(_plain(name), known)
-                hint = f" Did you mean {mark}{near[0]}?" if near else ""
-                problems.append(f"{key}: {problem.format(name)}{hint}")
-            found[key] += ids
+            found[key] = []
+            for name in names:
+                ids = {name} if pattern.fullmatch(name) else known.get(_plain(name), set())
+                found[key] += ids
+                if len(ids) > 1:
+                    several = " and ".join(sorted(ids))
+                    problems.append(f"{key}: “{name}” matches {several}. Use an ID instead.")
+                elif not ids:
+                    near = closest(_plain(name), known)
+                    hint = "".join(f" Did you mean {mark}{name}?" for name in near)
+                    problems.append(f"{key}: {problem.format(name)}{hint}")
         if problems:
             raise SetupError(*problems)
         return found
 
 
-async def look_up(token: str, rest: Mapping[str, str]) -> Workspace:
+async def look_up(token: str, rest: Mapping[str, object]) -> Workspace:
     """Find the people, groups and channels of the token's workspace."""
-    api_url = rest.get("SLACK_API_URL") or "https://slack.com/api/"
     async with open_session() as session:
-        web = slack_web_client(token, api_url, session)
+        web = slack_web_client(token, str(rest.get("slack_api_url", SLACK_API_URL)), session)
         web.retry_handlers.append(AsyncRateLimitErrorRetryHandler(max_retry_count=5))
         try:
-            team = await web.auth_test()
-            found = Workspace(str(team.get("team") or team.get("team_id")))
-            for group in await _groups(web):
-                _add(found, group)
-            async for page in await web.users_list(limit=PAGE):
-                for user in page.get("members") or []:
-                    _add(found, user)
-            listing = web.conversations_list(types=KINDS, exclude_archived=True, limit=PAGE)
-            async for page in await listing:
-                for row in page.get("channels") or []:
-                    found.channels.setdefault(_plain(row["name"]), set()).add(row["id"])
-        except SlackApiError as error:
-            data = error.response.data if isinstance(error.response.data, dict) else {}
+            return await _look_up(SlackClient(web, SystemClock()))
+        except SlackRefused as error:
             raise SetupError(
-                f"slack_bot_token lacks the scope {data.get('needed')}: update the app from the"
-                " manifest and install it again."
-                if data.get("error") == "missing_scope"
-                else f"Slack refuses slack_bot_token ({data.get('error')}): copy the Bot User OAuth"
-                " Token from the app's Install App page."
+                f"Slack refuses slack_bot_token ({error.error}). Copy the Bot User OAuth Token from"
+                " the app's Install App page."
+                if error.error != "missing_scope"
+                else f"slack_bot_token lacks a scope. {error.sentence} Update the app from the"
+                " manifest, and install it again."
             ) from None
-        except (
-            SlackClientError,
-            aiohttp.ClientError,
-            OSError,
-            ValueError,
-            AttributeError,
-        ) as error:
-            cause = proxy_problem(URL(api_url), error)
-            problem = f", because {cause}" if cause else ". Check SLACK_API_URL and the network."
-            raise SetupError(f"Slack can't be reached{problem}") from None
-    return found
+        except SlackError as error:
+            raise SetupError(f"{error.sentence} Check SLACK_API_URL and the network.") from None
 
 
-async def _groups(web: AsyncWebClient) -> list[dict[str, Any]]:
+async def _look_up(slack: SlackClient) -> Workspace:
+    found = Workspace((await slack.who_am_i()).team_name)
+    people = await slack.rows("users_list", "members", limit=PAGE)
     try:
-        return (await web.usergroups_list()).get("usergroups") or []
-    except SlackApiError as error:
+        people += await slack.rows("usergroups_list", "usergroups")
+    except SlackRefused as error:
         # Only paid plans have user groups.
-        if error.response.get("error") != "plan_upgrade_required":
+        if error.error != "plan_upgrade_required":
             raise
-        return []
+    for row in people:
+        _add(found, row)
+    for row in await slack.rows(
+        "conversations_list", "channels", types=KINDS, exclude_archived=True, limit=PAGE
+    ):
+        found.channels.setdefault(_plain(row["name"]), set()).add(row["id"])
+    return found
 
 
 def _add(found: Workspace, row: Mapping[str, Any]) -> None:

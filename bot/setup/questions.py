@@ -17,8 +17,16 @@ from bot.ops.redaction import on_one_line
 from bot.organizations.rules import DataCenterReport
 from bot.settings.model import DATA_CENTERS
 from bot.setup.accounts import flows_of, listings, require_well
-from bot.setup.answers import SetupError, answers_of
+from bot.setup.answers import (
+    Answers,
+    EmailAnswer,
+    FlowAnswer,
+    InventoryAnswer,
+    SetupError,
+    answer_of,
+)
 from bot.setup.building import (
+    Table,
     check_settings,
     email_settings,
     flow_address,
@@ -50,12 +58,12 @@ PEOPLE = {
 }
 CREDENTIAL = ("client_id", "client_secret", "code")
 # Placeholders for other settings while the inventory answers are tested.
-UNASKED = {"SLACK_SIGNING_SECRET": "0" * 32, "ALERTS_CHANNEL": "C0", "APPROVALS_CHANNEL": "C0"}
+UNASKED = {"slack_signing_secret": "0" * 32, "alerts_channel": "C0", "approvals_channel": "C0"}
 
 Taken = TypeVar("Taken")
 
 
-def ask(rest: Mapping[str, str], out: Path) -> dict[str, str]:
+def ask(rest: Table, out: Path) -> Table:
     """Ask all questions, and return the settings for the file `out`.
 
     `rest` contains the settings that setup doesn't ask for.
@@ -91,13 +99,13 @@ def _ask(
 
 
 class _Questions:
-    def __init__(self, rest: Mapping[str, str]) -> None:
+    def __init__(self, rest: Table) -> None:
         self._rest = rest
         self._given: dict[str, Any] = {"viewers": [EVERYBODY]}
         self._workspace = Workspace()
         self._tokens: dict[str, str] = {}
 
-    def ask(self) -> dict[str, str]:
+    def ask(self) -> Table:
         print(
             "There are at most 12 questions. Nothing is written until the end. Press Ctrl-C to"
             " stop.\n"
@@ -131,7 +139,8 @@ class _Questions:
             self._take_email,
             EMAIL["sendgrid"].advice,
         )
-        return settings_of(answers_of(self._given), self._rest, self._workspace, self._tokens)
+        answers = answer_of(Answers, self._given)
+        return settings_of(answers, self._rest, self._workspace, self._tokens)
 
     def _take_url(self, text: str) -> None:
         try:
@@ -152,31 +161,34 @@ class _Questions:
             raise SetupError(f"Missing: {', '.join(missing)}.".replace("_", " "))
         self._look_up()
         if token := self._given.get("slack_app_token"):
-            self._try({"SLACK_APP_TOKEN": str(token)}, app_token)
+            self._try({"slack_app_token": token}, app_token)
         print(f"   Connected to the workspace {on_one_line(self._workspace.name)}.")
 
+    @property
+    def _before(self) -> Table:
+        """Settings with which the answers so far can be tried."""
+        token = self._given["slack_bot_token"]
+        return {**self._rest, **UNASKED, "slack_bot_token": token}
+
     def _try(
-        self, settings: Mapping[str, str], check: Callable[[CheckParts], Awaitable[list[Finding]]]
+        self, settings: Table, check: Callable[[CheckParts], Awaitable[list[Finding]]]
     ) -> None:
-        token = {"SLACK_BOT_TOKEN": str(self._given["slack_bot_token"])}
-        tried = check_settings({**self._rest, **UNASKED, **token, **settings})
-        asyncio.run(require_well(tried, check))
+        asyncio.run(require_well(check_settings({**self._before, **settings}), check))
 
     def _look_up(self) -> None:
-        token = str(self._given["slack_bot_token"])
-        self._workspace = asyncio.run(look_up(token, self._rest))
+        self._workspace = asyncio.run(look_up(self._given["slack_bot_token"], self._rest))
 
     def _take_channels(self, text: str) -> None:
         words = text.split() or ["#alerts", "#approvals"]
         if len(words) != len(CHANNELS):
             raise SetupError("Enter two channels, such as #alerts #approvals.")
         self._look_up()  # in case the bot was just invited
-        named = {key: [word] for key, word in zip(CHANNELS, words, strict=True)}
-        self._given |= {key: ids[0] for key, ids in self._workspace.ids(named).items()}
+        for key, word in zip(CHANNELS, words, strict=True):
+            (self._given[key],) = self._workspace.ids({key: [word]})[key]
 
     def _take_people(self, key: str, text: str) -> None:
         ids = self._workspace.ids({key: text.replace(",", " ").split()})[key]
-        names = [self._workspace.shown.get(found, f"{found} (not found)") for found in ids]
+        names = [self._workspace.shown.get(found, found) for found in ids]
         understood = "everybody" if EVERYBODY in ids else ", ".join(names) or "nobody"
         print(f"   {key.capitalize()}: {on_one_line(understood)}.")
         self._given[key] = ids
@@ -185,7 +197,7 @@ class _Questions:
         def take_place(text: str) -> dict[str, Any] | None:
             if not text:
                 return None
-            vendor, words = _vendor(text, INVENTORY, "zoho")
+            vendor, words = _vendor(text, "zoho")
             if not words or not set(words) <= set(DATA_CENTERS):
                 raise SetupError(f"Enter data centers: {' '.join(DATA_CENTERS)}.")
             return {**vendor, "data_centers": words}
@@ -233,25 +245,22 @@ class _Questions:
     def _take_inventory(self, place: dict[str, Any], text: str) -> list[DataCenterReport]:
         names, words = place["data_centers"], text.split()
         keys = ("authtoken",) if len(words) == len(names) else CREDENTIAL
-        if len(words) != len(keys) * len(names):
-            needed = len(keys) * len(names)
+        needed = len(keys) * len(names)
+        if len(words) != needed:
             raise SetupError(
                 f"Enter {needed} values, separated by spaces. You entered {len(words)}."
             )
         centers = {}
-        for at, name in enumerate(names):
-            part = words[at * len(keys) : (at + 1) * len(keys)]
-            centers[name] = dict(zip(keys, part, strict=True))
-        given = {**self._given, "inventory": {**place, "data_centers": centers}}
-        inventory = answers_of(given).inventory
-        if inventory is None:
-            raise AssertionError  # set above
-        before = {**self._rest, **UNASKED, "SLACK_BOT_TOKEN": str(given["slack_bot_token"])}
-        settings = {**before, **inventory_settings(inventory, before, self._tokens)}
-        reports = asyncio.run(listings(check_settings(settings)))
+        for name in names:
+            credential, words = words[: len(keys)], words[len(keys) :]
+            centers[name] = dict(zip(keys, credential, strict=True))
+        given = {**place, "data_centers": centers}
+        answer = answer_of(InventoryAnswer, given)
+        settings = inventory_settings(answer, self._before, self._tokens)
+        reports = asyncio.run(listings(check_settings({**self._before, **settings})))
         if problems := [report.failure for report in reports if report.failure]:
             raise SetupError(*problems)
-        self._given = given
+        self._given["inventory"] = given
         return reports
 
     def _ask_flow(self) -> None:
@@ -277,18 +286,17 @@ class _Questions:
     def _take_flow(self, text: str) -> dict[str, str] | None:
         if not text:
             return None
-        vendor, words = _vendor(text, FLOW, "twilio")
+        vendor, words = _vendor(text, "twilio")
         if len(words) != 2:  # noqa: PLR2004 - the SID and the token
             raise SetupError("Enter two values: the account SID (AC…) and the auth token.")
         account, token = words
-        given = {**self._given, "flow": {**vendor, "account_sid": account, "auth_token": token}}
-        flow, flows = answers_of(given).flow, dict[str, str]()
-        if flow is not None and flow.vendor == "twilio":
-            flows = asyncio.run(flows_of(flow_address(flow), account, token))
-        else:
-            self._try(flow_settings(flow), services.flows)
-        self._given = given
-        return flows
+        given = {**vendor, "account_sid": account, "auth_token": token}
+        flow = answer_of(FlowAnswer, given)
+        self._given["flow"] = given
+        if flow.vendor == "twilio":
+            return asyncio.run(flows_of(flow_address(flow), account, token))
+        self._try(flow_settings(flow), services.flows)
+        return {}
 
     def _take_flows(self, flows: Mapping[str, str], text: str) -> None:
         words = text.replace(",", " ").split()
@@ -301,11 +309,10 @@ class _Questions:
 
     def _take_email(self, text: str) -> None:
         if text:
-            vendor, words = _vendor(text, EMAIL, "sendgrid")
-            email = {**vendor, "api_key": " ".join(words)}
-            answers = answers_of({**self._given, "email": email})
-            self._try(email_settings(answers.email), services.email)
-            self._given["email"] = email
+            vendor, words = _vendor(text, "sendgrid")
+            given = {**vendor, "api_key": " ".join(words)}
+            self._try(email_settings(answer_of(EmailAnswer, given)), services.email)
+            self._given["email"] = given
 
 
 def alias_of(name: str, taken: Collection[str]) -> str:
@@ -321,14 +328,15 @@ def alias_of(name: str, taken: Collection[str]) -> str:
     return next(alias for alias in (base, *numbered) if alias not in taken)
 
 
-def _vendor(
-    text: str, vendors: Mapping[str, object], usual: str
-) -> tuple[dict[str, str], list[str]]:
+def _vendor(text: str, usual: str) -> tuple[dict[str, str], list[str]]:
+    """Return the vendor and its addresses, and the other words."""
     words = text.split()
-    addresses = [word for word in words if word.startswith(("http://", "https://"))]
-    named = next((word for word in words if word in vendors), "other" if addresses else usual)
-    rest = [word for word in words if word not in (*addresses, named)]
-    return {"vendor": named, **dict(zip(("base_url", "token_url"), addresses, strict=False))}, rest
+    addresses = [word for word in words if "://" in word]
+    vendor = "other" if addresses else usual
+    if words[0] in {usual, "other"}:
+        vendor = words.pop(0)
+    rest = [word for word in words if word not in addresses]
+    return {"vendor": vendor, **dict(zip(("base_url", "token_url"), addresses, strict=False))}, rest
 
 
 def _numbers(words: list[str], most: int) -> list[int]:

@@ -15,10 +15,11 @@ from bot.configured import redactor_of
 from bot.ops.logs import configure_logs
 from bot.ops.redaction import Redactor, on_one_line
 from bot.settings import SettingsError, settings_from
-from bot.settings.files import from_environment, toml_text
+from bot.settings.files import toml_text
 from bot.settings.sources import CONFIG, find_sources
 from bot.setup.answers import SetupError, read_answers
-from bot.setup.building import settings_of
+from bot.setup.building import Table, settings_of
+from bot.setup.names import look_up
 from bot.setup.questions import ask
 from bot.slack.manifest import manifest_text
 
@@ -30,9 +31,13 @@ KEPT = ("SLACK_API_URL", "DATABASE_URL", "HOST", "METRICS_TOKEN")
 def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str]) -> int:
     """Write and check the settings file, and return the exit status."""
     configure_logs("CRITICAL", "console", Redactor())
-    rest = {name: environment[name] for name in KEPT if environment.get(name)}
+    # A proxy on the same machine passes requests on, and only programs with a token read metrics.
+    rest: Table = {"host": "127.0.0.1", "metrics_token": secrets.token_urlsafe(24)}
+    rest |= {name.lower(): environment[name] for name in KEPT if environment.get(name)}
     try:
-        settings, manifest = _write(answers_file, out, rest)
+        _require_writable(out)
+        settings = _from_file(answers_file, rest) if answers_file else ask(rest, out)
+        write_settings(out, settings)
         # Check what the bot will read.
         checked = settings_from(find_sources({CONFIG: str(out)}))
     except (SetupError, SettingsError) as error:
@@ -43,14 +48,8 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     except (KeyboardInterrupt, EOFError):
         print(f"\nStopped: {out} was not written.", file=sys.stderr)
         return NOT_WRITTEN
-    print(manifest)
-    for name, value in settings.items():
-        if environment.get(name, value) != value:
-            print(
-                f"{name} is also set in the environment, which overrides the file. Unset it there."
-            )
     print(f"Wrote {out}. Checking the settings:\n")
-    findings = asyncio.run(examine(checked, settings))
+    findings = asyncio.run(examine(checked))
     print(redactor_of(checked).clean(as_table(findings)))
     program = shlex.quote(sys.argv[0])
     if program.endswith("__main__.py"):
@@ -63,42 +62,40 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     return WELL
 
 
-def _write(
-    answers_file: Path | None, out: Path, rest: Mapping[str, str]
-) -> tuple[dict[str, str], str]:
-    """Write the file. Return its settings and the manifest (empty if it was already shown)."""
-    # Check this before exchanging a code, because a code works only once.
+def _require_writable(out: Path) -> None:
+    """Raise SetupError if the bot couldn't write or wouldn't read the file.
+
+    Check this before exchanging a code, because a code works only once.
+    """
+    problem = ""
     if out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
-        raise SetupError(
-            f"{out} can't be written. Use --out with a file in a folder that you can write to."
-        )
-    if out.resolve().parent.stat().st_mode & stat.S_IWOTH:
-        raise SetupError(
-            f"Every user can write to the folder of {out}. Use --out with another folder."
-        )
-    if answers_file is None:
-        settings, manifest = ask(rest, out), ""
-    else:
-        answers = read_answers(answers_file)
-        try:
-            manifest = manifest_text(answers.url, socket=answers.slack_app_token is not None)
-        except ValueError as error:
-            raise SetupError(f"url: {error}") from None
-        settings = settings_of(answers, rest)
-    # A proxy on the same machine passes requests on, and only programs with a token read metrics.
-    own = {"HOST": "127.0.0.1", "METRICS_TOKEN": secrets.token_urlsafe(24)}
-    settings = {**own, **settings, **rest}
-    write_settings(out, settings)
-    return settings, manifest
+        problem = "can't be written"
+    elif out.resolve().parent.stat().st_mode & stat.S_IWOTH:
+        problem = "is in a folder that every user can write to"
+    if problem:
+        raise SetupError(f"{out} {problem}. Use --out with a file in another folder.")
 
 
-def write_settings(path: Path, settings: Mapping[str, str]) -> None:
+def _from_file(answers_file: Path, rest: Table) -> Table:
+    """Print the manifest, and return the settings."""
+    answers = read_answers(answers_file)
+    try:
+        manifest = manifest_text(answers.url, socket=answers.slack_app_token is not None)
+    except ValueError as error:
+        raise SetupError(f"url: {error}") from None
+    workspace = asyncio.run(look_up(answers.slack_bot_token, rest))
+    settings = settings_of(answers, rest, workspace, {})
+    print(manifest)
+    return settings
+
+
+def write_settings(path: Path, settings: Mapping[str, object]) -> None:
     """Write the file with mode 0600, and back up an existing file as `<name>.bak`."""
     new = path.with_name(f"{path.name}.new")
     try:
         new.unlink(missing_ok=True)
         new.touch(mode=0o600, exist_ok=False)
-        new.write_text(toml_text(from_environment(settings)), encoding="utf-8")
+        new.write_text(toml_text(settings), encoding="utf-8")
         if path.exists():
             path.chmod(0o600)
             path.replace(path.with_name(f"{path.name}.bak"))

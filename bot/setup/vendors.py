@@ -14,8 +14,8 @@ class Vendor:
     placeholder `{data_center}`. `token_urls` maps some data centers to different URLs.
     """
 
-    base_url: str | None = None
-    token_url: str | None = None
+    base_url: str = ""
+    token_url: str = ""
     token_urls: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     advice: str = ""
@@ -28,8 +28,8 @@ INVENTORY = {
         token_url=f"https://accounts.zoho.{DATA_CENTER}/oauth/v2/token",
         token_urls={"ca": "https://accounts.zohocloud.ca/oauth/v2/token"},
         settings={
-            "INVENTORY_AUTH_HEADER": "Zoho-oauthtoken {token}",
-            "INVENTORY_SCOPE": "ZohoInventory.settings.READ",
+            "inventory_auth_header": "Zoho-oauthtoken {token}",
+            "inventory_scope": "ZohoInventory.settings.READ",
         },
         advice=(
             "In each data center's API console (https://api-console.zoho.com, or the same"
@@ -43,7 +43,7 @@ INVENTORY = {
 FLOW = {
     "twilio": Vendor(
         base_url="https://studio.twilio.com",
-        settings={"FLOW_FORM_FIELD": "TestUsers"},
+        settings={"flow_form_field": "TestUsers"},
         advice="The account SID and auth token are on the first page of https://console.twilio.com.",
     ),
     "other": OTHER,

@@ -135,6 +135,21 @@ class SlackClient:
             raise SlackUnreachable
         return frozenset(users)
 
+    async def rows(
+        self,
+        method: str,
+        key: str,
+        **arguments: Any,  # noqa: ANN401 - they depend on the method
+    ) -> list[Mapping[str, Any]]:
+        """Return all rows of a list, such as the `members` of `users_list`, from all pages."""
+        found: list[Mapping[str, Any]] = []
+        while True:
+            answer = await self._call(getattr(self._web, method), **arguments)
+            found += answer.get(key) or []
+            arguments["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
+            if not arguments["cursor"]:
+                return found
+
     async def group_handles(self) -> Mapping[str, str]:
         """Return each user group's handle by group ID (`usergroups.list`)."""
         answer = await self._call(self._web.usergroups_list)

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from bot import __version__
-from bot.settings.files import from_environment, toml_text
+from bot.settings.files import toml_text
 from sandbox.people import ROLES
 from sandbox.ports import free_port
 from sandbox.services.running import running_services
@@ -111,7 +111,11 @@ def edited(settings: dict[str, str]) -> str:
     example = (ROOT / "gatehouse.example.toml").read_text(encoding="utf-8")
     for name in settings:
         assert re.search(rf"(?m)^#?\[?{name.lower()}\b", example), name
-    return toml_text(from_environment(settings))
+    tables = {
+        name.lower(): json.loads(value) if value.startswith("{") else value
+        for name, value in settings.items()
+    }
+    return toml_text(tables)
 
 
 @dataclass(frozen=True)
