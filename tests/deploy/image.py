@@ -2,11 +2,13 @@
 
 No registry is needed: the base is made with mmdebstrap, unless the environment names one in BASE.
 The image runs unprivileged on a read-only root, on PostgreSQL, beside a stand-in of Slack; it must
-get ready, answer a signed command, and stop within ten seconds.
+get ready, answer a signed command, and stop within ten seconds. The same image opens the sandbox.
 """
 
 import asyncio
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 
@@ -104,8 +107,6 @@ def megabytes(tree: Path) -> int:
 async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.subprocess.Process:
     """Start what the image starts, with nothing but its settings."""
     settings = {
-        "PATH": "/opt/gatehouse/bin:/usr/bin:/bin",
-        "HOME": "/data",
         "HOST": "127.0.0.1",
         "PORT": str(PORT),
         "DATABASE_URL": database_url,
@@ -116,9 +117,16 @@ async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.s
         "APPROVALS_CHANNEL": "C0APPROVALS",
     }
     pairs = [f"{name}={value}" for name, value in settings.items()]
+    return await start(root, *pairs, "gatehouse")
+
+
+async def start(root: Path, *words: str, **options: Any) -> asyncio.subprocess.Process:
+    """Start a command in the image's own environment; the words may begin with more variables."""
+    image = json.loads(run("buildah", "inspect", "--type", "image", IMAGE))
     return await asyncio.create_subprocess_exec(
         *(shutil.which("chroot") or "chroot", f"--userspec={USER}", str(root)),
-        *("/usr/bin/env", "-i", "-C", "/data", *pairs, "gatehouse"),
+        *("/usr/bin/env", "-i", "-C", "/data", *image["OCIv1"]["config"]["Env"], *words),
+        **options,
     )
 
 
@@ -156,6 +164,24 @@ async def try_it(root: Path) -> float:
                 process.kill()
 
 
+async def try_the_sandbox(root: Path) -> None:
+    """Open the sandbox at the address that it prints; under another name it must refuse."""
+    process = await start(root, "gatehouse", "sandbox", stdout=asyncio.subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode()
+        [address] = re.findall(r"^Gatehouse is at (http://127\.0\.0\.1:\d+) ", line)
+        async with aiohttp.ClientSession() as session:
+            for headers, status in (({}, 200), ({"Host": "gatehouse.example.com"}, 403)):
+                async with session.get(address, headers=headers) as answer:
+                    assert answer.status == status
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
 def main() -> int:
     """Build, measure, run; 0 when all of it holds."""
     with tempfile.TemporaryDirectory(prefix="gatehouse-image-") as name:
@@ -170,7 +196,10 @@ def main() -> int:
             assert not (tree / "usr/bin/gcc").exists(), "a compiler is in the image"
             with read_only(tree, folder) as root:
                 seconds = asyncio.run(try_it(root))
-    print(f"{above} MB above its base; ready, answered, stopped in {seconds:.1f} s")
+                asyncio.run(try_the_sandbox(root))
+    print(
+        f"{above} MB above its base; ready, answered, stopped in {seconds:.1f} s; the sandbox too"
+    )
     return int(above > MOST_MEGABYTES or seconds > STOP_SECONDS)
 
 
