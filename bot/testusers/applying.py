@@ -217,7 +217,13 @@ class Run:
         The missing people are mapped to the time when they were first found missing.
         """
         if waiting.post is not None:
-            await changes.settle(waiting.post.plan, waiting.post.sent_at, listed)
+            lost = waiting.post.plan
+            await changes.settle(lost, waiting.post.sent_at, listed)
+            # If the POST took effect, sending it again would add these entries again.
+            if unclear := lost.unclear_in(listed):
+                reason = reason_of(StoredOtherwise.of(listed, unclear))
+                for request_id in lost.request_ids:
+                    await changes.note_try(request_id, partial(failed, reason=reason))
         left = []
         for request in map(changes.now, waiting.requests):
             if request.progress.tries >= TRIES and request.state is State.APPLYING:

@@ -290,3 +290,33 @@ async def test_every_end_of_a_request_is_announced(world):
         if "Access to *welcome* ends" in item.all_text
     ]
     assert len(announced) == 2
+
+
+@pytest.mark.parametrize("others", [[], ["+9"]])
+async def test_a_lost_answer_and_unknown_entries_are_never_followed_by_another_post(
+    world, monkeypatch, others
+):
+    storing(monkeypatch, with_mobile_prefix)
+    world.flow.identities[:] = others
+    lost = fault(world, FaultKind.CUT, "POST", after_work=True, times=1)
+    message = await world.asked("add welcome whatsapp:+525512345678 for 20s")
+    await world.click(ADA, message, "Approve")
+    await world.until(lambda: lost.struck)
+    await world.later(timedelta(seconds=70))
+    await world.shows(message, "Failed: the list holds something else", "1 of its")
+    await world.later(timedelta(minutes=5))
+    assert posts(world) == [[*others, "whatsapp:+5215512345678"]]
+    assert message.buttons == ["Retry"]
+
+
+async def test_an_outside_edit_after_a_lost_post_is_not_taken_for_its_spelling(world):
+    lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
+    message = await world.asked("add welcome +1 for 1h")
+    await world.click(ADA, message, "Approve")
+    await world.until(lambda: lost.struck)
+    world.flow.identities[:] = ["+9"]
+    await world.later(timedelta(seconds=70))
+    await world.shows(message, "Failed: the list holds something else")
+    await world.click(ADA, message, "Retry")
+    await world.shows(message, "*Applied*")
+    assert world.flow.identities == ["+9", "+1"]

@@ -122,13 +122,19 @@ class ListChangePlan:
             return {missing[0]: new[0]}
         return stored_spellings(missing, unknown)
 
+    def unclear_in(self, listed: Collection[str]) -> list[str]:
+        """Return the unknown entries of a list that might be missing additions in another form."""
+        spellings = self.spellings_on(listed)
+        added = self.change.spelled(spellings).additions
+        return [] if {*added} <= {*listed} else self.unknown_in(listed, spellings)
+
     def unknown_in(self, listed: Collection[str], spellings: Mapping[str, str]) -> list[str]:
         """Return the entries that weren't on the list before and weren't sent."""
         known = {*self.before, *self.after, *spellings.values()}
         return [identity for identity in listed if identity not in known]
 
 
-OTHER_ENTRIES = "The flow service stored something else than what I sent."
+OTHER_ENTRIES = "The list has other entries than the ones I sent."
 
 
 class StoredOtherwise(ResponseUnreadable):
@@ -138,7 +144,8 @@ class StoredOtherwise(ResponseUnreadable):
     def of(cls, listed: Collection[str], unknown: Collection[str]) -> "StoredOtherwise":
         """Return the error for an answer with these unknown entries."""
         count = f"{len(unknown):,} of its {len(listed):,} entries"
-        return cls("flow", f"{OTHER_ENTRIES} The list now has {count} in another form. Check it.")
+        others = f"{count} in another form, or added by someone else"
+        return cls("flow", f"{OTHER_ENTRIES} The list now has {others}. Check it.")
 
 
 @dataclass(frozen=True, slots=True)
