@@ -74,9 +74,15 @@ async def write_related_cards(tx: Transaction, request: Request) -> None:
         await write_card(tx, other.id)
 
 
-async def write_in_thread(tx: Transaction, kind: str, request_id: str) -> None:
+def thread_key(kind: str, request: Request) -> str:
+    """Return the outbox key of a `REMINDER` or an `ESCALATION` of this round of approval."""
+    asked_at = request.progress.asked_at
+    return f"{kind}:{request.id}" + (f":{asked_at.isoformat()}" if asked_at else "")
+
+
+async def _write_in_thread(tx: Transaction, kind: str, request: Request) -> None:
     """Queue a `REMINDER` or an `ESCALATION` to be posted or edited in the card's thread."""
-    await outbox.put(tx, OutboxMessage(f"{kind}:{request_id}", kind, request_id))
+    await outbox.put(tx, OutboxMessage(thread_key(kind, request), kind, request.id))
 
 
 async def tell_requester(tx: Transaction, request: Request, event: str, **detail: object) -> None:
@@ -192,9 +198,9 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await tell_thread(tx, new)
     if State.PENDING in states:
         await write_related_cards(tx, new)
-        in_thread = {f"{kind}:{new.id}": kind for kind in (REMINDER, ESCALATION)}
+        in_thread = {thread_key(kind, new): kind for kind in (REMINDER, ESCALATION)}
         for key in await outbox.written(tx, list(in_thread)):
-            await write_in_thread(tx, in_thread[key], new.id)
+            await _write_in_thread(tx, in_thread[key], new)
     if new.state is State.PENDING:
         await put_timer(tx, new.id, await tx.now())
     if new.state is State.APPLYING:
@@ -317,9 +323,9 @@ async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: d
         to = bot.people.policy.of_flow(flow.sid).escalate_to or ()
         detail = {"flow": flow.sid, "to": to}
         await audit.append(tx, AuditEntry(BOT, "request.escalated", request.id, detail))
-        await write_in_thread(tx, ESCALATION, request.id)
+        await _write_in_thread(tx, ESCALATION, request)
     elif name == "remind":
-        await write_in_thread(tx, REMINDER, request.id)
+        await _write_in_thread(tx, REMINDER, request)
     elif name == "unposted":
         await tell_requester(tx, request, name)
     elif end is not None and now < end:

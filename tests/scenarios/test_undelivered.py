@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sandbox.patience import PATIENCE_SECONDS
+from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import ADA, ADAM, OTTO, empty_world
 
 POLICIES = json.dumps({"welcome": {"escalate_after": "2h", "escalate_to": [ADAM]}})
@@ -98,3 +99,27 @@ async def test_requester_hears_that_nobody_has_been_asked_yet(world):
     assert "The card will appear in a moment." in answer.all_text
     await world.later(timedelta(seconds=61))
     await world.told(OTTO, "*No approver has been asked yet*")
+
+
+async def test_a_second_round_of_approval_has_a_reminder_and_an_escalation_of_its_own(world):
+    refusal = Fault(FaultKind.STATUS, "flow", method="POST", status=400, message="x")
+    world.services.state.faults.add(refusal)
+    message = await world.asked("add welcome +1 for 2h")
+    await world.later(timedelta(hours=5))
+    first = await world.slack.until(
+        lambda: len(thread(world, message)) == 2 and thread(world, message)
+    )
+    await world.approve(message, "Failed")
+    refusal.lift()
+    world.flow.identities[:] = ["+1"]
+    await world.click(ADA, message, "Retry")
+    await world.shows(message, "*Needs approval again*")
+    await world.later(timedelta(hours=11))
+
+    def reminders():
+        return [item for item in thread(world, message) if "waiting for approval" in item.text]
+
+    new = await world.slack.until(lambda: len(reminders()) == 4 and reminders()[2:])
+    assert all(item.text.startswith("No longer waiting for approval") for item in first)
+    assert all("Still waiting for approval" in item.text for item in new)
+    assert not any(item.is_edited for item in new)

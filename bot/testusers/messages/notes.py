@@ -211,6 +211,7 @@ def no_longer_waiting(request: Request) -> Message:
         State.DENIED: f"{phrases.decider(request)} denied it",
         State.CANCELLED: f"{phrases.decider(request)} cancelled it",
         State.EXPIRED: "it expired",
+        State.PENDING: "it needs approval again",
     }.get(request.state, f"{phrases.approvers(request)} approved it")
     asked = f"{who(request.requester)} asked to {change_of(request)}"
     return Message.of(f"No longer waiting for approval, because {became}: {asked}.")
