@@ -17,15 +17,17 @@ from handlers.bolt import GatehouseApp
 from handlers.commands import Commands, helped
 from handlers.listening import EVENT, LazyRunner, Needs, acknowledge
 from handlers.payloads import Body
-from handlers.progress import Clicked, NewMessage
+from handlers.progress import Place
 
 # Messages from people have one of these subtypes. Edits and deletions have other subtypes.
 PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"})
 FORMATTING = "`*_~"
 WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
 EVERYTHING = re.compile("")
-DIRECT_MESSAGE = Needs(Permission.ASK_FOR_HELP, NewMessage, pace="commands")
-UNKNOWN_COMMAND = Needs(Permission.ASK_FOR_HELP, NewMessage, pace="commands", label="unknown")
+DIRECT_MESSAGE = Needs(Permission.ASK_FOR_HELP, Place.NEW_MESSAGE, pace="commands")
+UNKNOWN_COMMAND = Needs(
+    Permission.ASK_FOR_HELP, Place.NEW_MESSAGE, pace="commands", label="unknown"
+)
 UNKNOWN_BUTTON = Needs(Permission.ASK_FOR_HELP, label="unknown")
 
 
@@ -37,7 +39,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     conversation = Conversation(bot, app.commands, app.runner)
     written = app.runner.store_event(conversation.written)
     app.event("message", middleware=[EVENT])(ack=written, lazy=[])
-    runs = Needs(Permission.ASK_FOR_HELP, Clicked)
+    runs = Needs(Permission.ASK_FOR_HELP, Place.CLICKED)
     app.action(ids.row_of(ids.RUN_COMMAND), middleware=[runs])(
         ack=acknowledge, lazy=[conversation.run_command]
     )

@@ -12,7 +12,7 @@ from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import EVENT, Listener, Needs, acknowledge
 from handlers.payloads import Body
-from handlers.progress import AnswerOnly
+from handlers.progress import Place
 
 
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
@@ -39,7 +39,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         return run
 
     reads = Needs(Permission.READ)
-    opens_form = Needs(Permission.REQUEST, AnswerOnly)
+    opens_form = Needs(Permission.REQUEST, Place.ANSWER_ONLY)
     open_form = command(TESTUSERS)
     store_opened = app.runner.store_event(opened)
     app.event("app_home_opened", middleware=[EVENT])(ack=store_opened, lazy=[])

@@ -28,7 +28,7 @@ from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.payloads import Body
-from handlers.progress import AnswerOnly, Below, NewMessage, Nowhere, Respond
+from handlers.progress import Place, Progress, Respond
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +64,7 @@ class Needs(AsyncMiddleware):
     """
 
     permission: Permission | None
-    place: type[Below] = Below
+    place: Place = Place.BELOW
     pace: str = "clicks"
     requires_itself: bool = False
     is_stored: bool = False
@@ -84,9 +84,9 @@ class Needs(AsyncMiddleware):
 
 
 # Each form of a command has a permission of its own, which `Commands` checks.
-COMMAND = Needs(Permission.ASK_FOR_HELP, NewMessage, pace="commands")
-EVENT = Needs(None, Nowhere, pace="")
-STORED_CLICK = Needs(None, AnswerOnly, is_stored=True)
+COMMAND = Needs(Permission.ASK_FOR_HELP, Place.NEW_MESSAGE, pace="commands")
+EVENT = Needs(None, Place.NOWHERE, pace="")
+STORED_CLICK = Needs(None, Place.ANSWER_ONLY, is_stored=True)
 
 
 def form_check(bot: Gatehouse, check: Callable[[Body], Mapping[str, str]]) -> Listener:
@@ -196,22 +196,22 @@ class LazyRunner(AsyncLazyListenerRunner):
     async def _answer(self, function: Listener, request: AsyncBoltRequest, respond: Respond) -> str:
         action = _action_of(request.body)
         needs: Needs = request.context["needs"]
-        place = needs.place(respond, payloads.text(action, "action_id"), payloads.value(action))
-        async with place:
+        action_id = payloads.text(action, "action_id")
+        async with Progress(needs.place, respond, action_id, payloads.value(action)) as progress:
             try:
                 message = await self._work(function, request)
             except Replayed as error:
-                await place.show(None)
+                await progress.show(None)
                 return error.outcome
             except GatehouseError as error:
-                await place.fail(_sentence(error, request))
+                await progress.fail(_sentence(error, request))
                 return error.outcome
             except Exception:
                 reference = delivery_id()
                 log.exception("answer.broken", name=_name_of(request), reference=reference)
-                await place.fail(_with_form(replies.broken(reference), request))
+                await progress.fail(_with_form(replies.broken(reference), request))
                 return "broken"
-            await place.show(message)
+            await progress.show(message)
         return "ok"
 
     async def _work(self, function: Listener, request: AsyncBoltRequest) -> Any:  # noqa: ANN401 - a message or options
@@ -226,7 +226,7 @@ class LazyRunner(AsyncLazyListenerRunner):
             await people.require(person, Permission.ASK_FOR_HELP)
             if not needs.requires_itself:
                 # Opening a form twice does no harm.
-                acts = needs.place is not AnswerOnly
+                acts = needs.place is not Place.ANSWER_ONLY
                 await require(self._bot.slack, person, needs.permission, acts=acts)
             request.context["person"] = person
         arguments = build_async_required_kwargs(

@@ -4,38 +4,50 @@ There are no other places, because a response_url can edit only one message.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from enum import Enum, auto
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
-from bot.slack.replies import TRIES
 
 PATIENCE_SECONDS = 0.5
 # The time limit at shutdown for telling people that the program has stopped.
 STOPPED_SECONDS = 0.5
 
-
-class Respond(Protocol):
-    """Sends a message to the person and returns True if Slack accepted it."""
-
-    async def __call__(
-        self, message: Message, *, replace: bool = False, tries: int = TRIES
-    ) -> bool:
-        """Send it in place of the message that the answer belongs to, if `replace` is True."""
-        ...
+Respond = Callable[..., Awaitable[bool]]
+"""Sends a message as `Replies.say` does, to the person who gets the answer."""
 
 
-class Below:
-    """Answers in a new message below the clicked message, which stays unchanged.
+class Place(Enum):
+    """Where an answer appears."""
 
-    As a context manager, its subclasses say "Working on it" if the block takes longer than half a
-    second. If the program stops meanwhile, they tell the person not to wait for an answer. `Below`
-    itself doesn't, because a response_url can't replace that message.
+    # In a new message below the clicked message, which stays unchanged.
+    BELOW = auto()
+    # In a new message, which replaces "Working on it".
+    NEW_MESSAGE = auto()
+    # In place of the clicked message. An error leaves the clicked message there.
+    CLICKED = auto()
+    # As BELOW, but never with "Working on it", because a form opens or a job answers.
+    ANSWER_ONLY = auto()
+    # Nobody waits for the answer to an event.
+    NOWHERE = auto()
+
+
+QUIET = frozenset({Place.ANSWER_ONLY, Place.NOWHERE})
+
+
+class Progress:
+    """Shows an answer.
+
+    As a context manager, it says "Working on it" if the block takes longer than half a second. If
+    the program stops meanwhile, it tells the person not to wait for an answer.
     """
 
-    def __init__(self, respond: Respond, action_id: str = "", value: str = "") -> None:
+    def __init__(self, place: Place, respond: Respond, action_id: str, value: str) -> None:
+        self._place = place
         self._respond = respond
         self._action_id = action_id
         self._value = value
@@ -46,12 +58,19 @@ class Below:
     async def show(self, message: Message | None) -> None:
         """Show the answer, if there is one."""
         await self._settle()
-        await self._show(message)
+        if message is None and self._stands and self._place is Place.NEW_MESSAGE:
+            message = replies.DONE
+        if message is not None:
+            replace = self._stands or self._place is Place.CLICKED
+            await self._respond(message, replace=replace)
 
     async def fail(self, message: Message) -> None:
         """Show why there is no answer."""
         await self._settle()
-        await self._fail(message)
+        if self._stands and self._place is Place.CLICKED:
+            message = replies.with_retry(message, self._action_id, self._value)
+        if self._place is not Place.NOWHERE:
+            await self._respond(message, replace=self._stands)
 
     async def __aenter__(self) -> Self:
         """Start to wait for the answer."""
@@ -74,62 +93,12 @@ class Below:
     async def _wait(self) -> None:
         await asyncio.sleep(PATIENCE_SECONDS)
         self._is_late = True
-        await self._say_working()
+        if self._place not in QUIET:
+            replace = self._place is Place.CLICKED
+            is_posted = await self._respond(replies.WORKING, replace=replace, tries=1)
+            self._stands = is_posted and self._place is not Place.BELOW
 
     async def _settle(self) -> None:
         if not self._is_late:
             self._notice.cancel()
         await asyncio.wait({self._notice})
-
-    async def _say_working(self) -> None:
-        pass
-
-    async def _show(self, message: Message | None) -> None:
-        if message is not None:
-            await self._respond(message)
-
-    async def _fail(self, message: Message) -> None:
-        await self._respond(message, replace=self._stands)
-
-
-class NewMessage(Below):
-    """Answers in a new message, which replaces "Working on it"."""
-
-    async def _say_working(self) -> None:
-        self._stands = await self._respond(replies.WORKING, tries=1)
-
-    async def _show(self, message: Message | None) -> None:
-        if message is None and self._stands:
-            message = replies.DONE
-        if message is not None:
-            await self._respond(message, replace=self._stands)
-
-
-class Clicked(Below):
-    """Replaces the clicked message by the answer. An error leaves the clicked message in place."""
-
-    async def _say_working(self) -> None:
-        self._stands = await self._respond(replies.WORKING, replace=True, tries=1)
-
-    async def _show(self, message: Message | None) -> None:
-        if message is not None:
-            await self._respond(message, replace=True)
-
-    async def _fail(self, message: Message) -> None:
-        if self._stands:
-            message = replies.with_retry(message, self._action_id, self._value)
-        await self._respond(message, replace=self._stands)
-
-
-class AnswerOnly(Below):
-    """Answers as `Below` does. Usually, a form opens or a job answers instead."""
-
-
-class Nowhere(AnswerOnly):
-    """Shows nothing, because nobody waits for the answer to an event."""
-
-    async def _show(self, message: Message | None) -> None:
-        pass
-
-    async def _fail(self, message: Message) -> None:
-        pass

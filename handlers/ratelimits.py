@@ -15,7 +15,7 @@ from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
-from handlers.progress import Clicked
+from handlers.progress import Place
 from handlers.sharing import with_share
 
 
@@ -23,7 +23,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
     limits = Limits(bot.inventory.ratelimits, bot.inventory.alerts)
     answer = app.commands.listener(RATELIMITS, parse_ratelimits, limits.answer)
-    reads, turns = Needs(Permission.READ), Needs(Permission.READ, Clicked)
+    reads, turns = Needs(Permission.READ), Needs(Permission.READ, Place.CLICKED)
     checks = Needs(Permission.REFRESH)
     app.command("/ratelimits", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     for action_id, needs, listener in (

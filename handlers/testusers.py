@@ -43,7 +43,7 @@ from handlers.listening import (
     form_check,
 )
 from handlers.payloads import Body
-from handlers.progress import AnswerOnly, Clicked, NewMessage
+from handlers.progress import Place
 from handlers.sharing import with_share
 
 Show = Callable[[Parts, Person, pages.FlowPage], Awaitable[Message]]
@@ -74,21 +74,21 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     answer = app.commands.listener(TESTUSERS, parse, testusers.answer)
     app.command("/testusers", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     for kind, show in PAGES.items():
-        turns = Needs(TESTUSERS.permission(kind), Clicked)
+        turns = Needs(TESTUSERS.permission(kind), Place.CLICKED)
         app.action(ids.row_of(ids.testusers_page(kind)), middleware=[turns])(
             ack=acknowledge, lazy=[testusers.turn(show)]
         )
     _register_acts(app, bot, testusers)
 
     asks = Needs(Permission.REQUEST)
-    opens_form = Needs(Permission.REQUEST, AnswerOnly)
+    opens_form = Needs(Permission.REQUEST, Place.ANSWER_ONLY)
     for action_id, needs in (
         (ids.TESTUSERS_EXTEND, opens_form),
         (ids.TESTUSERS_PERSON, opens_form),
         (ids.row_of(ids.TESTUSERS_MORE), asks),
     ):
         app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[testusers.fill_in])
-    submits = Needs(Permission.REQUEST, NewMessage, pace="", filled_form=filled_form)
+    submits = Needs(Permission.REQUEST, Place.NEW_MESSAGE, pace="", filled_form=filled_form)
     check = form_check(bot, testusers.check_form)
     app.view(ids.TESTUSERS_FORM, middleware=[submits, check])(
         ack=acknowledge, lazy=[testusers.request_of_form]
@@ -103,7 +103,7 @@ def _register_acts(app: GatehouseApp, bot: Gatehouse, testusers: "Testusers") ->
     for act in STORED_ACTS:
         store = app.runner.before_acknowledging(testusers.store(act), STORE_SECONDS)
         app.action(f"{ids.TESTUSERS_ACT}{act}", middleware=[STORED_CLICK])(ack=store, lazy=[])
-    asks_why = Needs(Permission.DECIDE, AnswerOnly, requires_itself=True)
+    asks_why = Needs(Permission.DECIDE, Place.ANSWER_ONLY, requires_itself=True)
     app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}", middleware=[asks_why])(
         ack=acknowledge, lazy=[testusers.ask_why]
     )

@@ -25,7 +25,7 @@ from bot.tasks import Tasks
 from handlers.bolt import GatehouseApp
 from handlers.endpoint import SlackEndpoint
 from handlers.listening import COMMAND, Needs, acknowledge
-from handlers.progress import Below
+from handlers.progress import Place
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.clock import JumpingClock
 
@@ -104,7 +104,7 @@ class SmallBot:
         self,
         action_id: str,
         answer: Answer,
-        place: type[Below] = Below,
+        place: Place = Place.BELOW,
         permission: Permission = Permission.ASK_FOR_HELP,
     ) -> None:
         """Answer a button."""
