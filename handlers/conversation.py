@@ -15,7 +15,7 @@ from bot.slack.replies import DirectReplies
 from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.commands import Commands, helped
-from handlers.listening import EVENT, LazyRunner, Needs, acknowledge
+from handlers.listening import EVENT, EVENT_SECONDS, LazyRunner, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Place
 
@@ -37,8 +37,8 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     Bolt uses the first listener that matches, so this must be called last.
     """
     conversation = Conversation(bot, app.commands, app.runner)
-    written = app.runner.store_event(conversation.written)
-    app.event("message", middleware=[EVENT])(ack=written, lazy=[])
+    written = app.runner.before_acknowledging(conversation.written, EVENT_SECONDS)
+    app.event("message", middleware=[EVENT])(written)
     runs = Needs(Permission.ASK_FOR_HELP, Place.CLICKED)
     app.action(ids.row_of(ids.RUN_COMMAND), middleware=[runs])(
         ack=acknowledge, lazy=[conversation.run_command]

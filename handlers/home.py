@@ -10,7 +10,7 @@ from bot.testusers.messages import forms
 from bot.testusers.parse.form import Prefilled, mentioned_identities
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import EVENT, Listener, Needs, acknowledge
+from handlers.listening import EVENT, EVENT_SECONDS, Listener, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Place
 
@@ -41,8 +41,8 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     reads = Needs(Permission.READ)
     opens_form = Needs(Permission.REQUEST, Place.ANSWER_ONLY)
     open_form = command(TESTUSERS)
-    store_opened = app.runner.store_event(opened)
-    app.event("app_home_opened", middleware=[EVENT])(ack=store_opened, lazy=[])
+    store_opened = app.runner.before_acknowledging(opened, EVENT_SECONDS)
+    app.event("app_home_opened", middleware=[EVENT])(store_opened)
     for action_id, needs, listener in (
         (ids.HOME_TESTUSERS, opens_form, open_form),
         (ids.HOME_ORGS, reads, command(ORGS)),

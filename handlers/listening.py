@@ -7,7 +7,7 @@ run, doesn't wait for them when the program stops, and only logs their errors.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import structlog
@@ -20,7 +20,7 @@ from slack_bolt.util.utils import get_arg_names_of_callable
 
 from bot.app import Gatehouse, SlackParts
 from bot.errors import GatehouseError, NotFound, Replayed, TooManyCommands, UsageError
-from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
+from bot.ops.current_delivery import delivery_id
 from bot.ops.logs import bolt_logger
 from bot.permissions import ACTING, Permission, Person
 from bot.slack.messages import help as help_ui
@@ -39,6 +39,9 @@ SUGGEST_SECONDS = 2.0
 # An event is acknowledged after this time even if it isn't stored yet, because many events can
 # arrive at once.
 EVENT_SECONDS = 0.05
+
+# Bolt looks at a lazy listener's signature on every call, which takes longer than calling it.
+argument_names = lru_cache(get_arg_names_of_callable)
 
 Listener = Callable[..., Awaitable[Any]]
 Next = Callable[[], Awaitable[BoltResponse]]
@@ -134,27 +137,21 @@ class LazyRunner(AsyncLazyListenerRunner):
         """Start a listener, and return the task, whose result is an outcome such as `ok`."""
         return self._bot.tasks.start(self.answer(function, request), function.__name__)
 
-    def before_acknowledging(self, function: Listener, seconds: float) -> Listener:
-        """Return an `ack` function that waits for `function`, but at most this many seconds."""
+    def before_acknowledging(self, function: Listener, seconds: float = STORE_SECONDS) -> Listener:
+        """Return an `ack` function that waits for `function`, but at most this many seconds.
 
-        async def wait(ack: AsyncAck, request: AsyncBoltRequest) -> None:
-            await asyncio.wait({self.begin(function, request)}, timeout=seconds)
-            await ack()
+        If an event couldn't be stored, it responds with 503, so that Slack delivers it again.
+        """
 
-        return wait
-
-    def store_event(self, function: Listener) -> Listener:
-        """Return an `ack` function that responds with 503 if the event couldn't be stored."""
-
-        async def store(ack: AsyncAck, request: AsyncBoltRequest) -> BoltResponse:
+        async def wait(ack: AsyncAck, request: AsyncBoltRequest) -> BoltResponse:
             task = self.begin(function, request)
-            await asyncio.wait({task}, timeout=EVENT_SECONDS)
-            if task.done() and task.result() != "ok":
-                # Slack will redeliver the event.
+            await asyncio.wait({task}, timeout=seconds)
+            is_lost = task.done() and task.result() != "ok"
+            if is_lost and request.context["needs"] is EVENT:
                 return BoltResponse(status=503)
             return await ack()
 
-        return store
+        return wait
 
     def suggest(self, function: Listener) -> Listener:
         """Return an `ack` function with a type-ahead's options, or [], as Slack shows no errors."""
@@ -177,20 +174,18 @@ class LazyRunner(AsyncLazyListenerRunner):
     ) -> str:
         """Answer a request without raising errors, and return an outcome such as `ok`."""
         name = _name_of(request)
-        reference = delivery_id() or new_delivery_id()
         needs: Needs = request.context["needs"]
-        with following_again(reference):
-            started = self._bot.clock.monotonic()
-            try:
-                outcome = await self._answer(function, request, respond or self._respond(request))
-            except Exception:
-                log.exception("answer.not_shown", name=name)
-                outcome = "broken"
-            if not needs.is_stored:
-                seconds = round(self._bot.clock.monotonic() - started, 3)
-                log.info("answered", name=name, outcome=outcome, seconds=seconds)
-            if outcome != "ok" or not needs.is_stored:
-                self._bot.metrics.count_command(name, outcome)
+        started = self._bot.clock.monotonic()
+        try:
+            outcome = await self._answer(function, request, respond or self._respond(request))
+        except Exception:
+            log.exception("answer.not_shown", name=name)
+            outcome = "broken"
+        if not needs.is_stored:
+            seconds = round(self._bot.clock.monotonic() - started, 3)
+            log.info("answered", name=name, outcome=outcome, seconds=seconds)
+        if outcome != "ok" or not needs.is_stored:
+            self._bot.metrics.count_command(name, outcome)
         return outcome
 
     async def _answer(self, function: Listener, request: AsyncBoltRequest, respond: Respond) -> str:
@@ -231,7 +226,7 @@ class LazyRunner(AsyncLazyListenerRunner):
             request.context["person"] = person
         arguments = build_async_required_kwargs(
             logger=self.logger,
-            required_arg_names=get_arg_names_of_callable(function),
+            required_arg_names=argument_names(function),
             request=request,
             response=None,
             this_func=function,

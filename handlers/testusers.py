@@ -36,7 +36,6 @@ from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import (
     COMMAND,
-    STORE_SECONDS,
     STORED_CLICK,
     Needs,
     acknowledge,
@@ -101,16 +100,16 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
 def _register_acts(app: GatehouseApp, bot: Gatehouse, testusers: "Testusers") -> None:
     """Register the buttons of requests, whose clicks are stored before they're acknowledged."""
     for act in STORED_ACTS:
-        store = app.runner.before_acknowledging(testusers.store(act), STORE_SECONDS)
-        app.action(f"{ids.TESTUSERS_ACT}{act}", middleware=[STORED_CLICK])(ack=store, lazy=[])
+        store = app.runner.before_acknowledging(testusers.store(act))
+        app.action(f"{ids.TESTUSERS_ACT}{act}", middleware=[STORED_CLICK])(store)
     asks_why = Needs(Permission.DECIDE, Place.ANSWER_ONLY, requires_itself=True)
     app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}", middleware=[asks_why])(
         ack=acknowledge, lazy=[testusers.ask_why]
     )
     check = form_check(bot, check_denial)
-    store_denial = app.runner.before_acknowledging(testusers.store_denial, STORE_SECONDS)
+    store_denial = app.runner.before_acknowledging(testusers.store_denial)
     denies = replace(STORED_CLICK, pace="")
-    app.view(ids.TESTUSERS_DENIAL, middleware=[denies, check])(ack=store_denial, lazy=[])
+    app.view(ids.TESTUSERS_DENIAL, middleware=[denies, check])(store_denial)
 
 
 class Testusers:

@@ -20,7 +20,7 @@ from tests.support.listening import USER, seen, shown_button
 
 def register_stored(bot, keep, seconds=1.5):
     store = bot.app.runner.before_acknowledging(keep, seconds)
-    bot.app.action("press", middleware=[STORED_CLICK])(ack=store, lazy=[])
+    bot.app.action("press", middleware=[STORED_CLICK])(store)
 
 
 async def held_storing(bot, seconds=1.5):

@@ -147,8 +147,8 @@ async def test_stored_clicks_over_the_limit_are_not_stored():
             stored.append(action)
 
         message = await shown_button(bot)
-        store = bot.app.runner.before_acknowledging(keep, 1.5)
-        bot.app.action("press", middleware=[STORED_CLICK])(ack=store, lazy=[])
+        store = bot.app.runner.before_acknowledging(keep)
+        bot.app.action("press", middleware=[STORED_CLICK])(store)
         for _ in range(6):
             assert (await bot.slack.click(USER, message, "Next")).status == 200
         await bot.outcomes()
@@ -166,7 +166,7 @@ async def test_forms_over_the_limit_stay_open_with_what_was_typed(is_stored):
 
         asks = Needs(None if is_stored else Permission.ASK_FOR_HELP, Place.NEW_MESSAGE, pace="")
         middleware = [asks, form_check(bot.parts, lambda _: {})]
-        store = bot.app.runner.before_acknowledging(work, 1.5)
+        store = bot.app.runner.before_acknowledging(work)
         if is_stored:
             bot.app.view("form", middleware=middleware)(ack=store, lazy=[])
         else:
