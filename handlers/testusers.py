@@ -164,7 +164,6 @@ class Testusers:
             payloads.response_url(body),
             await asking.with_current_end(bot, known),
             flow=flow,
-            presets=await presets.names(bot),
             longest=asking.longest(bot, flow) if flow else "",
         )
 

@@ -324,12 +324,14 @@ async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Pref
         flow_sid = bot.flows.named(command.flow).sid
     with suppress(UsageError):
         until = term_of(person.time_zone, command, await bot.database.now()).ends_at
-    preset = f"@{command.presets[0]}" if len(command.presets) == 1 else ""
+    identities = command.identities
+    with suppress(NotFound, UsageError):
+        identities = await identities_of(bot, command)
     seconds = command.duration_seconds
     return Prefilled(
         flow_sid,
-        f"{command.kind}{preset}" if command.kind == "add" else command.kind,
-        command.identities,
+        command.kind,
+        identities,
         spell_duration(seconds) if seconds else "",
         until,
         command.reason,

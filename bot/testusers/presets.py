@@ -38,12 +38,6 @@ async def every_preset(bot: Parts, person: Person) -> list[Preset]:
         return list((await saved_presets(tx)).values())
 
 
-async def names(bot: Parts) -> list[str]:
-    """Return the names of all presets in alphabetical order."""
-    async with bot.database.read_only() as tx:
-        return list(await saved_presets(tx))
-
-
 async def save_preset(
     bot: Parts, person: Person, name: str, identities: Sequence[str]
 ) -> Preset | None:

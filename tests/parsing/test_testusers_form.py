@@ -71,8 +71,6 @@ ASKED = ChangeRequest("add", "welcome", ("+1",))
         ({"duration": "for 2h"}, replace(ASKED, duration_seconds=7200)),
         ({"until": LATER}, replace(ASKED, until=LATER)),
         ({"reason": " a\n b "}, replace(ASKED, reason="a b")),
-        ({"kind": "add@team"}, replace(ASKED, presets=("team",))),
-        ({"kind": "add@team", "lines": (" ",)}, replace(ASKED, identities=(), presets=("team",))),
     ],
 )
 def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, Any], asked: ChangeRequest) -> None:
@@ -85,7 +83,6 @@ def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, Any], asked: Change
         ({"flow": ""}, "flow", "Choose a flow."),
         ({"lines": (" ", " ")}, "lines", "Who? Add at least one"),
         ({"lines": ("+1", "+1")}, "lines", "“+1” is listed twice."),
-        ({"lines": ("+1", "+1"), "kind": "add@team"}, "lines", "“+1” is listed twice."),
         ({"duration": "soon"}, "duration", "I can't read “soon” as a duration."),
         ({"duration": "2h", "kind": "remove"}, "duration", "A duration only works with Add."),
         ({"until": LATER, "kind": "remove"}, "until", "An end only works with Add."),

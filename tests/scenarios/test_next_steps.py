@@ -231,13 +231,6 @@ async def test_alias_of_a_flow_that_is_gone_is_named(world):
         assert "check FLOW_ALIASES" in answer.all_text
 
 
-async def test_preset_that_was_replaced_or_deleted_comes_back(world):
-    await world.ask(OTTO, "/testusers", 'preset save demo +1 "Ben & Jerry"')
-    for text in ("preset save demo +2", "preset delete demo"):
-        answer = await world.ask(ADA, "/testusers", text)
-        await pressed(world, ADA, answer, "Undo", "with `+1`, `Ben &amp; Jerry`")
-
-
 def dialogs_of(message) -> dict[str, str]:
     """The text of each button's confirmation dialog."""
     rows = [block["elements"] for block in message.blocks if block["type"] == "actions"]

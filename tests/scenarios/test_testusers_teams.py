@@ -40,7 +40,21 @@ async def test_a_mistyped_preset_is_offered_as_a_button(world):
     answer = await world.ask(OTTO, "/testusers", "preset delete dmo")
     assert "put it in quotes" not in answer.all_text
     assert answer.buttons == ["/testusers preset delete demo"]
-    assert "Saved the preset `@team`" in await say(world, OTTO, "presets save team +1")
+
+
+async def test_people_of_a_preset_stand_in_the_form_that_a_button_opens(world):
+    await say(world, OTTO, "preset save demo +1 +2")
+    answer = await world.ask(OTTO, "/testusers", "add welcome @demo vera")
+    await world.slack.click(OTTO, answer, "Open the form")
+    await world.slack.submit(OTTO, await world.form())
+    assert "add `+1`, `+2` to *welcome*" in (await world.card()).all_text
+
+
+async def test_a_preset_says_what_it_replaced_or_contained(world):
+    await say(world, OTTO, 'preset save demo +1 "Ben & Jerry"')
+    replaced = await say(world, OTTO, "preset save demo +2")
+    assert "It used to contain `+1`, `Ben &amp; Jerry`." in replaced
+    assert "It contained `+2`." in await say(world, OTTO, "preset delete demo")
 
 
 async def test_the_same_again_is_answered_with_a_link_to_the_open_card(world):

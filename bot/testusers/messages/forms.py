@@ -13,8 +13,6 @@ from bot.testusers.parse.form import NOTHING, Prefilled, ShownRequest, as_line
 from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow
 from bot.testusers.rules.requests import Request
 
-# docs.slack.dev, static_select: at most 100 options.
-PRESETS_SHOWN = 90
 NO_END = "Leave empty for no end date."
 Json = dict[str, Any]
 
@@ -24,7 +22,6 @@ def change_form(
     filled: Prefilled = NOTHING,
     *,
     flow: Flow | None = None,
-    presets: Sequence[str] = (),
     longest: str = "",
 ) -> Json:
     """Return the form that `/testusers` opens.
@@ -33,11 +30,9 @@ def change_form(
         reply_to: The response_url for the reply, or an empty string.
         filled: The initial values. Identities that don't fit are left out.
         flow: The preselected flow, if any.
-        presets: The names of all presets.
         longest: The longest access that the flow allows, or an empty string if there's no limit.
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
-    only_preset = " Required unless you add a preset." if presets else ""
     lines = [*map(as_line, filled.identities), *filled.lines]
     while len("\n".join(lines)) > block_kit.INPUT_CHARACTERS:
         lines.pop()
@@ -49,9 +44,8 @@ def change_form(
     }
     if flow:
         flows["initial_option"] = block_kit.option(flow.name, flow.name)
-    adding = [(f"Add @{name}", f"add@{name}") for name in presets[:PRESETS_SHOWN]]
-    options = [block_kit.option(*pair) for pair in (("Add", "add"), *adding, ("Remove", "remove"))]
-    chosen = next((option for option in options if option["value"] == filled.kind), options[0])
+    options = [block_kit.option(kind.capitalize(), kind) for kind in ("add", "remove")]
+    chosen = block_kit.option(filled.kind.capitalize(), filled.kind)
     changes = {"type": "static_select", "options": options, "initial_option": chosen}
     blocks = [
         *([block_kit.section(ends)] if ends else []),
@@ -61,8 +55,7 @@ def change_form(
             ids.TESTUSERS_IDENTITIES,
             "Identities",
             _text_input(block_kit.INPUT_CHARACTERS, "\n".join(lines), is_multiline=True),
-            f"One per line, e.g. +15550100 or whatsapp:+15550100.{only_preset}",
-            is_optional=bool(presets),
+            "One per line, e.g. +15550100 or whatsapp:+15550100.",
         ),
     ]
     optional = (

@@ -6,9 +6,8 @@ from typing import Any
 
 from bot.approvals.parse import spell_duration
 from bot.approvals.rules import Act, AutomaticRule, Reason, State
-from bot.slack.messages import block_kit, replies, text
+from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
-from bot.slack.parse import escaped
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import (
     act_buttons,
@@ -19,7 +18,7 @@ from bot.testusers.messages.card import (
 )
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
 from bot.testusers.parse.command import Unclear
-from bot.testusers.parse.form import Prefilled, quoted
+from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Effect, Flow
 from bot.testusers.rules.requests import Preset, Request
 
@@ -235,22 +234,15 @@ def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Mess
 
 
 def preset_saved(name: str, identities: Sequence[str], before: Preset | None) -> Message:
-    """Return the reply after saving a preset, with an `Undo` button if it replaced a preset."""
+    """Return the reply after saving a preset. `before` is the preset that it replaced, if any."""
     replaced = f" It used to contain {brief(before.identities)}." if before else ""
-    line = f"Saved the preset {_preset(name)} with {brief(identities)}.{replaced}"
-    return Message.of(line) if before is None else _with_undo(line, before)
+    return Message.of(f"Saved the preset {_preset(name)} with {brief(identities)}.{replaced}")
 
 
 def preset_deleted(preset: Preset) -> Message:
-    """Return the reply after deleting a preset, with its people and an `Undo` button."""
-    line = f"Deleted the preset {_preset(preset.name)}. It contained {brief(preset.identities)}."
-    return _with_undo(line, preset)
-
-
-def _with_undo(line: str, before: Preset) -> Message:
-    people = " ".join(map(quoted, before.identities))
-    undo = escaped(f"/testusers preset save {before.name} {people}")
-    return replies.with_commands(Message.of(line), [("Undo", undo)])
+    """Return the reply after deleting a preset, with its people."""
+    people = brief(preset.identities)
+    return Message.of(f"Deleted the preset {_preset(preset.name)}. It contained {people}.")
 
 
 def _preset(name: str) -> str:

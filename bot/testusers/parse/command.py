@@ -433,9 +433,7 @@ def parse_testusers(text: str, aliases: Collection[str] = ()) -> TestusersReques
             if action != "list" and rest[1:]:
                 raise misuse(action, f"Unexpected word: “{rest[1].text[:80]}”.")
             return Subcommand(action, rest[0].text, " ".join(word.text for word in rest[1:]))
-        case "preset" | "presets" if action == "preset" or (
-            rest and rest[0].keyword in PRESET_ACTIONS
-        ):
+        case "preset":
             return _parse_preset(rest, text)
         case "requests" | "mine" | "presets" | "review":
             if rest:
@@ -453,9 +451,6 @@ def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
     if len(words) == 1:
         raise misuse("save_preset", "Which preset? Add its name, e.g. demo-team.")
     name, more = folded(words[1].text).removeprefix("@"), words[2:]
-    if words[1].keyword in KEYWORDS:
-        problem = f"“{name}” can't be a preset name, because “add” uses it as a keyword."
-        raise misuse("save_preset", problem)
     if not PRESET.fullmatch(f"@{name}"):
         problem = "Use up to 40 characters: a to z, digits, dots and dashes, e.g. demo-team."
         raise misuse("save_preset", problem)
@@ -463,10 +458,4 @@ def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
         if more:
             raise misuse("save_preset", f"Unexpected word: “{more[0].text[:80]}”.")
         return Subcommand("delete_preset", text=name)
-    if taken := next((word for word in more if word.keyword in KEYWORDS), None):
-        raise misuse(
-            "save_preset",
-            f"“{taken.keyword}” only works with “add”. A preset is only a list of people."
-            f" If “{taken.text}” is a test user, put it in quotes.",
-        )
     return Subcommand("save_preset", text=name, identities=people("save_preset", more, text))

@@ -14,6 +14,7 @@ from bot.slack.parse import escaped, read_words, recover
 from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, UNSEEN, folded
 from bot.testusers.parse.command import (
     EMAIL,
+    ChangeKind,
     ChangeRequest,
     OddWord,
     duration_problem,
@@ -54,7 +55,7 @@ class Prefilled(ButtonValue):
 
     Attributes:
         flow: A flow's alias or SID.
-        kind: `add`, `remove`, or `add@` followed by the name of a preset.
+        kind: `add` or `remove`.
         identities: The identities that a button fills in.
         duration: The duration as typed.
         until: The end of access.
@@ -65,7 +66,7 @@ class Prefilled(ButtonValue):
     """
 
     flow: Annotated[str, Field(alias="f")] = ""
-    kind: Annotated[str, Field(alias="k")] = "add"
+    kind: Annotated[ChangeKind, Field(alias="k")] = "add"
     identities: Annotated[tuple[str, ...], Field(alias="i")] = ()
     duration: Annotated[str, Field(alias="d")] = ""
     until: Annotated[datetime | None, Field(alias="u")] = None
@@ -109,14 +110,11 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
     reason = " ".join(form.reason.split())
     identities, problem = read_lines(form.lines)
     until = form.until
-    preset = form.kind.partition("@")[2]
     wrong = {
         "flow": "" if form.flow else "Choose a flow.",
-        "lines": problem,
+        "lines": problem or identities_problem(identities),
         "reason": reason_problem(reason),
     }
-    if not problem and (identities or not preset):
-        wrong["lines"] = identities_problem(identities)
     if form.kind == "remove":
         only_add = {"duration": ("A duration", typed), "until": ("An end", until)}
         for name, (what, value) in only_add.items():
@@ -131,12 +129,11 @@ def parse_form(form: Prefilled, now: datetime) -> ChangeRequest | dict[str, str]
     if found := {name: problem for name, problem in wrong.items() if problem}:
         return found
     return ChangeRequest(
-        "remove" if form.kind == "remove" else "add",
+        form.kind,
         form.flow,
         identities,
         parse_duration(typed) if typed else None,
         reason=reason,
-        presets=(preset,) if preset else (),
         until=until,
     )
 
