@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from bot.app import Gatehouse
 from bot.commands import FORM, HELP, Command
@@ -17,17 +17,7 @@ from handlers import payloads
 from handlers.listening import Listener, require
 from handlers.payloads import Body
 
-
-class Typed(Protocol):
-    """A parsed command. `form` is the `kind` of one of its forms, or `help`."""
-
-    @property
-    def form(self) -> str:
-        """The form's kind."""
-        ...
-
-
-T = TypeVar("T", bound=Typed)
+T = TypeVar("T")
 Answer = Callable[[Person, T, Body], Awaitable[Message | None]]
 """Gets the person, the parsed command, and Slack's payload."""
 
@@ -52,7 +42,10 @@ class Commands:
     def listener(
         self, described: Command, parse: Callable[[str], T], answer: Answer[T]
     ) -> Listener:
-        """Return a lazy listener that parses the text, checks the permission, and answers."""
+        """Return a lazy listener that parses the text, checks the permission, and answers.
+
+        What `parse` returns has the `kind` of one of the command's forms, or `help`, as `form`.
+        """
         self._known[described.name] = _SlashCommand(described, parse, answer)
 
         async def listen(person: Person, body: Body) -> Message | None:

@@ -2,6 +2,7 @@
 
 import re
 from copy import copy
+from dataclasses import replace
 from functools import partial
 
 from slack_bolt.async_app import AsyncAck, AsyncBoltContext, AsyncBoltRequest
@@ -15,7 +16,7 @@ from bot.slack.replies import DirectReplies
 from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.commands import Commands, helped
-from handlers.listening import EVENT, EVENT_SECONDS, LazyRunner, Needs, acknowledge
+from handlers.listening import COMMAND, EVENT, EVENT_SECONDS, LazyRunner, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import Place
 
@@ -24,10 +25,7 @@ PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"
 FORMATTING = "`*_~"
 WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
 EVERYTHING = re.compile("")
-DIRECT_MESSAGE = Needs(Permission.ASK_FOR_HELP, Place.NEW_MESSAGE, pace="commands")
-UNKNOWN_COMMAND = Needs(
-    Permission.ASK_FOR_HELP, Place.NEW_MESSAGE, pace="commands", label="unknown"
-)
+UNKNOWN_COMMAND = replace(COMMAND, label="unknown")
 UNKNOWN_BUTTON = Needs(Permission.ASK_FOR_HELP, label="unknown")
 
 
@@ -95,7 +93,7 @@ class Conversation:
         meant = copy(request)
         # Errors and metrics name the command.
         meant.body = {**request.body, "command": name if is_command else "message", "text": text}
-        meant.context = AsyncBoltContext({**request.context, "needs": DIRECT_MESSAGE})
+        meant.context = AsyncBoltContext({**request.context, "needs": COMMAND})
         await self._runner.answer(answer, meant, partial(port.say, "", to=user_id))
         await self._bot.slack.received.answered(event_id)
 
