@@ -53,13 +53,14 @@ async def _examine(
         scopes, *untried = [Finding(name, NOT_TRIED, sentence) for name in names]
         about_token = [scopes]
         about_slack = [*await app_token(parts), *untried]
+    inventory_findings, listed = await inventory(parts, can_be_granted=stored.is_well)
     return [
         *examine_environment(settings, environment),
         *(token, *about_token, *about_slack),
-        *await inventory(parts, can_be_granted=stored.is_well),
+        *inventory_findings,
         *await flows(parts),
         *await email(parts),
-        *await gateway(parts),
+        *gateway(settings, listed),
         stored,
         *(await database_clock(parts) if stored.is_well else []),
     ]

@@ -200,7 +200,7 @@ class Policy:
 
     def automatic_lists(self) -> list[tuple[str, ...]]:
         """Return all lists of people who can get automatic approval."""
-        return [policy.auto.requesters for policy in self.flow_policies.values() if policy.auto]
+        return [policy.automatic for policy in self.flow_policies.values() if policy.automatic]
 
     def requester_lists(self) -> list[tuple[str, ...]]:
         """Return all lists of the only people who can ask for changes to some flows."""

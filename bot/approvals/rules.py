@@ -16,10 +16,11 @@ only if the request is still in the starting state. If several approvals are nee
 one changes the state. An approval counts only while the person who gave it can still approve.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
 from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -269,6 +270,17 @@ class FlowPolicy:
     auto_remove: bool | None = None
     requesters: NamedIds | None = None
     channel: ChannelId | None = None
+
+    @property
+    def automatic(self) -> tuple[str, ...] | None:
+        """The people and groups whose requests can be approved automatically."""
+        return self.auto.requesters if self.auto else None
+
+    @property
+    def named(self) -> Iterator[str]:
+        """All people and groups that the policy lists."""
+        lists = (self.approvers, self.notify, self.escalate_to, self.requesters, self.automatic)
+        return chain.from_iterable(filter(None, lists))
 
 
 @dataclass(frozen=True)

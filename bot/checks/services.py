@@ -1,7 +1,7 @@
 """Checks the services with small calls, and the gateway's settings without any calls."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 
@@ -9,9 +9,9 @@ from pydantic import SecretStr
 
 from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, CheckParts, Finding, failed, well
 from bot.configured import email_client, flow_client
-from bot.errors import DatabaseUnavailable, GatehouseError
+from bot.errors import GatehouseError
 from bot.organizations.client import InventoryClient
-from bot.organizations.rules import Listing, OrganizationKey
+from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import CallCause
 from bot.services.errors import (
     CredentialsRefused,
@@ -38,63 +38,70 @@ BASIC_REFUSED = (
 )
 
 
-async def inventory(parts: CheckParts, *, can_be_granted: bool) -> list[Finding]:
+async def inventory(
+    parts: CheckParts, *, can_be_granted: bool
+) -> tuple[list[Finding], dict[str, set[str]]]:
     """Check each data center's credential by listing its organizations.
 
-    If `can_be_granted` is False, make no calls, because the database can't count them.
+    If `can_be_granted` is False, make no calls, because the database can't count them. Return the
+    findings, and the IDs of the listed organizations by data center.
     """
-    settings = parts.settings
-    if not settings.inventory_data_centers:
-        return [_missing(settings, "inventory")]
+    centers = parts.settings.inventory_data_centers
+    listed: dict[str, set[str]] = {}
+    if not centers:
+        return [_missing(parts.settings, "inventory")], listed
     if not can_be_granted:
         sentence = "Not checked: Gatehouse can't count or make calls without the database."
-        names = settings.inventory_data_centers
-        return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in names]
-    # Maps each data center to the organization that the bot's next listing counts against.
+        return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in centers], listed
+    # The bot's next listing of each data center counts against this organization.
     known = {
         report.data_center: report.listing.representative()
         for report in (await parts.directory.known()).reports
         if report.listing
     }
-    looks = (
-        _data_center(parts.inventory, name, center.organization_id, known.get(name))
-        for name, center in settings.inventory_data_centers.items()
-    )
-    return list(await asyncio.gather(*looks))
 
-
-async def _data_center(
-    client: InventoryClient, data_center: str, organization_id: str | None, known_id: str | None
-) -> Finding:
-    subject = f"inventory {data_center}"
-    named = OrganizationKey(data_center, organization_id or known_id or "")
-    try:
+    async def look(name: str, organization_id: str | None) -> Finding:
+        subject = f"inventory {name}"
+        key = OrganizationKey(name, organization_id or known.get(name) or "")
         try:
-            found = await client.organizations(named, CAUSE)
-        except ServiceRefused:
-            if not named.organization_id:
-                raise
-            # The service doesn't know this organization, but might list others.
-            found = await client.organizations(OrganizationKey(data_center), CAUSE)
-    except GatehouseError as error:
-        if isinstance(error, PermissionMissing):
-            return Finding(subject, "listing_scope_missing", error.sentence)
-        is_elsewhere = isinstance(error, ServiceUnreachable | Redirected | ResponseUnreadable)
-        if not isinstance(error, ProxyUnreachable) and (is_elsewhere or _is_404(error)):
-            advice = "Check INVENTORY_BASE_URL or the data center's base_url."
-            return Finding(subject, "wrong_host", f"{error.sentence} {advice}")
-        return failed(subject, error)
-    if not found:
-        sentence = "The credential is valid, but doesn't give access to any organization."
-        return Finding(subject, "no_organization", sentence)
-    if organization_id and organization_id not in {row.organization_id for row in found}:
-        sentence = (
-            f"organization_id {organization_id} is not one of the {len(found)} listed "
-            "organizations. Find the right ID in the service's console, under organization"
-            " management, and use it in INVENTORY_DATA_CENTERS."
-        )
-        return Finding(subject, "organization_not_listed", sentence)
-    return well(subject, f"lists {count(len(found), 'organization')}.")
+            found = await _organizations(parts.inventory, key)
+        except GatehouseError as error:
+            return _not_listed(subject, error)
+        listed[name] = {row.organization_id for row in found}
+        if not found:
+            sentence = "The credential is valid, but doesn't give access to any organization."
+            return Finding(subject, "no_organization", sentence)
+        if organization_id and organization_id not in listed[name]:
+            sentence = (
+                f"organization_id {organization_id} is not one of the {len(found)} listed"
+                " organizations. Find the right ID in the service's console, under organization"
+                " management, and use it in INVENTORY_DATA_CENTERS."
+            )
+            return Finding(subject, "organization_not_listed", sentence)
+        return well(subject, f"lists {count(len(found), 'organization')}.")
+
+    looks = (look(name, center.organization_id) for name, center in centers.items())
+    return list(await asyncio.gather(*looks)), listed
+
+
+async def _organizations(client: InventoryClient, named: OrganizationKey) -> Sequence[Organization]:
+    try:
+        return await client.organizations(named, CAUSE)
+    except ServiceRefused:
+        if not named.organization_id:
+            raise
+        # The service doesn't know this organization, but might list others.
+        return await client.organizations(OrganizationKey(named.data_center), CAUSE)
+
+
+def _not_listed(subject: str, error: GatehouseError) -> Finding:
+    if isinstance(error, PermissionMissing):
+        return Finding(subject, "listing_scope_missing", error.sentence)
+    is_elsewhere = isinstance(error, ServiceUnreachable | Redirected | ResponseUnreadable)
+    if not isinstance(error, ProxyUnreachable) and (is_elsewhere or _is_404(error)):
+        advice = "Check INVENTORY_BASE_URL or the data center's base_url."
+        return Finding(subject, "wrong_host", f"{error.sentence} {advice}")
+    return failed(subject, error)
 
 
 def _is_404(error: GatehouseError) -> bool:
@@ -171,21 +178,12 @@ def _missing(settings: Settings, service: Service) -> Finding:
     return Finding(service, "half_configured", sentence)
 
 
-async def gateway(parts: CheckParts) -> list[Finding]:
-    """Check the gateway's settings against the last successful listings, without making calls."""
-    known: dict[str, Listing] = {}
-    with suppress(DatabaseUnavailable):
-        reports = (await parts.directory.known()).reports
-        known = {report.data_center: report.listing for report in reports if report.listing}
-    return examine_gateway(parts.settings, known)
-
-
-def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list[Finding]:
-    """Check the gateway's settings against the given listings, which are keyed by data center."""
+def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[Finding]:
+    """Check the gateway's settings. `listed` has the organization IDs of some data centers."""
     clients, port = settings.gateway_clients, settings.gateway_port
     if port is None and not clients:
         return []
-    findings = [_client(name, client, settings, listings) for name, client in clients.items()]
+    findings = [_client(name, client, settings, listed) for name, client in clients.items()]
     if port is None:
         sentence = "GATEWAY_CLIENTS is set but GATEWAY_PORT is not, so clients can't connect."
         return [Finding("gateway", "gateway_off", sentence), *findings]
@@ -197,19 +195,18 @@ def examine_gateway(settings: Settings, listings: Mapping[str, Listing]) -> list
 
 
 def _client(
-    name: str, client: ClientSettings, settings: Settings, listings: Mapping[str, Listing]
+    name: str, client: ClientSettings, settings: Settings, listed: Mapping[str, Collection[str]]
 ) -> Finding:
     subject = f"gateway {name}"
     if not settings.inventory_data_centers:
         sentence = "can't make any calls because INVENTORY_DATA_CENTERS is not set."
         return Finding(subject, "gateway_idle", sentence)
     paths = () if client.organizations == "*" else client.organizations
-    keys = [OrganizationKey.of_path(path) for path in paths]
+    keys = map(OrganizationKey.of_path, paths)
     unknown = [
         str(key)
         for key in keys
-        if key.data_center in listings
-        and key.organization_id not in listings[key.data_center].by_id
+        if key.organization_id not in listed.get(key.data_center, [key.organization_id])
     ]
     if unknown:
         sentence = (

@@ -1,11 +1,11 @@
 """Checks the Slack tokens, scopes and channels, the clock, and the people in the settings."""
 
 import asyncio
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TypeVar
 
-from bot.approvals.rules import EVERY_FLOW
+from bot.approvals.rules import EVERY_FLOW, FlowRules
 from bot.checks.database import slack_clock
 from bot.checks.findings import WELL, CheckParts, Finding, failed, well
 from bot.checks.rules import Part, Severity
@@ -15,6 +15,7 @@ from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy
 from bot.settings.model import revealed
 from bot.slack.client import SlackClient
 from bot.slack.manifest import SCOPES, missing_scopes
+from bot.slack.messages.text import count
 
 SLACK_SECONDS = 10
 # Slack's errors for tokens that are invalid or no longer valid.
@@ -25,11 +26,6 @@ TOKEN_ERRORS = frozenset(
     }
 )
 ROLES, CONTACT = "roles", "ACCESS_CONTACT"
-ADVICE = {
-    ROLES: "correct ROLES or FLOW_APPROVERS",
-    CONTACT: "correct it, or remove it to list the admins instead",
-}
-
 T = TypeVar("T")
 
 
@@ -133,40 +129,42 @@ async def _channel(
 
 
 async def roles(parts: CheckParts) -> list[Finding]:
-    """Return a finding for each invalid ID and each flow that has too few approvers."""
+    """Return a finding for each invalid ID, and for each flow that too few people can change."""
     slack, settings, policy = parts.slack, parts.settings, parts.settings.policy
     try:
         team_id = (await _in_time(slack.who_am_i())).team_id
     except SlackError as error:
         return [failed(ROLES, error)]
-    told = [
-        (rules.notify or (), rules.escalate_to or ()) for rules in policy.flow_policies.values()
-    ]
-    deciding = (
-        *policy.approver_lists(),
-        *policy.automatic_lists(),
-        *policy.requester_lists(),
-    )
-    named = dict.fromkeys(chain(*policy.roles.values(), *deciding, *chain(*told)))
+    lists = {
+        "ROLES": policy.roles.values(),
+        "FLOW_APPROVERS": policy.flow_approvers.values(),
+        "FLOW_POLICIES": (rules.named for rules in policy.flow_policies.values()),
+    }
+    named = {name: key for key, values in lists.items() for name in chain(*values)}
     named.pop(EVERY_FULL_MEMBER, None)
-    found = {name: await _look_up(slack, team_id, name, ROLES) for name in named}
-    wrong = [finding for finding in found.values() if isinstance(finding, Finding)]
+    people: dict[str, frozenset[str]] = {}
+    wrong = []
+    for name, setting in named.items():
+        found = await _look_up(slack, team_id, name, ROLES, f"correct {setting}")
+        if isinstance(found, Finding):
+            wrong.append(found)
+        else:
+            people[name] = found
     # Without the flow service, there is nothing to approve.
-    if not settings.missing_for("flow") and not any(
-        finding.severity is Severity.UNSURE for finding in wrong
-    ):
-        people = {name: ids for name, ids in found.items() if not isinstance(ids, Finding)}
+    is_sure = all(finding.severity is not Severity.UNSURE for finding in wrong)
+    if is_sure and not settings.missing_for("flow"):
         wrong += _deciders(policy, people)
     findings = wrong or [well(ROLES, f"All {len(named)} people and groups exist.")]
     if contact := policy.access_contact:
-        known = await _look_up(slack, team_id, contact, CONTACT)
+        advice = "correct it, or remove it to list the admins instead"
+        known = await _look_up(slack, team_id, contact, CONTACT, advice)
         is_there = well(CONTACT, f"{contact} exists.")
         findings.append(known if isinstance(known, Finding) else is_there)
     return findings
 
 
 async def _look_up(
-    slack: SlackClient, team_id: str, slack_id: str, subject: str
+    slack: SlackClient, team_id: str, slack_id: str, subject: str, advice: str
 ) -> frozenset[str] | Finding:
     """Return the user ID or the group's member IDs, or a finding if the ID can't be confirmed."""
     try:
@@ -176,58 +174,79 @@ async def _look_up(
     except SlackRefused as error:
         kind = "group" if slack_id.startswith("S") else "user"
         code, problem = f"{kind}_unknown", f"There is no {kind} {slack_id} ({error.error})"
-        if error.error == "missing_scope":
-            code, problem = "scope_missing", f"{slack_id} cannot be looked up: a scope is missing"
         if error.error == "plan_upgrade_required":
             code, problem = "groups_not_in_plan", "This workspace's plan excludes user groups"
-        advice = "update the app from the manifest" if code == "scope_missing" else ""
-        return _mistake(subject, code, problem, advice)
+        elif error.error == "missing_scope":
+            code, problem = "scope_missing", f"{slack_id} cannot be looked up"
+            advice = "update the app from the manifest"
     except SlackError as error:
         return failed(subject, error)
-    if user.is_deleted:
-        problem = f"{slack_id} belongs to a deactivated account"
-        return _mistake(subject, "user_deactivated", problem)
-    if user.team_id not in ("", team_id):
-        problem = f"{slack_id} belongs to another workspace"
-        return _mistake(subject, "user_of_another_workspace", problem)
-    return frozenset({slack_id})
+    else:
+        if user.is_deleted:
+            code, problem = "user_deactivated", f"{slack_id} belongs to a deactivated account"
+        elif user.team_id not in ("", team_id):
+            code = "user_of_another_workspace"
+            problem = f"{slack_id} belongs to another workspace"
+        else:
+            return frozenset({slack_id})
+    return Finding(subject, code, f"{problem}: {advice}.")
 
 
-def _deciders(policy: Policy, people: Mapping[str, Collection[str]]) -> Iterator[Finding]:
-    """Yield a finding for each flow with too few people who can approve requests."""
-
-    def all_of(holders: Iterable[str]) -> set[str]:
-        return {person for holder in holders for person in people.get(holder, ())}
-
-    general, may_ask = policy.approvals_needed, policy.holders(Permission.REQUEST)
-    advice = "give someone the approver role in ROLES"
-    targets = [("requests", policy.holders(Permission.DECIDE), general, advice)]
-    for flow_sid in dict.fromkeys((*policy.flow_approvers, *policy.flow_policies)):
+def _deciders(policy: Policy, people: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
+    """Yield a finding for each flow whose changes too few people can ask for or approve."""
+    for flow_sid in dict.fromkeys((EVERY_FLOW, *policy.flow_approvers, *policy.flow_policies)):
         rules = policy.of_flow(flow_sid)
-        flow = "any other flow" if flow_sid == EVERY_FLOW else f"flow {flow_sid}"
-        advice = f"see {rules.sources.get('approvers', 'ROLES')}"
-        holders = policy.holders(Permission.DECIDE, flow_sid)
-        targets.append((f"requests for {flow}", holders, rules.approvals_needed, advice))
-    for target, holders, needed, advice in targets:
-        if EVERY_FULL_MEMBER in holders:
-            continue
-        approvers = all_of(holders)
-        others = len(approvers) - 1
-        asking = approvers if EVERY_FULL_MEMBER in may_ask else approvers & all_of(may_ask)
-        if not approvers:
-            yield _mistake(ROLES, "nobody_can_approve", f"Nobody can approve {target}", advice)
-        elif len(approvers) < needed:
-            problem = f"{needed} people must approve {target}, but only {len(approvers)} can"
-            yield _mistake(ROLES, "too_few_approvers", problem, advice)
-        elif asking and others < general and not policy.allow_self_approval:
-            owner = f"{min(asking)}'s" if len(asking) == 1 else "Approvers'"
-            problem = (
-                f"{owner} own {target} can never be approved, because"
-                f" APPROVALS_NEEDED is {general} and {others or 'no'} other"
-                f" {'person' if others == 1 else 'people'} can approve them"
-            )
-            yield _mistake(ROLES, "lonely_approver", problem, advice)
+        target = f"requests for flow {flow_sid}"
+        if flow_sid == EVERY_FLOW:
+            target = "requests for any other flow" if policy.flow_policies else "requests"
+        for key, listed in (("requesters", rules.requesters), ("auto", rules.automatic)):
+            is_known = listed is not None and people.keys() >= set(listed)
+            if is_known and not _can_ask(policy, people, _all_of(people, listed or ())):
+                problem = f"Nobody in “{key}” can make {target}"
+                yield _mistake("nobody_can_ask", problem, "give them the operator role in ROLES")
+        holders = rules.approvers or policy.holders(Permission.DECIDE)
+        if EVERY_FULL_MEMBER not in holders:
+            yield from _approvers(policy, rules, target, _all_of(people, holders), people)
 
 
-def _mistake(subject: str, code: str, problem: str, advice: str = "") -> Finding:
-    return Finding(subject, code, f"{problem}: {advice or ADVICE[subject]}.")
+def _approvers(
+    policy: Policy,
+    rules: FlowRules,
+    target: str,
+    approvers: frozenset[str],
+    people: Mapping[str, frozenset[str]],
+) -> Iterator[Finding]:
+    needed, others = rules.approvals_needed, len(approvers) - 1
+    source = rules.sources.get("approvers")
+    advice = f"see {source}" if source else "give someone the approver role in ROLES"
+    asking = _can_ask(policy, people, approvers)
+    if rules.requesters is not None:
+        asking &= _all_of(people, rules.requesters)
+    if not approvers:
+        yield _mistake("nobody_can_approve", f"Nobody can approve {target}", advice)
+    elif len(approvers) < needed:
+        problem = f"{needed} people must approve {target}, but only {len(approvers)} can"
+        yield _mistake("too_few_approvers", problem, advice)
+    elif asking and others < needed and not policy.allow_self_approval:
+        owner = f"{min(asking)}'s" if len(asking) == 1 else "Approvers'"
+        all_others = count(needed, "other person", "other people")
+        problem = (
+            f"{owner} own {target} can never be approved, because {all_others} must approve them,"
+            f" and {others or 'nobody'} can"
+        )
+        yield _mistake("lonely_approver", problem, advice)
+
+
+def _all_of(people: Mapping[str, frozenset[str]], holders: Iterable[str]) -> frozenset[str]:
+    return frozenset().union(*(people.get(holder, ()) for holder in holders))
+
+
+def _can_ask(
+    policy: Policy, people: Mapping[str, frozenset[str]], among: frozenset[str]
+) -> frozenset[str]:
+    operators = policy.holders(Permission.REQUEST)
+    return among if EVERY_FULL_MEMBER in operators else among & _all_of(people, operators)
+
+
+def _mistake(code: str, problem: str, advice: str) -> Finding:
+    return Finding(ROLES, code, f"{problem}: {advice}.")

@@ -193,7 +193,7 @@ def _codes_of_check() -> set[str]:
     }
     named = {
         *("not_configured", "not_tried", "token_refused", "user_unknown", "group_unknown"),
-        "groups_not_in_plan",
+        *("groups_not_in_plan", "user_deactivated", "user_of_another_workspace"),
     }
     causes = {cause.code for cause in (REFUSED, *CAUSES)}
     return (literal | outcomes | causes | named) - {"service_error", "quota"}

@@ -17,7 +17,7 @@ from bot.store.engine import file_id, process_lock
 from sandbox.services.faults import Fault as ServiceFault
 from sandbox.services.faults import FaultKind
 from sandbox.services.running import RunningServices, running_services
-from sandbox.services.state import ServicesState
+from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW, ServicesState
 from sandbox.slack.faults import Fault as SlackFault
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.postgres import connect
@@ -185,6 +185,88 @@ async def test_mistake_is_named_and_nothing_else(site: Site, spoil, subject, cod
     (found,) = [finding for finding in findings if not finding.is_well]
     assert (found.subject, found.code) == (subject, code)
     assert words in found.sentence
+
+
+# What a team writes by hand: two flows, two gateway clients, a policy with a rule, roles by group.
+TEAM = {
+    "ROLES": {
+        "viewer": ["*"],
+        "operator": ["S0TESTERS", "U0OPERATOR"],
+        "approver": ["S0APPROVERS", "U0APPROVER"],
+        "admin": ["U0ADMIN"],
+    },
+    "FLOW_POLICIES": {
+        "welcome": {
+            "approvers": ["S0APPROVERS", "U0APPROVER"],
+            "requesters": ["U0OPERATOR"],
+            "notify": ["S0APPROVERS"],
+            "escalate_after": "2h",
+            "escalate_to": ["U0ADMIN"],
+            "channel": "C0APPROVALS",
+        },
+        "survey": {"auto": {"from": ["U0OPERATOR"], "longest": "4h", "a_day": 5}},
+    },
+    "FLOW_ALIASES": {"welcome": WELCOME_FLOW, "survey": SURVEY_FLOW},
+    "GATEWAY_PORT": 3001,
+    "GATEWAY_CLIENTS": {
+        "nightly": {"token_sha256": "ab" * 32, "organizations": ["eu/20077314"]},
+        "restock": {"token_sha256": "cd" * 32, "organizations": "*"},
+    },
+}
+WELCOME_POLICY = "FLOW_POLICIES/welcome"
+
+
+async def found_in_team(site: Site, key: str = "", value: object = None) -> list[Finding]:
+    """What is not well in the team's settings, of which one has another value."""
+    team = json.loads(json.dumps(TEAM))
+    *keys, last = key.split("/")
+    table = team
+    for name in keys:
+        table = table[name]
+    if last:
+        table[last] = value
+    given = {name: json.dumps(part) for name, part in team.items()}
+    findings = await examine(read_settings({**site.environment, **given}))
+    return [finding for finding in findings if not finding.is_well]
+
+
+async def test_settings_of_a_team_are_well(site: Site) -> None:
+    assert await found_in_team(site) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "subject", "code", "words"),
+    [
+        ("ROLES/operator", ["S0TEAM", "U0OPERATOR"], "roles", "group_unknown", "correct ROLES."),
+        (f"{WELCOME_POLICY}/notify", ["U0GONE"], "roles", "user_unknown", "correct FLOW_POLICIES."),
+        (f"{WELCOME_POLICY}/escalate_to", ["S0GONE"], "roles", "group_unknown", "FLOW_POLICIES."),
+        (f"{WELCOME_POLICY}/requesters", ["U0VIEWER"], "roles", "nobody_can_ask", "requesters"),
+        (f"{WELCOME_POLICY}/approvals_needed", 4, "roles", "too_few_approvers", WELCOME_FLOW),
+        (f"{WELCOME_POLICY}/channel", "C0ALERTS", "APPROVALS_CHANNEL", "channel_public", "C0ALERT"),
+        ("FLOW_POLICIES/survey/auto/from", ["U0VIEWER"], "roles", "nobody_can_ask", "auto"),
+        ("FLOW_ALIASES/survey", UNKNOWN_FLOW, "flow survey", "flow_unknown", UNKNOWN_FLOW),
+        (
+            "GATEWAY_CLIENTS/nightly/organizations",
+            ["eu/999"],
+            *("gateway nightly", "organization_not_listed", "eu/999"),
+        ),
+        ("GATEWAY_CLIENTS", {}, "gateway", "gateway_empty", "no clients"),
+    ],
+)
+async def test_each_mistake_in_settings_of_a_team_is_named(
+    site: Site, key, value, subject, code, words
+) -> None:
+    (found,) = await found_in_team(site, key, value)
+    assert (found.subject, found.code, words in found.sentence) == (subject, code, True)
+
+
+async def test_only_requesters_of_a_flow_can_be_lonely(site: Site) -> None:
+    policy = {"welcome": {"approvers": ["U0APPROVER"], "requesters": ["U0OPERATOR"]}}
+    site.environment["FLOW_POLICIES"] = json.dumps(policy)
+    assert await site.codes() == {}
+    policy["welcome"]["requesters"].append("U0APPROVER")
+    site.environment["FLOW_POLICIES"] = json.dumps(policy)
+    assert await site.codes() == {"roles": "lonely_approver"}
 
 
 @pytest.mark.parametrize(
