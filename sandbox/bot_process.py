@@ -12,7 +12,10 @@ import aiohttp
 from sandbox.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT_FROM_OUTSIDE = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+KEPT_FROM_OUTSIDE = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT"),
+    "PYTHONPYCACHEPREFIX",
+)
 LAST_LINES = 40
 READY_SECONDS = 60
 STOP_SECONDS = 12

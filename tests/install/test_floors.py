@@ -73,7 +73,7 @@ def test_program_runs_on_the_newest_python(tmp_path):
     uv("venv", "--python", list(INTERPRETERS.values())[-1], tmp_path / "environment")
     python = tmp_path / "environment/bin/python"
     install("--python", python)
-    # What one process compiles is there for the next.
+    # All three processes share the compiled modules.
     caches = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
     options: dict[str, Any] = {
         "cwd": ROOT,
@@ -85,7 +85,7 @@ def test_program_runs_on_the_newest_python(tmp_path):
     assert imported.stdout == "all of it\n"
     with subprocess.Popen([python, "-m", "sandbox", "--port", "0"], **options) as sandbox:
         assert sandbox.stdout is not None
-        # It is told when the bot is ready.
+        # The sandbox prints this when the bot is ready.
         assert sandbox.stdout.readline().startswith("Gatehouse is at http://")
         sandbox.send_signal(signal.SIGINT)
     assert sandbox.returncode == 0

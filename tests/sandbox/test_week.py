@@ -18,7 +18,7 @@ from sandbox.services.state import ServicesState
 from tests.support.testusers import FakeFlowService, World
 
 DAY = 24 * 3600
-PEOPLE = [f"U0TESTER{number:02}" for number in range(20)]
+PEOPLE = [f"U0TESTER{number:02}" for number in range(10)]
 
 
 def requests(day: int):
