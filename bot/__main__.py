@@ -29,7 +29,8 @@ from bot.testusers.policy_cli import explain_policy
 
 log = structlog.get_logger("bot")
 
-BROKEN, UNUSABLE = 1, 2
+BROKEN = 1
+UNUSABLE = 2
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -133,7 +133,8 @@ async def gatehouse(
 
     Pass the redactor that the logs use, so that it also removes access tokens issued later.
     """
-    clock, redactor = clock or SystemClock(), redactor or redactor_of(settings)
+    clock = clock or SystemClock()
+    redactor = redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()
     database = Database(url, clock, own_clock=own_clock, pool_size=settings.database_pool)
     async with open_session() as session:

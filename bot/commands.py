@@ -70,7 +70,8 @@ class Command:
         self, sentence: str, kind: str | None = None, *, has_right_form: bool = False
     ) -> UsageError:
         """Return an error with the problem, the form's usage, and an example."""
-        usage, example = self.usage(kind), self.example(kind)
+        usage = self.usage(kind)
+        example = self.example(kind)
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
 
     def only(self, may: Callable[[Permission], bool]) -> "Command":
@@ -82,7 +83,8 @@ class Command:
         return {form.kind: form for form in self.forms}[kind]
 
 
-READ, REQUEST = Permission.READ, Permission.REQUEST
+READ = Permission.READ
+REQUEST = Permission.REQUEST
 
 ORGS = Command(
     "/orgs",

@@ -208,7 +208,8 @@ class Policy:
 
     def of_flow(self, flow_sid: str) -> FlowRules:
         """Return a flow's rules. The flow's policy overrides the general policy and settings."""
-        key, rules = flow_sid.upper(), FlowRules()
+        key = flow_sid.upper()
+        rules = FlowRules()
         layers = (
             (FlowPolicy(approvals_needed=self.approvals_needed), "APPROVALS_NEEDED"),
             (FlowPolicy(self.flow_approvers.get(key)), "FLOW_APPROVERS"),

@@ -117,7 +117,8 @@ class Service:
 
     async def _listen(self) -> web.AppRunner:
         settings = self._bot.settings
-        bot, secret = self._bot, revealed(settings.slack_signing_secret)
+        bot = self._bot
+        secret = revealed(settings.slack_signing_secret)
         endpoint = (
             None
             if settings.slack_app_token
@@ -127,14 +128,16 @@ class Service:
         server = make_server(endpoint, self.missing, self._scrape, token, self._bot.health.besides)
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
-        most, count = most_connections(), bot.metrics.count_http
+        most = most_connections()
+        count = bot.metrics.count_http
         address = f"{settings.host}:{settings.port}"
         try:
             await Site(runner, (settings.host, settings.port), most, count).start()
             self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
             log.info("listening", addresses=self.addresses)
             if bot.inventory.gateway is not None and settings.gateway_port is not None:
-                host, port = settings.gateway_host, settings.gateway_port
+                host = settings.gateway_host
+                port = settings.gateway_port
                 address = f"{host}:{port} for the gateway"
                 await bot.inventory.gateway.listen((host, port), most, count)
         except OSError as error:
@@ -270,7 +273,8 @@ async def until_it_works(
             asked = getattr(error, "retry_after_seconds", 0.0)
             why = {"reason": error.sentence}
         except DatabaseUnavailable as error:
-            asked, cause = 0.0, cause_of(error)
+            asked = 0.0
+            cause = cause_of(error)
             why = {"reason": cause.explanation, "cause": cause.code}
         log.warning("start.waiting", waiting_for=target, **why)
         await sleep(max(pause, asked))

@@ -24,8 +24,16 @@ log = structlog.get_logger(__name__)
 MOST_BYTES = 1024 * 1024
 # Prefixes of headers that proxies add. Behind a proxy, every client looks local.
 FORWARDED = (
-    *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-original-host"),
-    *("true-client-ip", "x-envoy-", "cf-", "cdn-"),
+    "forwarded",
+    "via",
+    "x-forwarded",
+    "x-real-ip",
+    "x-client-ip",
+    "x-original-host",
+    "true-client-ip",
+    "x-envoy-",
+    "cf-",
+    "cdn-",
 )
 # The time limit from opening a connection to receiving all headers of the first request.
 FIRST_REQUEST_SECONDS = 10.0

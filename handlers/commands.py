@@ -66,7 +66,8 @@ class Commands:
         command = self._known.get(name)
         if command is None:
             raise NotFound(OUTDATED)
-        people, described = self._bot.slack.people, command.described
+        people = self._bot.slack.people
+        described = command.described
         try:
             typed = command.parse(text)
         except UsageError as error:

@@ -86,7 +86,8 @@ class Conversation:
             return await helped(self._bot.slack.people, person, show)
 
         user_id = payloads.text(event, "user")
-        channel_id, thread_ts = payloads.text(event, "channel"), event.get("thread_ts")
+        channel_id = payloads.text(event, "channel")
+        thread_ts = event.get("thread_ts")
         port = DirectReplies(
             self._bot.slack.client, self._bot.clock, channel_id, thread_ts, event_id
         )

@@ -272,7 +272,8 @@ def _name_of(request: AsyncBoltRequest) -> str:
 
 
 def _sentence(error: GatehouseError, request: AsyncBoltRequest) -> Message:
-    name, typed = payloads.text(request.body, "command"), payloads.text(request.body, "text")
+    name = payloads.text(request.body, "command")
+    typed = payloads.text(request.body, "text")
     first = next(iter(typed.split()), "")
     if first and not error.closest and isinstance(error, UsageError | NotFound):
         meant = help_ui.meant_subcommand(name, first)

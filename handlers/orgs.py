@@ -24,7 +24,8 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/orgs` and the buttons and the menu of its answers."""
     orgs = Orgs(bot.inventory.directory, bot.slack.people)
     answer = app.commands.listener(ORGS, parse_orgs, orgs.answer)
-    reads, turns = Needs(Permission.READ), Needs(Permission.READ, Place.CLICKED)
+    reads = Needs(Permission.READ)
+    turns = Needs(Permission.READ, Place.CLICKED)
     refreshes = Needs(Permission.REFRESH, Place.CLICKED)
     app.command("/orgs", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     app.action(ids.row_of(ids.ORGS_PAGE), middleware=[turns])(ack=acknowledge, lazy=[orgs.turn])

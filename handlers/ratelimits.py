@@ -23,7 +23,8 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
     limits = Limits(bot.inventory.ratelimits, bot.inventory.alerts)
     answer = app.commands.listener(RATELIMITS, parse_ratelimits, limits.answer)
-    reads, turns = Needs(Permission.READ), Needs(Permission.READ, Place.CLICKED)
+    reads = Needs(Permission.READ)
+    turns = Needs(Permission.READ, Place.CLICKED)
     checks = Needs(Permission.REFRESH)
     app.command("/ratelimits", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     for action_id, needs, listener in (

@@ -68,7 +68,8 @@ class Sharing:
         """
         answer_id, _, command = payloads.value(action).partition(" ")
         await self._require_channel(payloads.channel_id(body))
-        received, share_id = self._bot.slack.received, f"share:{answer_id}"
+        received = self._bot.slack.received
+        share_id = f"share:{answer_id}"
         if not await received.claim(share_id):
             raise Conflict(SHARED_BEFORE)
         try:

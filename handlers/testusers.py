@@ -169,10 +169,12 @@ class Testusers:
 
     async def fill_in(self, person: Person, action: Body, body: Body) -> Message | None:
         """Open a prefilled form. For `+2 h` and `+1 day`, request the extension without a form."""
-        bot, known = self._bot, Prefilled.of(payloads.value(action))
+        bot = self._bot
+        known = Prefilled.of(payloads.value(action))
         if not known.more_seconds:
             return await self._open_form(person, body, known)
-        flow, more = bot.flows.named(known.flow), known.more_seconds
+        flow = bot.flows.named(known.flow)
+        more = known.more_seconds
         until = await asking.extended_end(bot, flow, known.identities, more)
         typed = ChangeRequest("add", known.flow, known.identities, until=until)
         return await self._request(person, typed)
@@ -184,8 +186,10 @@ class Testusers:
             return notes.unclear(typed, await asking.understood(bot, person, typed.understood))
         asked = await asking.ask(bot, person, typed)
         if asked.earlier is not None:
-            link, now = await card_link(bot, asked.earlier.id), await bot.database.now()
-            reader, channel = person.slack_user_id, channel_of(bot, asked.flow)
+            link = await card_link(bot, asked.earlier.id)
+            now = await bot.database.now()
+            reader = person.slack_user_id
+            channel = channel_of(bot, asked.flow)
             return notes.asked_before(asked.earlier, reader, now, channel, link)
         return await answer_to(bot, person, asked, has_typed_time=typed.until is not None)
 
@@ -213,7 +217,8 @@ class Testusers:
         body: Body,
         **more: Any,  # noqa: ANN401 - the other fields of `StoredInteraction`
     ) -> None:
-        user, teams = payloads.user_id(body), payloads.team_ids(body)
+        user = payloads.user_id(body)
+        teams = payloads.team_ids(body)
         url = payloads.response_url(body)
         shown = ShownRequest.of(value)
         interaction = StoredInteraction(
@@ -240,7 +245,8 @@ class Testusers:
 
     def check_form(self, view: Body) -> Mapping[str, str]:
         """Return error messages keyed by block ID. Slack keeps the form open if there are any."""
-        bot, parsed = self._bot, self._parse_form(view)
+        bot = self._bot
+        parsed = self._parse_form(view)
         if isinstance(parsed, dict):
             return {INPUTS[name]: problem for name, problem in parsed.items()}
         try:

@@ -32,9 +32,22 @@ PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "re
 # Slack's error names for a message with invalid blocks.
 BAD_BLOCKS = frozenset(
     {
-        *("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"),
-        *("only_one_table_allowed", "invalid_attachments"),
+        "invalid_blocks",
+        "invalid_blocks_format",
+        "msg_blocks_too_long",
+        "only_one_table_allowed",
+        "invalid_attachments",
     }
+)
+
+FAILURES = (
+    SlackClientError,
+    aiohttp.ClientError,
+    OSError,
+    ValueError,
+    # Slack's client raises these two if a response isn't a JSON object.
+    AttributeError,
+    RecursionError,
 )
 
 
@@ -221,11 +234,7 @@ class SlackClient:
             raise SlackRateLimited(math.ceil(left))
         try:
             answer = await method(**arguments)
-        # Slack's client raises the last two errors if a response isn't a JSON object.
-        except (
-            *(SlackClientError, aiohttp.ClientError, OSError, ValueError),
-            *(AttributeError, RecursionError),
-        ) as cause:
+        except FAILURES as cause:
             response = cause.response if isinstance(cause, SlackApiError) else None
             error = error_of(
                 getattr(response, "status_code", HTTP_SERVER_ERROR),

@@ -64,7 +64,8 @@ def asks_for_help(words: Sequence[Word]) -> bool:
 
 def unknown(command: Command, words: Sequence[Word]) -> UsageError:
     """Return the error for an invalid command, suggesting a similar subcommand if there is one."""
-    first, known = words[0].keyword, command.subcommands
+    first = words[0].keyword
+    known = command.subcommands
     if first in known:
         return command.misuse(f"Use {command.name} {first} alone, with nothing after it.")
     close = closest(first, known)

@@ -92,7 +92,8 @@ class Pace:
 
     def require(self, slack_user_id: str, kind: str) -> None:
         """Count an action, or raise TooManyCommands if the limit has been reached."""
-        now, times = self._clock.monotonic(), self._recent.get((slack_user_id, kind)) or deque()
+        now = self._clock.monotonic()
+        times = self._recent.get((slack_user_id, kind)) or deque()
         while times and times[0] <= now - WINDOW_SECONDS:
             times.popleft()
         if self._limit and len(times) >= self._limit * FACTORS[kind]:
@@ -132,7 +133,8 @@ class People:
 
     def meet(self, team_id: str, bot_user_id: str) -> None:
         """Set the workspace and the bot's user ID, and let waiting requests continue."""
-        self.team_id, self.bot_user_id = team_id, bot_user_id
+        self.team_id = team_id
+        self.bot_user_id = bot_user_id
         self._met.set()
 
     async def find(
@@ -216,7 +218,8 @@ class People:
             return Person(slack_user_id, user.name, stranger=stranger)
         named = self.policy.groups()
         found = await asyncio.gather(*(self._group(group, fresh=fresh) for group in named))
-        doubt, groups = None, set[str]()
+        doubt = None
+        groups = set[str]()
         for name, members in zip(named, found, strict=True):
             if isinstance(members, SlackError):
                 doubt = f"{GROUPS_UNKNOWN} {advice_after(members)}"
@@ -267,8 +270,10 @@ class People:
 
     async def explain(self, person: Person, decision: Decision) -> str:
         """Return an explanation of a refusal: the missing permission and who has it."""
-        permission, role = decision.permission, decision.role
-        besides, is_managed = "", False
+        permission = decision.permission
+        role = decision.role
+        besides = ""
+        is_managed = False
         match decision.reason:
             case Reason.STRANGER:
                 return person.stranger or NOT_A_MEMBER

@@ -78,7 +78,8 @@ async def take_in(tx: Transaction) -> bool:
     digest = current_digest()
     if not digest:
         return True
-    insert, now = insert_into(received_events), await tx.now()
+    insert = insert_into(received_events)
+    now = await tx.now()
     values = {"event_id": f"{SIGNATURE}{digest}", "received_at": now, "answered_at": now}
     taken = await tx.connection.execute(insert.values(values).on_conflict_do_nothing())
     return bool(taken.rowcount == 1)

@@ -28,7 +28,8 @@ UNREACHABLE_PEOPLE = frozenset(
 )
 # A refused direct message is retried at increasing intervals and dropped after a day.
 GIVE_UP_AFTER = timedelta(days=1)
-SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=20), timedelta(hours=1)
+SHORTEST_PAUSE = timedelta(seconds=20)
+LONGEST_PAUSE = timedelta(hours=1)
 # Slack's error names for a bot that is locked out. The recipient might still be reachable.
 BOT_LOCKED_OUT = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"}
@@ -169,7 +170,8 @@ class Sender:
         return _Step(message, outgoing, sent, above, now, name, is_repeated, is_last)
 
     async def _send(self, step: _Step, lease: Lease) -> datetime | None:
-        outgoing, sent = step.outgoing, step.sent
+        outgoing = step.outgoing
+        sent = step.sent
         if outgoing.thread_of and step.above is None:
             # The thread doesn't exist until the card is in Slack.
             return step.now + SHORTEST_PAUSE
@@ -191,7 +193,8 @@ class Sender:
 
     async def _show(self, step: _Step, message: Message, lease: Lease) -> None:
         """Post or edit the card."""
-        sent, outgoing = step.sent, step.outgoing
+        sent = step.sent
+        outgoing = step.outgoing
         if sent is None:
             await self._post(step, message, lease)
         elif not outgoing.thread_of and sent.channel_id != outgoing.channel_id:

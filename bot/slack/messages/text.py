@@ -15,7 +15,8 @@ from bot import spelling
 from bot.spelling import UNSEEN
 
 ELLIPSIS = "…"
-FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
+FIRST_STRONG_ISOLATE = "\u2068"
+POP_ISOLATE = "\u2069"
 WORD_JOINER = "\u2060"
 VISIBLE_STAND_IN = "\ufffd"
 # The Unicode blocks of scripts that are written from right to left.
