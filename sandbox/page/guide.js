@@ -132,10 +132,11 @@ export function showGuide() {
     node.classList.add("done");
     done.textContent = " (done)";
   }
-  for (const { step, button } of items) {
-    // A tip speaks of the person and the place of its step.
-    if (button.getAttribute("aria-current"))
-      tip.hidden = step.as !== store.me || step.channel !== store.channel;
+  for (const { step, node, button } of items) {
+    // A tip speaks of the person and the place of its step, or of what is left to do.
+    const isLeft = step.as !== store.me || step.channel !== store.channel;
+    const isOver = !step.text && node.classList.contains("done");
+    if (button.getAttribute("aria-current")) tip.hidden = isLeft || isOver;
     if (isWaiting(step)) button.setAttribute("aria-disabled", "true");
     else button.removeAttribute("aria-disabled");
   }

@@ -36,8 +36,11 @@ async def test_the_first_minute_asks_and_a_second_person_approves(
     await page.get_by_role("button", name="Approve it as Ada").click()
     await expect(page.get_by_label("Acting as")).to_have_value("U0APPROVER")
     await expect(step(person, "Approve it as Ada")).not_to_have_class("done")
+    todo = page.get_by_text("You are Ada now")
+    await expect(todo).to_be_visible()
     await person.button("Approve").click()
     await expect(person.log).to_contain_text("approved by Ada Approver")
+    await expect(todo).to_be_hidden()
     await expect(step(person, "Approve it as Ada")).to_have_class("done")
     assert "+15550142" in sandbox.services.state.flows[WELCOME_FLOW].identities
     await expect(person.newest.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
