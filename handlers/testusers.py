@@ -197,32 +197,17 @@ class Testusers:
         """Return the function that stores a click on this button of a request, for a job."""
 
         async def store(action: Body, body: Body) -> None:
-            container = payloads.part(body, "container")
-            is_for_one = bool(container.get("is_ephemeral"))
-            await self._store(
-                act,
-                payloads.value(action),
-                body,
-                page=pages.page_of_block(payloads.text(action, "block_id")),
-                channel_id="" if is_for_one else payloads.text(container, "channel_id"),
-                message_ts=payloads.text(container, "message_ts"),
-            )
+            await self._store(act, payloads.value(action), body)
 
         return store
 
-    async def _store(
-        self,
-        act: Act,
-        value: str,
-        body: Body,
-        **more: Any,  # noqa: ANN401 - the other fields of `StoredInteraction`
-    ) -> None:
+    async def _store(self, act: Act, value: str, body: Body, denial_reason: str = "") -> None:
         user = payloads.user_id(body)
         teams = payloads.team_ids(body)
         url = payloads.response_url(body)
         shown = ShownRequest.of(value)
         interaction = StoredInteraction(
-            act, shown.request_id, user, teams, url, version=shown.version, **more
+            act, shown.request_id, user, teams, url, denial_reason, version=shown.version
         )
         await store_click(self._bot, interaction)
 
@@ -230,15 +215,13 @@ class Testusers:
         """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""
         shown = ShownRequest.of(payloads.value(action))
         request = await deciding.look_to_deny(self._bot, person, shown)
-        page = pages.page_of_block(payloads.text(action, "block_id"))
-        form = forms.denial_form(request, payloads.response_url(body), page)
+        form = forms.denial_form(request, payloads.response_url(body))
         await self._bot.slack.open_view(payloads.text(body, "trigger_id"), form)
 
     async def store_denial(self, view: Body, body: Body) -> None:
         """Store a denial and its reason so that a job can deny the request."""
         value = payloads.hidden(view, "request")
-        page = payloads.hidden(view, "page")
-        await self._store(Act.DENY, value, body, denial_reason=_reason(view), page=page)
+        await self._store(Act.DENY, value, body, _reason(view))
 
     def _parse_form(self, view: Body) -> ChangeRequest | dict[str, str]:
         return parse_form(_typed_form(view), self._bot.clock.now())

@@ -95,9 +95,8 @@ def _waiting(content: HomeContent, approvals_channel: str) -> list[SlackBlock]:
     if not content.waiting:
         return [block_kit.context("Nothing is waiting for you.")]
     shown: list[SlackBlock] = []
-    for number, row in enumerate(content.waiting):
-        block_id = f"home.waiting.{number}"
-        shown += pages.waiting(row, approvals_channel, content.reader.show, block_id).slack_blocks
+    for row in content.waiting:
+        shown += pages.waiting(row, approvals_channel, content.reader.show).slack_blocks
     left = content.waiting_total - len(content.waiting)
     return [*shown, *([block_kit.context(f"And {left} more. {MORE_REQUESTS}")] if left else [])]
 

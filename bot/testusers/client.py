@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from typing import Literal
 
-from cachetools import LRUCache
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
@@ -31,8 +30,6 @@ UPDATE_ADVICE: Mapping[int, str] = {
 }
 NO_SUCH_FLOW = "FW" + "0" * 32
 MISSING = "There's no flow with this SID."
-URLS_KEPT = 1_000
-URL_CHARACTERS = 300
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
 
@@ -70,15 +67,10 @@ class FlowClient:
         self._base_url = base_url
         self._headers = basic(account_sid, auth_token)
         self._form_field = form_field
-        self._urls: LRUCache[str, str] = LRUCache(URLS_KEPT)
 
     async def read(self, flow_sid: str) -> list[str]:
         """Return the flow's test users in the service's order, or raise a ServiceError."""
         return await self._identities(flow_sid, self._call("GET", flow_sid))
-
-    def url_of(self, flow_sid: str) -> str:
-        """Return the URL of the flow's list, or an empty string if no safe URL is known."""
-        return self._urls.get(flow_sid.upper(), "")
 
     async def replace(
         self,
@@ -118,13 +110,6 @@ class FlowClient:
         self, flow_sid: str, call: ServiceCall, permits: OpenPermit = unlimited
     ) -> list[str]:
         sent = await self._http.request(call, partial(_list_in, call, flow_sid), permits)
-        self._urls[flow_sid.upper()] = ""
-        with suppress(ValueError):
-            # Only URLs on the service's own host are safe to link to.
-            url = URL(sent.url or "")
-            is_there = url.is_absolute() and url.origin() == self._base_url.origin()
-            if is_there and len(str(url)) <= URL_CHARACTERS:
-                self._urls[flow_sid.upper()] = str(url)
         return [identity for identity in sent.test_users or () if identity]
 
 

@@ -15,7 +15,6 @@ from bot.approvals.rules import Act
 from bot.errors import DatabaseUnavailable, GatehouseError, Replayed, UnknownPerson
 from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
 from bot.slack.messages import replies
-from bot.slack.messages.block_kit import Message
 from bot.slack.received_events import take_in
 from bot.store import jobs
 from bot.store.job_loop import Again, Lease, Outcome
@@ -23,10 +22,8 @@ from bot.store.jobs import Job
 from bot.testusers.asking import undo
 from bot.testusers.deciding import Click, decide
 from bot.testusers.messages import notes
-from bot.testusers.messages.pages import FlowPage
 from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts
-from bot.testusers.reading import open_requests
 from bot.testusers.rendering import answer_to
 
 log = structlog.get_logger(__name__)
@@ -46,8 +43,6 @@ class StoredInteraction:
 
     `version` is the version of what the clicked card says, or 0 if the button doesn't have one.
 
-    `page` is the number of the request list page that contains the button, if any. `channel_id` and
-    `message_ts` identify the message that contains it, if the whole channel can see that message.
     `delivery_id` is the ID used in logs.
     """
 
@@ -57,9 +52,6 @@ class StoredInteraction:
     team_ids: tuple[str, ...]
     reply_to: str
     denial_reason: str = ""
-    page: str = ""
-    channel_id: str = ""
-    message_ts: str = ""
     delivery_id: str = ""
     version: int = 0
 
@@ -138,9 +130,7 @@ class StoredInteractions:
         if not url and outcome == "ok":
             # The click came from the Home tab, which shows the result.
             return None
-        renewed = await self._renewed(interaction, message, outcome)
-        is_renewed = renewed is not None
-        if await bot.replies.say(url, renewed or message, to=user, replace=is_renewed):
+        if await bot.replies.say(url, message, to=user):
             return None
         if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
             # Slack is unavailable, so nothing was done and the person got no answer.
@@ -151,22 +141,6 @@ class StoredInteractions:
         if not is_told:
             log.warning("click.unanswered", name=name)
         return None
-
-    async def _renewed(
-        self, interaction: StoredInteraction, message: Message, outcome: str
-    ) -> Message | None:
-        """Return the reply above the refreshed request list, or None if there's no list to show."""
-        if not interaction.page or outcome not in {"ok", "conflict"}:
-            return None
-        try:
-            find = self._bot.people.find
-            person = await find(interaction.slack_user_id, interaction.team_ids)
-            wanted = FlowPage(page=int(interaction.page))
-            page = await open_requests(self._bot, person, wanted)
-        except (GatehouseError, ValueError):
-            return None
-        below = ({"type": "divider"}, *page.slack_blocks)
-        return Message(f"{message.text}\n{page.text}", message.plus(*below).slack_blocks)
 
     async def _soon(self, seconds: float) -> datetime:
         return await self._bot.database.now() + timedelta(seconds=seconds)

@@ -27,7 +27,6 @@ from bot.testusers.rules.requests import Request
 from bot.testusers.rules.review import LATER
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
-ENDINGS_SHOWN = 5
 OWN_PAGE, MOST = 10, 10_000
 REVIEW_PAGE, LISTS_AT_ONCE = 8, 8
 # `/gatehouse status` must not wait for a broken service.
@@ -73,24 +72,21 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         reads,
         presets=presets,
         outside=len(others),
-        url=bot.flows.service().url_of(flow.sid),
     )
 
 
 async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
-    """Return a page of a flow's requests, newest first. The first page also shows ended access."""
+    """Return a page of a flow's requests, newest first."""
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     async with bot.database.read_only() as tx:
         found, total = await store.requests_of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=wanted.page * HISTORY_PAGE
         )
-        changes = await store.latest_changes(tx, flow.key, ENDINGS_SHOWN * 4)
     if wanted.page and not found:
         last = page_count(total, HISTORY_PAGE) - 1
         return await history(bot, person, replace(wanted, page=last))
     page = Page(found, total, page_count(total, HISTORY_PAGE), wanted)
-    endings = [change for change in changes if change.ended][:ENDINGS_SHOWN]
-    return pages.history(flow, page, [] if wanted.page else endings, reads)
+    return pages.history(flow, page, reads)
 
 
 async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message:

@@ -17,7 +17,6 @@ from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import (
     Grant,
     Progress,
-    RecordedChange,
     Request,
     RequestedChange,
     Who,
@@ -334,24 +333,15 @@ async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[
     """Return the bot's changes to a flow's list after the change with this ID, oldest first."""
     later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.id > change_id)
     query = select(flow_changes).where(later).order_by(flow_changes.c.id)
-    return [_recorded(row).change for row in await tx.connection.execute(query)]
+    return [_recorded(row) for row in await tx.connection.execute(query)]
 
 
 async def changes_since(tx: Transaction, flow_key: str, at: datetime) -> list[Change]:
     """Return the bot's changes to a flow's list since this time, newest first."""
     later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.at > at)
     query = select(flow_changes).where(later).order_by(flow_changes.c.id.desc())
-    return [_recorded(row).change for row in await tx.connection.execute(query)]
+    return [_recorded(row) for row in await tx.connection.execute(query)]
 
 
-async def latest_changes(tx: Transaction, flow_key: str, limit: int) -> Sequence[RecordedChange]:
-    """Return the bot's latest changes to a flow's list, newest first."""
-    query = select(flow_changes).where(flow_changes.c.flow_key == flow_key)
-    rows = await tx.connection.execute(query.order_by(flow_changes.c.id.desc()).limit(limit))
-    return [_recorded(row) for row in rows]
-
-
-def _recorded(row: Any) -> RecordedChange:  # noqa: ANN401 - a row of the table
-    stored = {name: tuple(identities) for name, identities in row.content.items()}
-    change = Change(stored["additions"], stored["removals"])
-    return RecordedChange(row.at, change, stored["ended"])
+def _recorded(row: Any) -> Change:  # noqa: ANN401 - a row of the table
+    return Change(tuple(row.content["additions"]), tuple(row.content["removals"]))

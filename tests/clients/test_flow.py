@@ -92,30 +92,6 @@ async def test_only_the_first_error_of_a_large_list_is_read(bench: Bench) -> Non
     assert time.process_time() - parsed < 15 * (parsed - began)
 
 
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        (ADDRESS, ADDRESS),
-        (None, ""),
-        ("", ""),
-        (f"/v2/Flows/{SID}/TestUsers", ""),
-        (f"https://elsewhere.example.com/v2/Flows/{SID}/TestUsers", ""),
-        (f"javascript://flows.example.com/{SID}", ""),
-        (f"{ADDRESS}/<|>&", f"{ADDRESS}/%3C%7C%3E&"),
-        (f"{ADDRESS}/{'x' * 300}", ""),
-        ("https://[", ""),
-    ],
-)
-async def test_the_address_of_a_list_is_on_the_services_host(
-    bench: Bench, services: FakeServices, sent: str | None, kept: str
-) -> None:
-    services.get(ADDRESS, payload={"test_users": ["a"], "url": sent})
-    client = a_client(bench)
-    assert client.url_of(SID) == ""
-    assert await client.read(SID) == ["a"]
-    assert client.url_of(SID.lower()) == kept
-
-
 @asynccontextmanager
 async def open_form_server() -> AsyncIterator[tuple[str, list[list[tuple[str, str]]]]]:
     """A service that stores what it is sent, and remembers the forms."""

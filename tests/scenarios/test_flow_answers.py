@@ -9,7 +9,6 @@ import pytest
 from sandbox.services import flow as flow_service
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.serve import json_answer
-from sandbox.services.state import WELCOME_FLOW
 from tests.support.world import ADA, ADAM, OTTO
 
 
@@ -87,14 +86,6 @@ async def test_answer_with_the_address_of_another_flow_is_an_error(world, monkey
     answer = await world.ask(OTTO, "/testusers", "list welcome")
     assert "for another flow" in answer.all_text
     assert "+1" not in answer.all_text
-
-
-@pytest.mark.parametrize("identities", [["+1"], []])
-async def test_list_links_the_address_in_the_services_answer(world, identities):
-    world.flow.identities[:] = identities
-    answer = await world.ask(OTTO, "/testusers", "list welcome")
-    url = f"{world.services.url}/v2/Flows/{WELCOME_FLOW}/TestUsers"
-    assert f"<{url}|View the list in the flow service>" in answer.all_text
 
 
 async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):

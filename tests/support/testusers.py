@@ -122,9 +122,6 @@ class FakeFlowService:
         self._known(flow_sid)
         return list(self.lists[flow_sid])
 
-    def url_of(self, _flow_sid: str) -> str:
-        return ""
-
     async def replace(self, flow_sid: str, identities, may_send) -> list[str]:
         if self.on_call:
             await self.on_call("replace")

@@ -155,7 +155,7 @@ def test_every_page_and_note_fits(some) -> None:
     identities = [item for request in some for item in everybody(request)]
     for sees in (True, False):
         reader = Reader(sees, sees)
-        history = pages.history(FLOW, Page(some, 9, 2), (), reader)
+        history = pages.history(FLOW, Page(some, 9, 2), reader)
         rows = [OpenRow(item, decides=True, cancels=True) for item in some]
         pending = pages.open_requests(Page(rows, len(rows), 2), "C0A", reader)
         for message in (history, pending):
@@ -196,7 +196,7 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, progress, ADA, NOW)
     waiting = Request("2", FLOW, OTTO, requested, NOW, NOW)
     shown = [
-        pages.history(FLOW, Page([request], 1), (), Reader(sees)).text
+        pages.history(FLOW, Page([request], 1), Reader(sees)).text
         + pages.open_requests(Page([OpenRow(waiting, False, False)], 1), "C0A", Reader(sees)).text
         for sees in (True, False)
     ]

@@ -70,11 +70,11 @@ def change_form(
     )
     blocks += [_input(*described, is_optional=True) for described in optional]
     blocks.append(block_kit.context(ABOUT_TEST_USERS))
-    return _modal(ids.TESTUSERS_FORM, ("Test users", "Request", "Close"), blocks, reply_to=reply_to)
+    return _modal(ids.TESTUSERS_FORM, ("Test users", "Request", "Close"), blocks, reply_to)
 
 
-def denial_form(request: Request, reply_to: str, page: str = "") -> Json:
-    """Return the form for denying a request. `page` is the request list page to refresh, if any."""
+def denial_form(request: Request, reply_to: str) -> Json:
+    """Return the form for denying a request."""
     reason = _input(
         ids.TESTUSERS_REASON,
         "Reason",
@@ -83,17 +83,21 @@ def denial_form(request: Request, reply_to: str, page: str = "") -> Json:
     )
     asked = block_kit.section(f"{who(request.requester)} wants to {change_of(request)}.")
     shown = ShownRequest(request.id, request.requested.card_version)
-    words, hidden = ("Deny the request", "Deny", "Back"), {"request": shown.value(), "page": page}
-    return _modal(ids.TESTUSERS_DENIAL, words, [asked, reason], reply_to=reply_to, **hidden)
+    words = "Deny the request", "Deny", "Back"
+    return _modal(ids.TESTUSERS_DENIAL, words, [asked, reason], reply_to, shown.value())
 
 
 def _modal(
-    callback_id: str, words: tuple[str, str, str], blocks: Sequence[SlackBlock], **hidden: str
+    callback_id: str,
+    words: tuple[str, str, str],
+    blocks: Sequence[SlackBlock],
+    reply_to: str,
+    request: str = "",
 ) -> Json:
     return {
         "type": "modal",
         "callback_id": callback_id,
-        "private_metadata": json.dumps(hidden),
+        "private_metadata": json.dumps({"reply_to": reply_to, "request": request}),
         **dict(zip(("title", "submit", "close"), map(block_kit.plain, words), strict=True)),
         "blocks": [*blocks],
     }

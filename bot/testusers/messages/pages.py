@@ -21,14 +21,13 @@ from bot.testusers.messages.card import (
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, who
 from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Flow
-from bot.testusers.rules.requests import Grant, RecordedChange, Request
+from bot.testusers.rules.requests import Grant, Request
 
 EXACT_CHARACTERS = 900
 REQUESTS_SHOWN = 10
 NO_REQUESTS = "You have no requests from the last 7 days."
 PEOPLE = "*People you requested access for*"
 NO_ACCESS = "You haven't requested access for anyone."
-LIST_BLOCK = "testusers.requests."
 WITHOUT_END = "Access with no end date"
 NOT_COUNTED = f"{WITHOUT_END}: the lists couldn't be read in time."
 UNREAD_SHOWN = 3
@@ -141,7 +140,6 @@ def listing(
     *,
     presets: Mapping[str, Sequence[str]] = NO_PRESETS,
     outside: int = 0,
-    url: str = "",
 ) -> Message:
     """Return a page of a flow's test users that shows who approved them and when access ends.
 
@@ -152,7 +150,6 @@ def listing(
         reader: The reader's permissions.
         presets: The names of the presets in each request.
         outside: The total number of test users without a grant.
-        url: The list's URL in the flow service, or an empty string.
     """
     text_ = page.wanted.text
     matching = f" matching {text.code(text_, 60)}" if text_ else ""
@@ -172,8 +169,6 @@ def listing(
         menu = person_menu(flow, identity, has_end=has_end) if reader.asks else None
         rows.append((f"• {reader.show(identity)}{about}", menu))
     below = block_kit.row(form_button("Change…", Prefilled(flow.sid)) if reader.asks else [])
-    if url:
-        below.append(block_kit.context(text.link(url, "View the list in the flow service")))
     return _message(rows, [*below, *page.turning("list")])
 
 
@@ -187,21 +182,16 @@ def _until(ends_at: datetime | None) -> str:
     return f"until {text.time(ends_at)}" if ends_at else "no end date"
 
 
-def history(
-    flow: Flow, page: Page[Request], endings: Sequence[RecordedChange], reader: Reader
-) -> Message:
-    """Return a flow's requests with their outcomes, newest first, and then recently ended access.
+def history(flow: Flow, page: Page[Request], reader: Reader) -> Message:
+    """Return a flow's requests with their outcomes, newest first.
 
     Requests that can be undone have an `Undo` button, because their cards may have been deleted.
     """
-    if not page.total and not endings:
+    if not page.total:
         add = form_button("Add a test user", Prefilled(flow.sid)) if reader.asks else []
         return _message([(f"No requests for {flow_name(flow)} yet.", None)], block_kit.row(add))
     title = f"*{text.count(page.total, 'request')}* for {flow_name(flow)}, newest first"
     rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO, named=True)]
-    for change in endings:
-        ended = brief(change.ended, reader.show)
-        rows.append((f"• {text.time(change.at)} · Access ended for {ended}", None))
     return _message(rows, page.turning("history"))
 
 
@@ -219,21 +209,13 @@ def open_requests(page: Page[OpenRow], channel_id: str, reader: Reader) -> Messa
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
-    for number, row in enumerate(page.items):
-        # The block ID says which page to refresh after a click.
-        block_id = f"{LIST_BLOCK}{page.wanted.page}.{number}"
-        message = message.then(waiting(row, channel_id, reader.show, block_id))
+    for row in page.items:
+        message = message.then(waiting(row, channel_id, reader.show))
     return message.plus(*page.turning("requests"))
 
 
-def page_of_block(block_id: str) -> str:
-    """Return the page number in this block ID, or "" if the block isn't part of a request list."""
-    is_listed = block_id.startswith(LIST_BLOCK)
-    return block_id.removeprefix(LIST_BLOCK).partition(".")[0] if is_listed else ""
-
-
-def waiting(row: OpenRow, channel_id: str, show: Show, block_id: str) -> Message:
-    """Return an open request, with its buttons in a block that has this ID."""
+def waiting(row: OpenRow, channel_id: str, show: Show) -> Message:
+    """Return an open request, with the buttons that the reader can use."""
     request, change = row.request, change_of(row.request, show, phrases.exact)
     is_exact = len(change) <= EXACT_CHARACTERS
     asked = f"wants to {change if is_exact else change_of(request, show)}"
@@ -249,8 +231,7 @@ def waiting(row: OpenRow, channel_id: str, show: Show, block_id: str) -> Message
     # A change that isn't shown in full can't be decided here.
     decides = (Act.APPROVE, Act.DENY) if row.decides and is_exact else ()
     buttons = act_buttons(request, *decides, *((Act.CANCEL,) if row.cancels else ()))
-    below = [{**block, "block_id": block_id} for block in block_kit.row(buttons)]
-    return Message(line, [*block_kit.sections([line]), *below])
+    return Message(line, [*block_kit.sections([line]), *block_kit.row(buttons)])
 
 
 def own(

@@ -331,15 +331,6 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedChange:
-    """A change that the bot made to a flow's list, with the people who lost their grants."""
-
-    at: datetime
-    change: Change
-    ended: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Preset:
     """A list of people saved under a name. The name doesn't include the `@`."""
 

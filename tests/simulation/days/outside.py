@@ -75,10 +75,6 @@ class Flows:
         """The list, sooner or later."""
         return await at_their_place(self.loop, self._read(flow_sid))
 
-    def url_of(self, _flow_sid: str) -> str:
-        """No address."""
-        return ""
-
     async def replace(
         self, flow_sid: str, identities: Any, _may_send: Callable[[], bool]
     ) -> list[str]:
