@@ -1,1 +1,1 @@
-"""Side-by-side measurements: Gatehouse against what people would use instead (`make bench`)."""
+"""Side-by-side measurements of Gatehouse and its alternatives (`make bench`)."""

@@ -1,4 +1,4 @@
-"""`make bench`: every measurement, or those named; a table each, and JSON in bench/results/."""
+"""`make bench`: all or some measurements, each with a table and JSON in bench/results/."""
 
 import asyncio
 import importlib
@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main(wished: list[str]) -> int:
-    """Measure; return 1 when an aim is missed, 2 for an unknown name."""
+    """Run the measurements. Return 1 if a promise is missed, or 2 for an unknown name."""
     unknown = [name for name in wished if name not in TOPICS]
     if unknown:
         print(f"No such measurement: {', '.join(unknown)}. There are: {', '.join(TOPICS)}.")
@@ -32,7 +32,7 @@ def main(wished: list[str]) -> int:
 
 def _measure(name: str) -> list[Figure]:
     began = time.perf_counter()
-    # One at a time: what one measurement loads must not weigh on another.
+    # In order, so that no measurement disturbs another.
     figures: list[Figure] = asyncio.run(importlib.import_module(f"bench.{name}").measure())
     seconds = time.perf_counter() - began
     print(f"\n## {TOPICS[name]} (make bench ONLY={name}, {seconds:.0f} s)\n\n{table(figures)}")

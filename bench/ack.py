@@ -16,15 +16,15 @@ PEER, PEER_AT_ONCE = "bare Bolt", "bare Bolt, process_before_response"
 ROUNDS = 7
 COMMANDS = {1: 100, 64: 1000}
 UNITS = {"p50": "ms", "p99": "ms", "acknowledged": "/s", "answered": "/s", "processor": "ms"}
-# Processor time is what other programs disturb least; the system counts it in steps of 10 ms.
+# Other programs hardly disturb processor time; the system counts it in steps of 10 ms.
 PROMISED = {(1, "p50"): 0.2, (64, "p50"): 1.1}
 
 
 @dataclass(frozen=True)
 class Round:
-    """Milliseconds to the acknowledgement; how many a second were acknowledged and answered.
+    """The milliseconds to acknowledgements, and the acknowledged and answered commands a second.
 
-    `processor` is the milliseconds that the server's processor worked for each command.
+    `processor` is the processor time of the server for each command, in milliseconds.
     """
 
     p50: float
@@ -60,7 +60,7 @@ async def _compare(
     for server in servers:
         await play(around, sink, server, at_once, COMMANDS[at_once] // 2)
     for number in range(ROUNDS):
-        # In turn, and each is the first as often as the others.
+        # In turn, so that each program is the first equally often.
         first = number % len(servers)
         for server in (*servers[first:], *servers[:first]):
             played = await play(around, sink, server, at_once, COMMANDS[at_once])
@@ -82,9 +82,9 @@ async def _compare(
 async def play(
     around: Surroundings, sink: Sink, server: Server, at_once: int, commands: int
 ) -> Round:
-    """Send the commands, so many at a time, each as soon as the one before is acknowledged."""
+    """Send the commands over `at_once` connections, each after the acknowledgement before it."""
     url = server.url
-    # Each is one of its own: what comes twice is followed once.
+    # All commands differ, because a repeated command is handled once.
     fields = [
         command_fields("U0OPERATOR", around.team, "/orgs", "", sink.url) for _ in range(commands)
     ]

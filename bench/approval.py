@@ -1,6 +1,6 @@
 """An approval on PostgreSQL, with a round trip of 0, 2 and 5 ms to the database.
 
-The bot is a process of its own, Slack and the services are stood in for.
+The bot is a separate process; stand-ins take the place of Slack and the services.
 """
 
 import time

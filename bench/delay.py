@@ -1,6 +1,6 @@
 """`python -m bench.delay HOST PORT MS`: a TCP proxy that adds a round trip to a server nearby.
 
-Each direction is delayed by half of it, however much is on the way. It prints its port as JSON.
+Each direction is delayed by half of the round trip. The proxy prints its port as JSON.
 Threads sleep more exactly than an event loop, whose timers have steps of a millisecond.
 """
 

@@ -7,15 +7,15 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Figure:
-    """One line: ours and theirs round by round, and the ratio between them.
+    """A line of a table: the values of both sides in each round, and their ratio.
 
     Attributes:
         what: The measured quantity.
-        unit: Of `ours` and `theirs`.
-        peer: The program or the step that we are compared with.
-        ours, theirs: One value a round, taken in turn.
-        most: What the contract promises as the highest median ratio, or None.
-        typical: The value that the table shows of a side.
+        unit: The unit of `ours` and `theirs`.
+        peer: The program or the step that Gatehouse is compared with.
+        ours, theirs: One value per round, measured in turn.
+        most: The highest median ratio that is promised, or None.
+        typical: The function that gives a side's value for the table.
     """
 
     what: str
@@ -28,16 +28,16 @@ class Figure:
 
     @property
     def ratios(self) -> list[float]:
-        """Ours to theirs, round by round; nothing to nothing is 0."""
+        """The ratio of `ours` to `theirs` in each round; 0 if both are 0."""
         return [_ratio(*pair) for pair in zip(self.ours, self.theirs, strict=True)]
 
     @property
     def is_met(self) -> bool:
-        """Whether the promise is kept; true without one."""
+        """True if the promise is kept, or if there is none."""
         return self.most is None or median(self.ratios) <= self.most
 
     def as_json(self) -> dict[str, object]:
-        """Return everything, for the results file."""
+        """Return all values for the results file."""
         return {
             "what": self.what,
             "unit": self.unit,
@@ -49,7 +49,7 @@ class Figure:
         }
 
     def cells(self) -> tuple[str, ...]:
-        """Return a line of the table."""
+        """Return the cells of the table's line."""
         ratios = self.ratios
         return (
             self.what,
@@ -78,5 +78,5 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def _number(value: float) -> str:
-    """Return three digits that matter, without an exponent."""
+    """Return the number with three significant digits and without an exponent."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

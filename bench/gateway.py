@@ -1,6 +1,6 @@
 """The gateway against a bare aiohttp reverse proxy: real processes, PostgreSQL, the same service.
 
-Calls go to many organizations in turn, as one has 80 a minute.
+Calls go to many organizations in turn, because each allows 80 calls a minute.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ CALLS_AT_ONCE, AT_ONCE = 600, 32
 
 @dataclass(frozen=True)
 class Way:
-    """One way to the service: `root` stands before the path."""
+    """A way to the service: `root` is the address before the path."""
 
     root: str
     headers: dict[str, str]
@@ -38,7 +38,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Round:
-    """Milliseconds of a call, and how many a second where many are made at once."""
+    """The milliseconds of a single call, and the calls per second with many at once."""
 
     p50: float
     p99: float
@@ -53,7 +53,7 @@ async def measure() -> list[Figure]:
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
     ):
         for way in (ours, theirs):
-            # Every organization has a row from now on, and connections are open.
+            # Now every organization has a row, and the connections are open.
             await _play(session, way, ORGANIZATIONS, AT_ONCE, numbers)
         rounds: dict[str, list[Round]] = {ours.root: [], theirs.root: []}
         for number in range(ROUNDS):
@@ -87,7 +87,7 @@ async def _play(
     at_once: int,
     numbers: "count[int]",
 ) -> tuple[list[float], float]:
-    """Make calls, so many at a time; return the seconds of each, and of all."""
+    """Make calls, `at_once` at a time. Return the seconds of each call, and of all calls."""
     due, took = iter(range(calls)), []
 
     async def send() -> None:
@@ -107,7 +107,7 @@ async def _play(
 
 @asynccontextmanager
 async def _ways() -> AsyncIterator[tuple[Way, Way]]:
-    """The bot with its gateway, and the proxy, both before the same service."""
+    """Yield the ways through the bot's gateway and through the proxy to the same service."""
     port = free_port()
     reached = [f"eu/{FIRST_ID + number}" for number in range(ORGANIZATIONS)]
     client = {

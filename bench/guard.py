@@ -1,7 +1,7 @@
 """The quota guard against rate limiters, on simulated services with jitter, in virtual time.
 
-Five callers that always want more; 20 to 400 ms each way, 30 to 150 ms at work, 100 a minute. The
-services count what they accept, in windows of any phase or over the last 60 s.
+Five callers always want more. Each way takes 20 to 400 ms, and the work takes 30 to 150 ms. The
+services accept 100 calls a minute, counted in windows of any phase or over the last 60 s.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ COLD_SEEDS, LONG_SEEDS = 12, 2
 
 
 class Window(Protocol):
-    """A service's count."""
+    """A service's count of accepted calls."""
 
     def accepts(self, now: float) -> bool:
-        """Count a call that arrives now, if it is accepted."""
+        """Return True and count the call if a call that arrives now is accepted."""
         ...
 
 
 class Fixed:
-    """Counts anew each minute, at a second nobody told us of."""
+    """Starts a new count each minute, at a second that callers don't know."""
 
     def __init__(self, phase: float) -> None:
         self._phase, self._window, self._count = phase, -1, 0
@@ -47,7 +47,7 @@ class Fixed:
 
 
 class Sliding:
-    """Counts what it accepted in the last 60 s."""
+    """Counts the calls that were accepted in the last 60 s."""
 
     def __init__(self, _phase: float) -> None:
         self._accepted: deque[float] = deque()
@@ -64,13 +64,13 @@ class Sliding:
 
 @dataclass
 class Outcome:
-    """When calls were accepted, in seconds from the start, and how many were refused."""
+    """The times of accepted calls, in seconds from the start, and the number of refused calls."""
 
     accepted: list[float] = field(default_factory=list)
     refused: int = 0
 
     def steady_share(self) -> float:
-        """Return the share of 100 a minute after ten minutes, in whole hundreds."""
+        """Return the used share of 100 calls a minute after ten minutes, counted in whole hundreds."""
         steady = [at for at in self.accepted if at > WARM_SECONDS]
         hundreds = (len(steady) - 1) // LIMIT
         return hundreds * 60 / (steady[hundreds * LIMIT] - steady[0])
@@ -152,5 +152,5 @@ def _percent(outcomes: list[Outcome]) -> list[float]:
 
 
 async def measure() -> list[Figure]:
-    """As `measure_all`, in a thread: virtual time wants an event loop of its own."""
+    """Run `measure_all` in a thread, because virtual time needs its own event loop."""
     return await asyncio.to_thread(measure_all)

@@ -1,4 +1,4 @@
-"""The quota guard's rule, and the libraries that people would use instead, behind one interface."""
+"""The quota guard's rule and the alternative libraries, with the same interface."""
 
 import asyncio
 import time
@@ -30,11 +30,11 @@ class Pacer(Protocol):
     """Says when a call may be sent."""
 
     async def acquire(self) -> int:
-        """Return when it may, with a number for `responded`."""
+        """Wait until a call may be sent. Return a number for `responded`."""
         ...
 
     async def responded(self, number: int) -> None:
-        """The headers of that call's answer are here."""
+        """Note that the headers of a call's answer have arrived."""
         ...
 
 
@@ -45,7 +45,7 @@ class Gatehouse:
         self._ledger = ModelLedger(Limits(LIMIT, NO_DAY, CONCURRENT), TIMEOUT_SECONDS)
 
     async def acquire(self) -> int:
-        """Ask again at the time that a refusal tells."""
+        """Ask again at the time that the refusal names."""
         while True:
             now = asyncio.get_running_loop().time()
             ticket = await self._ledger.reserve(now, CallClass.PERSON)
@@ -55,7 +55,7 @@ class Gatehouse:
             await asyncio.sleep(max(free_at - now, 0.001))
 
     async def responded(self, number: int) -> None:
-        """Begin the sixty seconds of the slot."""
+        """Start the sixty seconds of the slot."""
         now = asyncio.get_running_loop().time()
         await self._ledger.settle(number, now, now)
 
@@ -80,7 +80,7 @@ class Pyrate:
 
     def __init__(self) -> None:
         bucket = InMemoryBucket([Rate(LIMIT, Duration.MINUTE)])
-        # Its thread that forgets old calls would look at the real clock.
+        # The library's cleaning thread would read the real clock.
         self._limiter = Limiter(SingleBucketFactory(bucket, schedule_leak=False))
 
     async def acquire(self) -> int:
@@ -93,14 +93,14 @@ class Pyrate:
 
 
 class OfLimits:
-    """limits: says yes or no, and when to ask again."""
+    """limits: allows or refuses a call, and says when to ask again."""
 
     def __init__(self, strategy: Callable[[MemoryStorage], RateLimiter]) -> None:
         self._limiter = strategy(MemoryStorage())
         self._item = RateLimitItemPerMinute(LIMIT)
 
     async def acquire(self) -> int:
-        """Ask again at the time that the library tells, or a little later."""
+        """Ask again at the time that the library names, or slightly later."""
         while not await self._limiter.hit(self._item, "organization"):
             stats = await self._limiter.get_window_stats(self._item, "organization")
             await asyncio.sleep(max(stats.reset_time - time.time(), 0.01))

@@ -1,7 +1,7 @@
 """The peer: the smallest Bolt AsyncApp that responds to `/orgs`.
 
-`python -m bench.peer_bolt PORT [at-once]`, with the environment that the bot gets; `at-once` sets
-`process_before_response`, with which Bolt does not look every 10 ms for the acknowledgement.
+`python -m bench.peer_bolt PORT [at-once]` takes the environment of the bot. `at-once` sets
+`process_before_response`, so that Bolt doesn't poll every 10 ms for the acknowledgement.
 """
 
 import os

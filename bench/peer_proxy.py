@@ -1,7 +1,7 @@
 """`python -m bench.peer_proxy [URL]`: the smallest aiohttp reverse proxy to URL, streaming.
 
-Without URL it is the service behind: a little JSON for every request. Prints
-its address as a line of JSON when ready.
+Without URL it is the service behind the proxy and answers each request with a little JSON. When
+ready, it prints its address as a line of JSON.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 async def serve_items(_request: web.BaseRequest) -> web.StreamResponse:
-    """The service."""
+    """Return the service's application."""
     return web.Response(body=BODY, content_type="application/json")
 
 
 def proxy_to(url: str, session: aiohttp.ClientSession) -> Handle:
-    """The proxy."""
+    """Return the proxy's application."""
 
     async def proxy(request: web.BaseRequest) -> web.StreamResponse:
         async with session.request(
@@ -54,7 +54,7 @@ async def serve(handle: Handle) -> None:
 
 
 async def main() -> None:
-    """Be the one or the other."""
+    """Run the proxy or the service."""
     if len(sys.argv) < 2:
         await serve(serve_items)
         return

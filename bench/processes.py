@@ -1,6 +1,6 @@
-"""Real processes that are measured: the bot as operators start it, its peers, and its stand-ins.
+"""Real processes: the bot as operators start it, its peers, and its stand-ins.
 
-What they log goes to a file: reading it would cost time in the process that measures.
+Logs go to a file, because reading a pipe would cost the measuring process time.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from sandbox.ports import free_port
 
 READY_SECONDS = 120.0
 STOP_SECONDS = 15.0
-# What a program needs of the environment that started it; its settings come from the caller.
+# A program gets only these variables of the environment; its settings come from the caller.
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
 
 
 class Running:
-    """A process and the file that it logs to."""
+    """A process and its log file."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         self.process = process
@@ -35,11 +35,11 @@ class Running:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The process id."""
         return self.process.pid
 
     async def line(self) -> dict[str, Any]:
-        """Read the line of JSON that a stand-in prints when it is ready."""
+        """Read the line of JSON that a ready stand-in prints."""
         assert self.process.stdout is not None
         async with asyncio.timeout(READY_SECONDS):
             line = await self.process.stdout.readline()
@@ -48,23 +48,23 @@ class Running:
         return found
 
     def log(self) -> str:
-        """The end of what it wrote to its standard error."""
+        """The last lines of the process's standard error."""
         return self._log.read_text()[-4000:]
 
     def resident_mib(self) -> float:
-        """Return the memory that it holds in RAM."""
+        """Return the resident memory in MiB."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that it has used, its own and the system's for it."""
+        """Return the used processor time (user and system) in seconds."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager
 async def running(*arguments: str, env: Mapping[str, str] | None = None) -> AsyncIterator[Running]:
-    """Run `python <arguments>` until the block ends; SIGTERM stops it, SIGKILL if that does not."""
+    """Run `python <arguments>` until the block ends. SIGTERM stops it, or else SIGKILL."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     with tempfile.NamedTemporaryFile(prefix="gatehouse-", suffix=".log") as log:
         process = await asyncio.create_subprocess_exec(
@@ -94,7 +94,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 async def until_ready(running: Running, url: str, path: str = "/readyz") -> float:
     """Return the seconds from the start until `path` answers 200.
 
-    Any answer at all is enough for a path that is not `/readyz`.
+    For a path other than `/readyz`, any answer is enough.
     """
     deadline = time.perf_counter() + READY_SECONDS
     async with aiohttp.ClientSession() as session:
@@ -116,7 +116,7 @@ async def _answers(session: aiohttp.ClientSession, url: str, *, any_status: bool
 
 @dataclass(frozen=True)
 class Server:
-    """A process that listens at `url`; `ready_seconds` is what it took to be ready."""
+    """A process that listens at `url` and was ready after `ready_seconds`."""
 
     url: str
     running: Running
@@ -125,7 +125,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The stand-ins of `bench.standins`, and the processes that may run among them."""
+    """The stand-ins of `bench.standins`, and functions that start more processes."""
 
     environment: Mapping[str, str]
     signing_secret: str
@@ -135,7 +135,7 @@ class Surroundings:
 
     @asynccontextmanager
     async def bot(self, database_url: str, **settings: str) -> AsyncIterator[Server]:
-        """Run `python -m bot`; settings in small letters go over the usual ones."""
+        """Run `python -m bot`; settings in lower case replace the usual settings."""
         wished = {name.upper(): value for name, value in settings.items()}
         port = free_port()
         env = {**self.environment, "DATABASE_URL": database_url, "PORT": str(port), **wished}
@@ -145,7 +145,7 @@ class Surroundings:
 
     @asynccontextmanager
     async def program(self, module: str, *arguments: str) -> AsyncIterator[Server]:
-        """Run another module that takes the port to listen on, and maybe more."""
+        """Run another module with the port and more arguments."""
         port = free_port()
         async with running("-m", module, str(port), *arguments, env=self.environment) as process:
             url = f"http://127.0.0.1:{port}"
@@ -154,7 +154,7 @@ class Surroundings:
 
 @asynccontextmanager
 async def surroundings(*, people: int = 0, organizations: int = 0) -> AsyncIterator[Surroundings]:
-    """Stand in for Slack and the services, in a process of their own."""
+    """Run the stand-ins of Slack and the services in a separate process."""
     arguments = ("--people", str(people), "--organizations", str(organizations))
     async with running("-m", "bench.standins", *arguments) as process:
         yield Surroundings(**await process.line())

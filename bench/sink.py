@@ -1,4 +1,4 @@
-"""A response_url that takes everything and counts: no validation, so it costs next to nothing."""
+"""A response_url that accepts and counts all posts. Without validation, it costs almost nothing."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\
 
 
 class Sink:
-    """What was posted: how many times, the last body, and when that came (`perf_counter`)."""
+    """The number of posts, the last body, and the time of the last post (`perf_counter`)."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -26,7 +26,7 @@ class Sink:
         self._arrival.set()
 
     async def until(self, count: int, seconds: float = 30.0) -> None:
-        """Return once so many posts have come; TimeoutError when they do not."""
+        """Return when `count` posts have come, or raise TimeoutError."""
         async with asyncio.timeout(seconds):
             while self.count < count:
                 self._arrival.clear()
@@ -34,7 +34,7 @@ class Sink:
 
 
 class _Post(asyncio.Protocol):
-    """Reads HTTP/1.1 posts with a Content-Length, one after the other, and answers each."""
+    """Reads HTTP/1.1 posts with a Content-Length one by one, and answers each."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take

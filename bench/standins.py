@@ -1,7 +1,7 @@
-"""`python -m bench.standins`: Slack, the services and a sink, in a process of their own.
+"""`python -m bench.standins`: Slack, the services and a sink in one process.
 
-Prints one line of JSON when ready: `environment` (the bot's settings but for its database and
-port), `sink` (a response_url) and `services` (the address of the three services).
+When ready, it prints a line of JSON: `environment` (the bot's settings without database and port),
+`sink` (a response_url) and `services` (the address of the three services).
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def more_people(count: int) -> list[Person]:
-    """Operators `U0LOAD0`, `U0LOAD1`, and so on."""
+    """Return operators named `U0LOAD0`, `U0LOAD1`, and so on."""
     return [
         Person(f"U0LOAD{number}", f"load{number}", f"Load {number}", "operator")
         for number in range(count)
@@ -37,7 +37,7 @@ def more_people(count: int) -> list[Person]:
 
 
 async def serve(people: int, organizations: int) -> None:
-    """Stand in until SIGTERM."""
+    """Run the stand-ins until SIGTERM."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     state, workspace = ServicesState(), Workspace()

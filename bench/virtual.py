@@ -1,6 +1,6 @@
-"""Virtual time: an event loop that jumps to the next timer, for libraries as they are.
+"""Virtual time for unchanged libraries: an event loop that jumps to the next timer.
 
-Two simulated hours of a limiter that only ever waits take a second or two.
+Two simulated hours of a waiting limiter take a second or two.
 """
 
 import asyncio
@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 Result = TypeVar("Result")
-# Any; some libraries take 0 for "never".
+# Any value but 0, which some libraries take for "never".
 BEGIN = 1_000_000.0
-# What a turn of the loop takes: a library that asks again at once would ask for ever otherwise.
+# Each turn of the loop takes time, so that a library can't ask for ever in the same instant.
 STEP_SECONDS = 1e-6
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock goes on when nothing is left to do."""
+    """An event loop whose clock advances when there is nothing left to do."""
 
     def __init__(self) -> None:
         self.now = BEGIN
@@ -31,14 +31,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, _executor: object, work: Callable[..., Result], *args: object
     ) -> asyncio.Future[Result]:
-        """Do it at once: no virtual time passes in a thread."""
+        """Call the function at once, because no virtual time passes in a thread."""
         future: asyncio.Future[Result] = self.create_future()
         future.set_result(work(*args))
         return future
 
 
 class _Jumping(selectors.SelectSelector):
-    """Where a real selector would wait, the clock goes on instead."""
+    """A selector that advances the clock instead of waiting."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class _Jumping(selectors.SelectSelector):
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Run `work()` in virtual time, which every clock of the libraries then tells."""
+    """Run `work()` in virtual time, which the libraries' clocks also show."""
     loop = VirtualLoop()
     with (
         patch.object(time, "time", loop.time),

@@ -1,7 +1,7 @@
-"""Signed Slack requests over kept-alive connections, at next to no cost for who sends them.
+"""Signed Slack requests over kept-alive connections, at almost no cost for the sender.
 
-A load generator that shares two cores with what it measures must not be the slower of the two, so
-this is bytes over asyncio streams and no HTTP library.
+The load generator shares two cores with the measured program and must not slow it down. So it
+writes bytes to asyncio streams instead of using an HTTP library.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 
 def signed(url: str, secret: str, fields: dict[str, str]) -> bytes:
-    """Return a whole `POST /slack/events` with these form fields, signed now."""
+    """Return the bytes of a `POST /slack/events` with these form fields, signed now."""
     body = urlencode(fields)
     timestamp = str(int(time.time()))
     digest = hmac.new(secret.encode(), f"v0:{timestamp}:{body}".encode(), hashlib.sha256)
@@ -32,7 +32,7 @@ def signed(url: str, secret: str, fields: dict[str, str]) -> bytes:
 def command_fields(
     user: str, team: str, command: str, text: str, response_url: str
 ) -> dict[str, str]:
-    """Return the fields of a slash command that its handling looks at."""
+    """Return the fields of a slash command that the bot reads."""
     return {
         "team_id": team,
         "team_domain": "load",
@@ -45,13 +45,13 @@ def command_fields(
         "api_app_id": "A0GATEHOUSE",
         "is_enterprise_install": "false",
         "response_url": response_url,
-        # As Slack gives them: no two deliveries have the same.
+        # As in Slack, all deliveries have different ids.
         "trigger_id": uuid.uuid4().hex,
     }
 
 
 class Connection:
-    """One kept-alive connection: a request's bytes out, the status of its answer back."""
+    """A kept-alive connection that sends a request's bytes and reads the answer."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -63,7 +63,7 @@ class Connection:
         return cls(*await asyncio.open_connection(parts.hostname, parts.port))
 
     async def send(self, request: bytes) -> tuple[int, bytes]:
-        """Send a request; return status and body once the whole answer is here."""
+        """Send a request. Return the status and the body of the answer."""
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         status = int(head[9:12])
@@ -71,6 +71,6 @@ class Connection:
         return status, await self._reader.readexactly(int(length or 0))
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._writer.close()
         await self._writer.wait_closed()

@@ -13,7 +13,7 @@ MAX_PORT = 65_536
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for and return the exit code."""
+    """Run the sandbox, or only the services, and return the exit code."""
     options = _parser().parse_args(arguments)
     if options.part == "services":
         return _serve_services(options.services_port, options.latency_ms / 1000)

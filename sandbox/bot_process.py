@@ -26,8 +26,8 @@ class BotProcess:
     """`python -m bot` on a free loopback port.
 
     Args:
-        settings: its environment, but for `HOST` and `PORT`.
-        changed: called whenever `state` changes.
+        settings: The environment of the process, without `HOST` and `PORT`.
+        changed: Called whenever `state` changes.
     """
 
     def __init__(self, settings: Mapping[str, str], changed: Callable[[], None]) -> None:
@@ -43,19 +43,19 @@ class BotProcess:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address at which the bot listens."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int | None:
-        """Its process id, while it has one."""
+        """The process id, or None before the first start."""
         return self._process.pid if self._process else None
 
     async def start(self) -> None:
-        """Start it and return once `/readyz` says so.
+        """Start the bot and return when `/readyz` answers 200.
 
         Raises:
-            BotStoppedError: it ended, or was not ready in time.
+            BotStoppedError: The bot ended, or was not ready in time.
         """
         self._become("starting")
         self._is_wanted = True
@@ -66,11 +66,11 @@ class BotProcess:
         self._become("ready")
 
     async def until_settled(self) -> None:
-        """Return once the bot is ready or has stopped, which is at once unless it is starting."""
+        """Return when the bot is ready or has stopped: at once, unless it is starting."""
         await self._settled.wait()
 
     async def stop(self) -> None:
-        """End it: SIGTERM first, and SIGKILL when that takes too long."""
+        """End the bot with SIGTERM, or with SIGKILL if that takes too long."""
         self._is_wanted = False
         process = self._process
         if process is None or self._watcher is None:
@@ -85,7 +85,7 @@ class BotProcess:
             await self._watcher
 
     async def kill(self) -> None:
-        """End it at once, as a crash would (kill -9)."""
+        """End the bot at once, as a crash would (kill -9)."""
         self._is_wanted = False
         if self._process and self._watcher and self._process.returncode is None:
             self._process.kill()
@@ -110,7 +110,7 @@ class BotProcess:
         return {**kept, **self._settings, "HOST": "127.0.0.1", "PORT": str(self.port)}
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        """Keep its last lines until it ends, and say when that was not asked for."""
+        """Keep the last log lines until the bot ends, and print them if it ended on its own."""
         if process.stdout is not None:
             async for line in process.stdout:
                 self.lines.append(line.decode(errors="replace").rstrip())
@@ -140,11 +140,11 @@ class BotProcess:
 
 
 class BotStoppedError(Exception):
-    """The bot does not run."""
+    """The bot has ended, or did not become ready."""
 
 
 async def is_ready(session: aiohttp.ClientSession, url: str) -> bool:
-    """Whether the bot says that it is ready."""
+    """Return True if the bot's `/readyz` answers 200."""
     try:
         async with session.get(f"{url}/readyz") as answer:
             return answer.status == 200

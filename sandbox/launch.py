@@ -37,7 +37,7 @@ def bot_settings(
         "methods": ["GET"],
     }
     return {
-        # No file of somebody's own takes part.
+        # The bot must not read a settings file of the developer.
         "GATEHOUSE_CONFIG": "",
         "GATEWAY_PORT": str(gateway_port),
         "GATEWAY_CLIENTS": json.dumps({CLIENT: client}),
@@ -63,7 +63,7 @@ async def running_sandbox(
     """Run everything except the bot, which `Sandbox.bot.start()` starts.
 
     Args:
-        port: the page's port; 0 for any free one.
+        port: the page's port; 0 for any free port.
         host: the address that the page listens on. It answers only to loopback names, such as
             `localhost`, whatever the address is.
         overrides: settings of the bot that differ, such as `APPROVALS_NEEDED="2"`.
@@ -98,7 +98,7 @@ async def running_sandbox(
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The parts, running; `database` is the bot's file."""
+    """A running sandbox; `database` is the bot's SQLite file."""
 
     slack: RunningSlack
     services: RunningServices
@@ -113,7 +113,7 @@ class Sandbox:
 
 
 async def serve(host: str, port: int, overrides: dict[str, str]) -> int:
-    """Run until told to stop. Returns the exit code."""
+    """Run until Ctrl-C or SIGTERM. Returns the exit code."""
     stop = told_to_stop()
     async with running_sandbox(port, host, **overrides) as sandbox:
         starting = asyncio.create_task(sandbox.bot.start())

@@ -1,4 +1,4 @@
-"""What the app's manifest tells Slack: commands with their hints, shortcuts, and scopes."""
+"""The parts of the app manifest that Slack uses: commands, hints, shortcuts and scopes."""
 
 import subprocess
 import sys
@@ -10,13 +10,13 @@ import yaml
 
 from sandbox.bot_process import ROOT
 
-# Where Slack would call does not matter to what is read here.
+# The sandbox ignores the address in the manifest.
 PRINT_MANIFEST = (sys.executable, "-m", "bot", "manifest", "--url", "https://bot.example.com")
 
 
 @dataclass(frozen=True)
 class Command:
-    """A slash command as the composer offers it."""
+    """A slash command as the message composer lists it."""
 
     name: str
     description: str
@@ -35,7 +35,7 @@ class Shortcut:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The part of the app's manifest that Slack acts on here."""
+    """The part of the app manifest that the sandbox uses."""
 
     commands: tuple[Command, ...]
     shortcuts: tuple[Shortcut, ...]
@@ -45,7 +45,7 @@ class Manifest:
 
 @cache
 def read_manifest() -> Manifest:
-    """Read the manifest that the bot prints: the one of the version that is installed."""
+    """Return the manifest that the installed bot prints."""
     printed = subprocess.run(PRINT_MANIFEST, cwd=ROOT, check=True, capture_output=True)  # noqa: S603
     text: dict[str, Any] = yaml.safe_load(printed.stdout)
     listed = text["features"]["slash_commands"]

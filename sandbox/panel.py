@@ -25,7 +25,7 @@ OUTAGES: dict[str, dict[str, Any]] = {
 
 
 class Panel:
-    """What the services panel shows (`shown`), and its buttons (`acts`, by name)."""
+    """The services panel: `shown` is its content, and `acts` its buttons by name."""
 
     def __init__(self, slack: RunningSlack, services: RunningServices, greedy: Greedy) -> None:
         self._slack = slack
@@ -69,7 +69,7 @@ class Panel:
         return {"service": service, "data_center": data_center, "kind": kind}
 
     async def _block(self, body: Json) -> Json:
-        """Block an organization with a code, or end its block without one."""
+        """Block an organization with a code, or end its block if there is no code."""
         organization = (body["data_center"], body["organization_id"])
         limits = self._services.state.limits
         if body["code"] is None:

@@ -1,5 +1,5 @@
-"""How long tests wait for what has to come, and how often they look, in seconds."""
+"""Waiting in tests, in seconds: the longest wait, and the pause between two looks."""
 
-# No machine is that slow.
+# Long enough for the slowest machine.
 PATIENCE_SECONDS = 60.0
 LOOK_SECONDS = 0.1

@@ -1,4 +1,4 @@
-"""The people, groups and channels that the sandbox starts with, and who has which role."""
+"""The people, groups, channels and roles that the sandbox starts with."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ APP_ID = "A0GATEHOUSE"
 
 @dataclass
 class Person:
-    """Somebody of the workspace; the flags are those that `users.info` tells."""
+    """A person in the workspace, with the flags that `users.info` returns."""
 
     id: str
     handle: str
@@ -39,7 +39,7 @@ class Group:
 
 @dataclass
 class Channel:
-    """A channel or a direct message (`D…`, then `partner` is the person beside the bot)."""
+    """A channel, or the direct messages (`D…`) of `partner` with the bot."""
 
     id: str
     name: str
@@ -51,7 +51,7 @@ class Channel:
 
     @property
     def is_direct(self) -> bool:
-        """Whether it is the conversation of one person with the bot."""
+        """True for the direct messages of one person with the bot."""
         return self.partner is not None
 
 
@@ -66,7 +66,7 @@ SEE_IDENTITIES = frozenset({"operator", "approver", "admin"})
 
 
 def default_people() -> list[Person]:
-    """One person for every role, and three whom the bot has to refuse."""
+    """Return one person for every role, and three people whom the bot must refuse."""
     return [
         Person("U0OPERATOR", "otto", "Otto Operator", "operator"),
         Person("U0APPROVER", "ada", "Ada Approver", "approver", tz="Europe/London"),
@@ -80,7 +80,7 @@ def default_people() -> list[Person]:
 
 
 def default_groups() -> list[Group]:
-    """The group through which Abel is an approver, and the one that a rule trusts."""
+    """Return Abel's group of approvers, and the group whose requests a rule approves."""
     return [
         Group("S0APPROVERS", "approvers", "Approvers", ["U0APPROVER2"]),
         Group("S0TESTERS", "testers", "Testers", ["U0OPERATOR"]),
@@ -88,9 +88,9 @@ def default_groups() -> list[Group]:
 
 
 def default_channels() -> list[Channel]:
-    """The three channels; the bot has been invited to the last two.
+    """Return the three channels. The bot is a member of the last two.
 
-    Cards show identities in full, so those who may not see them are not in #approvals.
+    Cards show identities in full, so people who may not see them are not in #approvals.
     """
     full = {person.id for person in default_people() if person.team_id == TEAM_ID}
     full -= {"U0GUEST"}

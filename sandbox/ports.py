@@ -1,18 +1,18 @@
-"""Ports of loopback for programs that want to be told one."""
+"""Free loopback ports for programs that need a port number at their start."""
 
 import random
 import socket
 
-# Below those that systems hand out by themselves: to whoever asks for any, and to every connection
-# that is made. One of those may be gone again before a program that is starting takes it.
+# Operating systems assign higher ports to connections and to programs that ask for any port. Such a
+# port may be taken before a starting program listens on it.
 HANDED_OUT_BY_NOBODY = range(20_000, 30_000)
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that nobody is given by chance.
+    """Return a free port that the system does not assign to other programs.
 
     Raises:
-        OSError: None is free.
+        OSError: No port is free.
     """
     for port in random.SystemRandom().sample(HANDED_OUT_BY_NOBODY, len(HANDED_OUT_BY_NOBODY)):
         if is_free(port):
@@ -21,12 +21,12 @@ def free_port() -> int:
 
 
 def port_near(wanted: int) -> int:
-    """The port that is wanted, or any free one where somebody has that already."""
+    """Return the wanted port, or another free port if the wanted port is taken."""
     return wanted if is_free(wanted) else free_port()
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens there."""
+    """Return True if no program listens on the port."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""What one person sees: their channels, the messages in them, and their open modals."""
+"""One person's screen: their channels, the messages in them, and their open modal."""
 
 from dataclasses import asdict
 from typing import Any
@@ -9,12 +9,12 @@ from sandbox.slack.filling import NotThereError, view_state
 from sandbox.slack.messages import Json, Message, View
 from sandbox.slack.workspace import Workspace
 
-# In each channel, so that a busy one takes none from another.
+# Per channel, so that a busy channel doesn't push out the messages of a quiet channel.
 SHOWN_MESSAGES = 300
 
 
 def welcome(workspace: Workspace, manifest: Manifest) -> Json:
-    """What does not change: people and what may be typed."""
+    """The part that never changes: the people, commands and shortcuts."""
     return {
         "people": [about(person) for person in workspace.people.values()],
         "commands": [asdict(command) for command in manifest.commands],
@@ -23,7 +23,7 @@ def welcome(workspace: Workspace, manifest: Manifest) -> Json:
 
 
 def about(person: Person) -> Json:
-    """A person as the page names them."""
+    """A person as the page shows them."""
     names = {"id": person.id, "name": person.name, "handle": person.handle}
     return {**names, "role": person.role, "tz": person.tz}
 
@@ -43,7 +43,7 @@ def screen(workspace: Workspace, user: str) -> Json:
 
 
 def shown_messages(workspace: Workspace, channels: list[Channel], user: str) -> list[Message]:
-    """The newest messages of each channel, the oldest first."""
+    """The newest messages of each channel, in the order in which they were posted."""
     left = {channel.id: SHOWN_MESSAGES for channel in channels}
     shown = []
     for message in reversed(workspace.all_messages):
@@ -54,12 +54,12 @@ def shown_messages(workspace: Workspace, channels: list[Channel], user: str) -> 
 
 
 def is_visible(message: Message, user: str) -> bool:
-    """Whether a message stands and is for this person."""
+    """Return True if this person can see the message."""
     return not message.deleted and message.only_for in {None, user}
 
 
 def as_listed(channel: Channel) -> Json:
-    """A channel in the list at the side."""
+    """A channel as the list on the left shows it."""
     kind = "direct" if channel.is_direct else "private" if channel.is_private else "public"
     name = "Gatehouse" if channel.is_direct else channel.name
     return {"id": channel.id, "name": name, "kind": kind}
@@ -82,7 +82,7 @@ def as_shown(workspace: Workspace, message: Message) -> Json:
 
 
 def author(workspace: Workspace, user: str) -> Json:
-    """Who wrote it: the bot, Slack itself, or a person."""
+    """The author of a message: the bot, Slack itself, or a person."""
     if user == workspace.bot_user_id:
         return {"id": user, "name": "Gatehouse", "kind": "app"}
     if user == "USLACKBOT":
@@ -91,7 +91,7 @@ def author(workspace: Workspace, user: str) -> Json:
 
 
 def as_modal(view: View) -> Json:
-    """An open modal with what stands in it and what is wrong with it."""
+    """An open modal with its values and its errors."""
     body = view.body
     return {
         "id": view.id,
@@ -106,10 +106,10 @@ def as_modal(view: View) -> Json:
 
 
 def find_place(workspace: Workspace, body: Json) -> Message | View:
-    """The message or modal in which somebody did something.
+    """Return the message or modal in which a person acted.
 
     Raises:
-        NotThereError: it is gone.
+        NotThereError: The message or modal no longer exists.
     """
     if body.get("view_id"):
         place: Any = workspace.views.get(body["view_id"])

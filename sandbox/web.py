@@ -48,7 +48,7 @@ Act = Callable[[Json], Awaitable[Json]]
 
 
 class Page:
-    """Serves the page; `connect` gives it what it shows."""
+    """Serves the page, with the parts that `connect` receives."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
@@ -59,13 +59,13 @@ class Page:
         self._delivering: set[asyncio.Task[Delivery]] = set()
 
     def connect(self, slack: RunningSlack, bot: BotProcess, panel: Panel) -> None:
-        """Show these from now on."""
+        """Show these parts from now on."""
         self._slack = slack
         self._bot = bot
         self._panel = panel
 
     def close(self) -> None:
-        """End the connections over which browsers hear of changes."""
+        """Close the connections that notify browsers of changes."""
         self._closing = True
         for task in self._delivering:
             task.cancel()
@@ -105,7 +105,7 @@ class Page:
         return web.json_response({**shown, "bot": self._bot.state})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """Tell a browser, as server-sent events, that there is something new to see."""
+        """Notify a browser of changes by server-sent events."""
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
         with suppress(ConnectionResetError):  # the browser has gone
@@ -220,7 +220,7 @@ class Page:
 
 
 def doing(act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """A handler of something that a person did; what is gone by now is a 409 with a sentence."""
+    """Return a handler of an act. If the target is gone, it answers 409 with a sentence."""
 
     async def handle(request: web.Request) -> web.Response:
         try:
@@ -232,18 +232,18 @@ def doing(act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
 
 
 def outcome(delivery: Any) -> Json:
-    """How a delivery went, for the page."""
+    """Return the result of a delivery in the form that the page shows."""
     return {"error": delivery.error, "seconds": round(delivery.seconds, 3)}
 
 
 def fill_all(view: View, values: Json) -> None:
-    """Put everything that stands in a modal on the screen into the modal."""
+    """Fill the modal with the values that the person entered on the page."""
     for block_id, value in values.items():
         fill(view, block_id, value)
 
 
 async def show_file(request: web.Request) -> web.StreamResponse:
-    """One of the page's own files."""
+    """Return a file of the page."""
     path = FILES / request.match_info.get("name", "index.html")
     if path.parent != FILES or not path.is_file():
         raise web.HTTPNotFound(text="There is no such file.")
@@ -254,7 +254,7 @@ async def show_file(request: web.Request) -> web.StreamResponse:
 async def only_this_machine(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Answer only under a loopback name, and only pages of our own: no other site can act here."""
+    """Answer only loopback names and the sandbox's own pages, so that no other site can act."""
     host = request.url.host or ""
     origin = request.headers.get("Origin")
     if not is_loopback(host) or (origin and origin != f"http://{request.host}"):
@@ -263,7 +263,7 @@ async def only_this_machine(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name means this machine."""
+    """Return True if the host name is a loopback name."""
     if host == "localhost":
         return True
     try:

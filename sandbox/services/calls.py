@@ -11,11 +11,12 @@ KEPT = 100_000
 
 @dataclass
 class Call:
-    """One call as the service saw it. Times are those of the service's clock, in seconds.
+    """One call as the service saw it. Times come from the service's clock, in seconds.
 
-    `counted_at` is when the limits counted it, none when they did not (no inventory call, or a
-    wrong credential). `status` is none while it runs, and when it was never answered. `code` is
-    that of a refusal with 429. `in_flight` counts the organization's calls with this one.
+    `counted_at` is the time at which the limits counted the call, or None if they did not count it
+    (no inventory call, or a wrong credential). `status` is None until the call is answered.
+    `code` is the code of a refusal with 429. `in_flight` is the number of the organization's calls
+    under way, including this call.
     """
 
     number: int
@@ -33,7 +34,7 @@ class Call:
 
 
 class CallLog:
-    """The last calls, oldest first."""
+    """The latest calls, oldest first."""
 
     def __init__(self, now: Callable[[], float], changed: Callable[[], None]) -> None:
         self._now = now

@@ -37,7 +37,7 @@ async def read_resource(request: web.Request) -> web.StreamResponse:
 
 
 def _listed(resource: str, generations: str) -> Answer:
-    """The body, with the templates of these generations only."""
+    """Return the body with the templates of these generations only."""
     rows = _BODIES[resource]["result"]
     shown = [row for row in rows if row.get("generation", generations) in generations.split(",")]
     return json_answer({"result": shown})
@@ -55,7 +55,7 @@ def _refusal_of(authorization: str, resource: str) -> Answer | None:
 
 
 def _key(authorization: str) -> str:
-    """The API key of either form: Bearer, or Basic with the literal user name `apikey`."""
+    """Return the API key from a Bearer header, or a Basic header with the user name `apikey`."""
     basic = basic_of(authorization)
     if basic:
         return basic[1] if basic[0] == "apikey" else ""

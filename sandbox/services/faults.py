@@ -1,4 +1,4 @@
-"""What can go wrong with a service, and for which of its calls.
+"""Faults that a test or a person can cause in a service, for all or for some calls.
 
 hold = state.faults.add(Fault(FaultKind.HOLD, "flow", method="POST", times=1))
 await hold.reached()  # a POST has arrived and stands still
@@ -46,7 +46,7 @@ _AFTER_THE_WORK = frozenset(
 
 @dataclass(frozen=True)
 class Place:
-    """Which call this is: a service, and what of it the call names."""
+    """A call's target: the service, the data center, the organization and the flow."""
 
     service: str
     data_center: str | None = None
@@ -58,8 +58,8 @@ class Place:
 class Fault:
     """One disturbance of the calls that fit `service` and every other field that is set.
 
-    `times`: how many calls it strikes, without end when none. `after_work`: whether the service
-    does its work (stores a list, reads one) before the fault strikes; by default as the kind says.
+    `times` is the number of calls that the fault strikes; None means all calls. With `after_work`,
+    the service first does its work (stores a list, reads a list); the default depends on the kind.
     """
 
     kind: FaultKind
@@ -85,7 +85,7 @@ class Fault:
             self.after_work = self.kind in _AFTER_THE_WORK
 
     def fits(self, place: Place, method: str) -> bool:
-        """Whether a call is one of those that this fault strikes."""
+        """Return True if this fault strikes the call."""
         if self.lifted.is_set() or (self.times is not None and self.struck >= self.times):
             return False
         wanted = (self.data_center, self.organization_id, self.flow_sid, self.method)
@@ -95,7 +95,7 @@ class Fault:
         )
 
     async def reached(self) -> None:
-        """Return once a held or hanging call stands still."""
+        """Return when a call is held or hangs."""
         await self._reached.wait()
 
     async def stand_still(self) -> None:
@@ -104,7 +104,7 @@ class Fault:
         await self.lifted.wait()
 
     def lift(self) -> None:
-        """Strike no further call, and let the calls that stand still go on."""
+        """Strike no more calls, and let the held calls go on."""
         self.lifted.set()
 
 
@@ -126,9 +126,9 @@ class Faults:
         return [f for f in self._faults if f.times is None or f.struck < f.times]
 
     def take(self, place: Place, method: str, kinds: frozenset[FaultKind]) -> list[Fault]:
-        """The faults of these kinds that strike this call: every delay, the last of the others.
+        """Return the faults of these kinds that strike this call, and count the strike.
 
-        Each of them has struck once more.
+        All delays strike; of the other faults, only the latest does.
         """
         fitting = [f for f in self._faults if f.kind in kinds and f.fits(place, method)]
         others = [fault for fault in fitting if fault.kind not in DELAYS]

@@ -1,4 +1,4 @@
-"""Area C: the test users of a flow, one list that an update replaces."""
+"""Area C: the test users of a flow. Each update replaces the whole list."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 async def list_flows(request: web.Request) -> web.StreamResponse:
-    """`GET /v2/Flows`, which the specification does not have and Twilio Studio does."""
+    """`GET /v2/Flows`. Twilio Studio has this endpoint; the specification doesn't."""
     state = request.app[STATE]
 
     def effect() -> Answer:
@@ -43,7 +43,7 @@ async def read_test_users(request: web.Request) -> web.StreamResponse:
 async def replace_test_users(request: web.Request) -> web.StreamResponse:
     """`POST /v2/Flows/{Sid}/TestUsers`: the list becomes what the form says.
 
-    The field is repeated, once for each identity; one empty value alone is the empty list.
+    The form repeats the field for each identity. A single empty value means the empty list.
     """
     state, sid = request.app[STATE], request.match_info["sid"]
     identities = await _identities(request)

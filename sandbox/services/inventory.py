@@ -12,7 +12,7 @@ from sandbox.services.strike import Answer
 
 LISTING_PATH = "/{data_center}/inventory/v1/organizations"
 
-# The specification leaves these codes open; a code other than 0 is all that a caller may rely on.
+# The specification doesn't define these codes. A caller may only rely on a code other than 0.
 _BAD_CREDENTIAL, _UNKNOWN_ADDRESS, _UNKNOWN_ORGANIZATION = 57, 5, 6041
 
 

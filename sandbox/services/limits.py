@@ -20,7 +20,7 @@ MINUTE_EXCEEDED, DAY_EXCEEDED, TOO_MANY_AT_ONCE = 44, 45, 1070
 
 @dataclass(frozen=True)
 class Plan:
-    """What one plan allows."""
+    """The limits of a plan."""
 
     per_day: int
     concurrent: int
@@ -37,7 +37,7 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of time in which calls are counted: the last `seconds`, or since a fixed instant.
+    """A period in which calls are counted: the last `seconds`, or since a fixed instant.
 
     A fixed window starts every `seconds`, counted from `phase_seconds`.
     """
@@ -47,7 +47,7 @@ class Window:
     phase_seconds: float = 0.0
 
     def forget(self, arrivals: deque[float], now: float) -> None:
-        """Drop the arrivals that no longer count."""
+        """Remove the arrivals that no longer count."""
         if self.kind == "fixed":
             start = self._start(now)
             while arrivals and arrivals[0] < start:
@@ -57,7 +57,7 @@ class Window:
                 arrivals.popleft()
 
     def resets_in(self, arrivals: deque[float], now: float) -> float:
-        """Seconds until a counted call is forgotten again."""
+        """Return the seconds until a counted call stops counting."""
         if self.kind == "fixed":
             return self._start(now) + self.seconds - now
         return arrivals[0] + self.seconds - now if arrivals else self.seconds
@@ -69,11 +69,11 @@ class Window:
 
 @dataclass
 class LimitRules:
-    """How the service counts; every field may be changed while it runs.
+    """The rules of counting. A test can change every field while the service runs.
 
-    `block_seconds`: how long a 44 blocks the organization beyond the refused call itself.
-    `tells_day`: whether answers carry `X-Rate-Limit-Limit`, `-Remaining` and `-Reset` (seconds) of
-    the day.
+    `block_seconds` is the time for which a code 44 blocks the organization after the refused call.
+    With `tells_day`, answers have the headers `X-Rate-Limit-Limit`, `-Remaining` and `-Reset`
+    (seconds) of the day.
     """
 
     minute: Window = field(default_factory=lambda: Window("sliding", 60.0))
@@ -85,7 +85,7 @@ class LimitRules:
 
 @dataclass(frozen=True)
 class Block:
-    """An organization is refused with `code` until an instant, or until the block is lifted."""
+    """A block: the service refuses an organization with `code` until an instant or until `lift`."""
 
     code: int
     until: float | None
@@ -93,7 +93,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a call is refused: the documented code and the sentence that goes with it."""
+    """The code and the sentence of a refusal, as the specification documents them."""
 
     code: int
     message: str
@@ -101,7 +101,7 @@ class Refusal:
 
 @dataclass
 class Usage:
-    """What one organization has used."""
+    """The usage of one organization."""
 
     minute: deque[float] = field(default_factory=deque)
     day: deque[float] = field(default_factory=deque)
@@ -120,13 +120,13 @@ class Limits:
         self.plans: dict[OrganizationAt, str] = {}
 
     def plan(self, at: OrganizationAt) -> Plan:
-        """The plan of an organization, free unless set."""
+        """Return the plan of an organization: free, unless a test has set a plan."""
         return PLANS[self.plans.get(at, "free")]
 
     def enter(self, at: OrganizationAt) -> Refusal | None:
-        """Count a call that arrives now; a reason when it is refused.
+        """Count a call that arrives now. Returns the reason if the call is refused.
 
-        Every call that is not refused is in flight until `leave`.
+        A call that is not refused is in flight until `leave`.
         """
         usage, now = self.current(at), self._now()
         code = self._refusing_code(at, usage)
@@ -141,11 +141,11 @@ class Limits:
         return Refusal(code, self._sentence(code, at))
 
     def leave(self, at: OrganizationAt) -> None:
-        """A call that had entered is over."""
+        """Note the end of a call that `enter` admitted."""
         self.usage[at].in_flight -= 1
 
     def block(self, at: OrganizationAt, code: int, seconds: float | None = None) -> None:
-        """Refuse every call of an organization with `code`, until lifted when `seconds` is none."""
+        """Refuse all calls of an organization with `code`, for some `seconds` or until `lift`."""
         until = None if seconds is None else self._now() + seconds
         self.usage[at].block = Block(code, until)
 
@@ -154,7 +154,7 @@ class Limits:
         self.usage[at].block = None
 
     def current(self, at: OrganizationAt) -> Usage:
-        """What counts at this moment against an organization."""
+        """Return the calls that count against an organization now."""
         usage, now = self.usage[at], self._now()
         self.rules.minute.forget(usage.minute, now)
         self.rules.day.forget(usage.day, now)
@@ -163,7 +163,7 @@ class Limits:
         return usage
 
     def day_headers(self, at: OrganizationAt) -> dict[str, str]:
-        """What the service tells about the day, when it does."""
+        """Return the headers with the day's limit, or no headers without `tells_day`."""
         if not self.rules.tells_day:
             return {}
         usage, limit = self.current(at), self.plan(at).per_day

@@ -9,18 +9,18 @@ CLIENT_SECRET = "demo-client-secret"
 
 
 def refresh_token(data_center: str) -> str:
-    """The refresh token that one data center starts with."""
+    """Return the first refresh token of a data center."""
     return f"demo-refresh-{data_center}"
 
 
 def self_client_code(data_center: str) -> str:
-    """The code that is exchanged for the refresh token of one data center, once."""
+    """Return the code that can be exchanged once for the refresh token of a data center."""
     return f"demo-code-{data_center}"
 
 
 @dataclass(frozen=True)
 class Issued:
-    """An access token, how long it lives, and a new refresh token where they rotate."""
+    """An access token, its lifetime, and the new refresh token if refresh tokens rotate."""
 
     access_token: str
     expires_in: int
@@ -28,11 +28,11 @@ class Issued:
 
 
 class TokenIssuer:
-    """Issues access tokens and remembers them. Every field may be changed while it runs.
+    """Issues access tokens and remembers them. A test can change every field at any time.
 
-    `rotates`: each use of a refresh token replaces it, and the old one is refused from then on.
-    `refuses_with_200`: as Zoho, which says what is wrong in the body alone.
-    `gives_refresh_token`: also for a code that was made for one-time access.
+    `rotates`: each use of a refresh token replaces the token, and the old token is refused.
+    `refuses_with_200`: as Zoho does, only the body of the answer names the error.
+    `gives_refresh_token`: an exchanged code also gives a refresh token.
     `granted` and `refused` count the answers.
     """
 
@@ -51,7 +51,7 @@ class TokenIssuer:
         self.refused = 0
 
     def grant(self, data_centers: tuple[str, ...], token: str) -> Issued | None:
-        """A new access token for the data center of a refresh token; none when it is refused."""
+        """Return a new access token for a refresh token's data center, or None to refuse."""
         for data_center in data_centers:
             current = self._replaced.get(data_center, refresh_token(data_center))
             if token == current and token not in self._revoked:
@@ -60,7 +60,7 @@ class TokenIssuer:
         return None
 
     def exchange(self, data_centers: tuple[str, ...], code: str) -> tuple[str, Issued] | None:
-        """The data center of a code, and its tokens; None for one that is used or unknown."""
+        """Return a code's data center and its tokens, or None if the code is used or unknown."""
         for data_center in data_centers:
             if code == self_client_code(data_center) and code not in self._used_codes:
                 self._used_codes.add(code)
@@ -71,12 +71,12 @@ class TokenIssuer:
         return None
 
     def accepts(self, data_center: str, access_token: str) -> bool:
-        """Whether an access token is one of ours, for this data center, and still alive."""
+        """Return True for a token that was issued for this data center and has not expired."""
         issued_for, expires_at = self._access.get(access_token, ("", 0.0))
         return issued_for == data_center and self._now() < expires_at
 
     def revoke_access(self) -> None:
-        """Forget every access token: the next call with one is a 401."""
+        """Forget every access token. The next call with an old token gets a 401."""
         self._access.clear()
 
     def revoke_refresh(self, token: str) -> None:

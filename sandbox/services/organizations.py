@@ -1,4 +1,4 @@
-"""The organizations the sandbox starts with, and many more on demand."""
+"""The organizations that the sandbox starts with, and as many more as a test needs."""
 
 import json
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ DATA_CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
 
 @dataclass(frozen=True)
 class Organization:
-    """One organization, field by field as the inventory lists it."""
+    """An organization with the fields that the inventory lists."""
 
     organization_id: str
     name: str
@@ -30,14 +30,14 @@ class Organization:
 
 
 class DataCenter:
-    """The organizations of one data center, in the order in which they are listed."""
+    """The organizations of one data center, in the order of the listing."""
 
     def __init__(self, suffix: str, organizations: Iterable[Organization]) -> None:
         self.suffix = suffix
         self.organizations = tuple(organizations)
 
     def has(self, organization_id: str) -> bool:
-        """Whether this data center knows the organization; no other can reach it."""
+        """Return True if the organization belongs to this data center."""
         return organization_id in self._ids
 
     @cached_property
@@ -46,7 +46,7 @@ class DataCenter:
 
     @cached_property
     def listing(self) -> bytes:
-        """The body of a listing: encoded once, so that ten thousand names are served at once."""
+        """The body of a listing, encoded once so that ten thousand names take no time."""
         organizations = [asdict(organization) for organization in self.organizations]
         answer = {"code": 0, "message": "success", "organizations": organizations}
         return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()
@@ -100,7 +100,7 @@ _DEMO = (
 
 
 def demo_data_centers() -> dict[str, DataCenter]:
-    """All eight data centers, each with its first organizations."""
+    """Return the eight data centers with their first organizations."""
     listed: dict[str, list[Organization]] = {suffix: [] for suffix in DATA_CENTERS}
     for suffix, number, name, contact, mail, created, active in _DEMO:
         listed[suffix].append(
@@ -121,7 +121,7 @@ def demo_data_centers() -> dict[str, DataCenter]:
 def many_organizations(
     suffix: str, count: int, name_length: int = 300, start: int = 400_000_000
 ) -> tuple[Organization, ...]:
-    """As many organizations as asked, with different names of exactly `name_length` characters.
+    """Return `count` organizations with different names of exactly `name_length` characters.
 
     A listing of 10,000 names of 300 characters is 7 MB.
     """

@@ -27,7 +27,7 @@ from sandbox.services.state import (
 )
 
 HOST = "127.0.0.1"
-# A call that still runs when the services stop is dropped, as by any server that goes away.
+# When the services stop, they drop the calls under way, as any server does.
 STOP_SECONDS = 0.2
 
 
@@ -44,7 +44,7 @@ class RunningServices:
 
     @property
     def token_url(self) -> str:
-        """Where OAuth access tokens are issued."""
+        """The address of the OAuth token endpoint."""
         return f"{self.url}/oauth/token"
 
     def bot_settings(self) -> dict[str, str]:
@@ -71,7 +71,7 @@ class RunningServices:
 async def running_services(
     state: ServicesState | None = None, port: int = 0
 ) -> AsyncIterator[RunningServices]:
-    """The services on a loopback port (any free one for 0) while the context lasts."""
+    """Run the services on a loopback port (0: any free port) while the context lasts."""
     state = state or ServicesState()
     app = make_services_app(state)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
@@ -84,7 +84,7 @@ async def running_services(
 
 
 def told_to_stop() -> asyncio.Event:
-    """What SIGINT, SIGTERM and the end of the terminal (SIGHUP, unless `nohup`) set."""
+    """An event that SIGINT, SIGTERM or the end of the terminal (SIGHUP, unless `nohup`) sets."""
     stop, numbers = asyncio.Event(), [signal.SIGINT, signal.SIGTERM]
     # `nohup` starts a program with SIGHUP ignored: it is to outlive the terminal.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -95,7 +95,7 @@ def told_to_stop() -> asyncio.Event:
 
 
 async def serve_alone(port: int, latency_seconds: float) -> None:
-    """Serve until told to stop, and say where."""
+    """Print the address and serve until Ctrl-C or SIGTERM."""
     stop = told_to_stop()
     state = ServicesState(latency_seconds=latency_seconds)
     async with running_services(state, port) as services:

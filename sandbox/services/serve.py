@@ -1,4 +1,4 @@
-"""One call from arrival to answer: recorded, delayed, admitted, worked on, disturbed."""
+"""One call from arrival to answer: recorded, delayed, admitted, handled, disturbed."""
 
 import base64
 import binascii
@@ -23,10 +23,10 @@ def json_answer(body: object, status: int = 200, headers: dict[str, str] | None 
 
 @dataclass(frozen=True)
 class Work:
-    """What a service does with one call.
+    """The steps of a service for one call.
 
-    `admit` refuses it (credentials, limits) or returns none; `effect` does the work and answers;
-    `leave` is called once for every call that was admitted.
+    `admit` returns a refusal (credentials, limits) or None. `effect` does the work and returns the
+    answer. `leave` is called once for every admitted call.
     """
 
     place: Place
@@ -36,7 +36,7 @@ class Work:
 
 
 async def serve(request: web.Request, work: Work) -> web.StreamResponse:
-    """Answer one call, with whatever faults are in force for it."""
+    """Answer one call, with the faults that strike it."""
     state = request.app[STATE]
     call = state.log.arrive(work.place, request.method, request.path)
     response: web.StreamResponse | None = None
@@ -85,13 +85,13 @@ def _status_seen(request: web.Request, response: web.StreamResponse | None) -> i
 
 
 def token_of(authorization: str) -> str:
-    """The token of an `Authorization` header of the form `<scheme> <token>`; empty without."""
+    """Return the token of an `Authorization: <scheme> <token>` header, or an empty string."""
     _, _, token = authorization.strip().partition(" ")
     return token.strip()
 
 
 def basic_of(authorization: str) -> tuple[str, str] | None:
-    """User name and password of an `Authorization: Basic` header (RFC 7617)."""
+    """Return user name and password of an `Authorization: Basic` header (RFC 7617)."""
     scheme, _, encoded = authorization.strip().partition(" ")
     if scheme.lower() != "basic":
         return None

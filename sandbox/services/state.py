@@ -1,4 +1,4 @@
-"""Everything the stand-in services remember, and everything one can change about them."""
+"""The memory of the stand-in services, and everything that a test can change in them."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ LIMITED_EMAIL_KEY = "SG.limited-key"
 
 @dataclass
 class Flow:
-    """A flow and the one list it stores; `history` has every list that a POST stored."""
+    """A flow with its list of test users. `history` has every list that a POST stored."""
 
     sid: str
     identities: list[str] = field(default_factory=list)
@@ -32,18 +32,19 @@ class Flow:
 
 
 def inventory_token(data_center: str) -> str:
-    """The authtoken that one data center accepts."""
+    """Return the authtoken that a data center accepts."""
     return f"demo-{data_center}"
 
 
 class ServicesState:
-    """The three services' memory. `now` is their clock, `sleep` how they take their time.
+    """The memory of the three services. `now` is their clock, and `sleep` makes them wait.
 
-    `latency_seconds` is what every call takes; the limits see calls in flight during it.
+    Every call takes `latency_seconds`, during which the limits count the call as in flight.
 
     Deployments differ in `flow_fields` (the form fields that an update may use), in
-    `inventory_scheme` (the only scheme of `Authorization` that the inventory takes; None for any,
-    and the query), and in `default_generations` (of the templates that are listed unasked).
+    `inventory_scheme` (the only scheme of `Authorization` that the inventory accepts; None accepts
+    every scheme and the query), and in `default_generations` (the templates that are listed if a
+    call names none).
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class ServicesState:
         self._waiting: set[asyncio.Event] = set()
 
     def behave_as_vendors(self) -> None:
-        """Take what Zoho Inventory, Twilio Studio and SendGrid take, and nothing else."""
+        """Accept only what Zoho Inventory, Twilio Studio and SendGrid accept."""
         self.flow_fields = ("TestUsers",)
         self.inventory_scheme = "Zoho-oauthtoken"
         self.default_generations = "legacy"
@@ -77,12 +78,12 @@ class ServicesState:
 
     @property
     def calls(self) -> list[Call]:
-        """Every call that arrived, oldest first."""
+        """All calls, oldest first."""
         return self.log.calls
 
     @property
     def refused(self) -> list[Call]:
-        """The calls answered 429."""
+        """The calls that were answered with 429."""
         return [call for call in self.calls if call.status == 429]
 
     def set_organizations(self, data_center: str, organizations: Iterable[Organization]) -> None:
@@ -90,7 +91,7 @@ class ServicesState:
         self.data_centers[data_center] = DataCenter(data_center, organizations)
 
     def edit_flow(self, sid: str, identities: Iterable[str]) -> None:
-        """Change a flow's list behind the bot's back: not a call, not in its history."""
+        """Change a flow's list without a call and without an entry in the history."""
         flow = self.flows.setdefault(sid, Flow(sid))
         flow.identities = list(identities)
         self.changed()
@@ -101,10 +102,10 @@ class ServicesState:
             event.set()
 
     async def until(self, is_true: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-        """Return once something is true of this state; `TimeoutError` names what is there instead.
+        """Return when `predicate()` is true. A `TimeoutError` shows the state instead.
 
-        It is looked at whenever a call arrives or ends, a fault strikes or a list changes; and ten
-        times a second, as it may be about something else too.
+        The predicate is called whenever a call arrives or ends, a fault strikes or a list changes,
+        and also ten times a second, because it may depend on something else.
         """
         event = asyncio.Event()
         self._waiting.add(event)

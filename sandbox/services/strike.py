@@ -1,4 +1,4 @@
-"""What a fault does to an answer: another body, a slow one, or none at all."""
+"""The effect of a fault on an answer: another body, a slow body, or no answer at all."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ _JSON = "application/json; charset=utf-8"
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer of a service."""
+    """A complete answer of a service."""
 
     status: int
     body: bytes
@@ -24,14 +24,14 @@ class Answer:
     content_type: str = _JSON
 
     def response(self) -> web.Response:
-        """The same, as it goes out."""
+        """Return the answer as an aiohttp response."""
         headers = {"Content-Type": self.content_type, **self.headers}
         return web.Response(status=self.status, body=self.body, headers=headers)
 
 
 @dataclass(frozen=True)
 class Strike:
-    """One fault meeting one call; `answer` is what the service would have said, where it worked."""
+    """A fault that strikes a call. `answer` is the service's own answer, if there is one."""
 
     request: web.Request
     fault: Fault
@@ -40,12 +40,12 @@ class Strike:
 
     @property
     def body(self) -> bytes:
-        """What the service would have said."""
+        """The body of the service's own answer."""
         return self.answer.body if self.answer else b"{}"
 
 
 async def strike(call: Strike) -> web.StreamResponse:
-    """What goes out instead of the answer."""
+    """Return the response that the fault puts in the place of the answer."""
     return await _STRIKES[call.fault.kind](call)
 
 
@@ -90,7 +90,7 @@ async def _wrong_types(call: Strike) -> web.StreamResponse:
 
 
 def _of_another_type(value: object) -> object:
-    """A value that no reader of the right one takes for it; `code` 0 stays a success."""
+    """Return a value of another type, but leave `code` 0 as it is: a success."""
     if value == 0:
         return 0
     if isinstance(value, list):
@@ -111,7 +111,7 @@ async def _redirect(call: Strike) -> web.StreamResponse:
 async def _drip(call: Strike) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": _JSON})
     response.content_length = len(call.body)
-    # A client that has seen enough goes away: that is its right.
+    # The client may close the connection before the end of the body.
     with suppress(ConnectionError):
         await response.prepare(call.request)
         for number in range(len(call.body)):

@@ -40,8 +40,8 @@ class WebApi:
     """Answers `/api/<method>` and `/response/<secret>`, and records every call.
 
     Args:
-        workspace: what is read and changed.
-        sockets: where a new Socket Mode connection is announced.
+        workspace: The workspace that calls read and change.
+        sockets: The Socket Mode connections, for `apps.connections.open`.
     """
 
     def __init__(self, workspace: Workspace, sockets: Sockets) -> None:
@@ -50,12 +50,12 @@ class WebApi:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """Let every call go that hangs or is held."""
+        """Let all calls that hang or are held go on."""
         self._workspace.faults.clear()
         self._closing.set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """One call of a method."""
+        """Answer one call of a method."""
         method = request.match_info["method"]
         args, token = await read_args(request)
         run = partial(self._run, method, args, token, request.host)
@@ -63,7 +63,7 @@ class WebApi:
         return await self._answered(request, method, args, run, scopes)
 
     async def handle_response(self, request: web.Request) -> web.StreamResponse:
-        """One post to a response_url, recorded as a call of `response_url`."""
+        """Answer a post to a response_url, recorded as a call of `response_url`."""
         reply = as_json(await request.text())
         args = reply if isinstance(reply, dict) else {}
         run = partial(self._post, request.match_info["key"], args)
@@ -126,12 +126,12 @@ class WebApi:
 
 
 def unknown_method(_workspace: Workspace, _args: Json) -> Json:
-    """What every method is that this Slack does not have."""
+    """Refuse a method that this Slack does not have."""
     raise Refusal("unknown_method")
 
 
 async def read_args(request: web.Request) -> tuple[Json, str | None]:
-    """A call's arguments from the query and a form or JSON body, and its token."""
+    """Return a call's arguments (from the query and a form or JSON body) and its token."""
     args: Json = dict(request.query)
     if request.content_type == "application/json":
         body = await request.text()
@@ -144,7 +144,7 @@ async def read_args(request: web.Request) -> tuple[Json, str | None]:
 
 
 def parsed(args: Json) -> Json:
-    """The arguments with those that came as JSON text (in a form) read.
+    """Return the arguments, with JSON text from a form parsed.
 
     Raises:
         Refusal: `invalid_blocks_format` and the like.

@@ -10,7 +10,7 @@ from sandbox.slack.workspace import Workspace, with_block_ids
 
 
 def post_message(workspace: Workspace, args: Json) -> Json:
-    """`chat.postMessage`; the same `client_msg_id` again gives the first message back."""
+    """`chat.postMessage`; a repeated `client_msg_id` returns the first message."""
     channel = channel_to_post(workspace, args.get("channel"))
     check_message(args.get("text"), args.get("blocks"))
     twin = same_client_message(workspace, channel.id, args.get("client_msg_id"))
@@ -19,7 +19,7 @@ def post_message(workspace: Workspace, args: Json) -> Json:
 
 
 def update(workspace: Workspace, args: Json) -> Json:
-    """`chat.update`: the bot's own messages only; `text` without `blocks` takes the blocks away."""
+    """`chat.update`: only the bot's own messages; `text` without `blocks` removes the blocks."""
     message = own_message(workspace, args)
     if args.get("text") is not None or args.get("blocks") is not None:
         check_message(args.get("text"), args.get("blocks"), most_text=UPDATE_TEXT)
@@ -41,7 +41,7 @@ def permalink(workspace: Workspace, args: Json) -> Json:
 
 
 def known_channel(workspace: Workspace, channel_id: Any) -> Channel:
-    """A channel that the bot can see: public ones, and private ones that it is in.
+    """Return a channel that is public, or private with the bot as a member.
 
     Raises:
         Refusal: `channel_not_found`.
@@ -54,7 +54,7 @@ def known_channel(workspace: Workspace, channel_id: Any) -> Channel:
 
 
 def channel_to_post(workspace: Workspace, channel_id: Any) -> Channel:
-    """A channel in which the bot may write; a person's id means their direct messages.
+    """Return a channel in which the bot may write; a person's id means their direct messages.
 
     Raises:
         Refusal: `channel_not_found`, `is_archived` or `not_in_channel`.
@@ -70,7 +70,7 @@ def channel_to_post(workspace: Workspace, channel_id: Any) -> Channel:
 
 
 def new_message(workspace: Workspace, channel: str, args: Json) -> Message:
-    """A message of the bot, not yet kept."""
+    """Return a new message of the bot, which is not stored yet."""
     ts = workspace.next_ts()
     return Message(
         channel,
@@ -84,7 +84,7 @@ def new_message(workspace: Workspace, channel: str, args: Json) -> Message:
 
 
 def same_client_message(workspace: Workspace, channel: str, key: Any) -> Message | None:
-    """The message that was posted here before under the same `client_msg_id`."""
+    """Return the earlier message in this channel with the same `client_msg_id`, if any."""
     if not key:
         return None
     posted = (m for m in workspace.all_messages if m.channel == channel and not m.only_for)
@@ -92,11 +92,11 @@ def same_client_message(workspace: Workspace, channel: str, key: Any) -> Message
 
 
 def own_message(workspace: Workspace, args: Json) -> Message:
-    """The bot's own message that a call names.
+    """Return the message that a call names, which must be the bot's.
 
     Raises:
         Refusal: `channel_not_found`, `is_inactive` in an archived channel, `message_not_found`, or
-            `cant_update_message` for somebody else's message.
+            `cant_update_message` for a message of another author.
     """
     channel = known_channel(workspace, args.get("channel"))
     if channel.is_archived:
@@ -110,6 +110,6 @@ def own_message(workspace: Workspace, args: Json) -> Message:
 
 
 def own(workspace: Workspace, message: Message) -> Json:
-    """A message of the bot in an answer."""
+    """Return a message of the bot in the form of the Web API's answers."""
     ids = {"bot_id": workspace.bot_id, "app_id": workspace.app_id, "team": workspace.team_id}
     return {**message.as_slack(), **ids}

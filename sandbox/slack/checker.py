@@ -1,4 +1,4 @@
-"""The notebook of a validation: what is wrong, and where (as a JSON pointer)."""
+"""Notes of a validation: each problem and its place (as a JSON pointer)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ Rule = Callable[["Checker", Json, str], None]
 
 @dataclass
 class Checker:
-    """Collects what is wrong with the blocks of one surface (`message`, `modal` or `home`).
+    """Collects the problems of the blocks of one surface (`message`, `modal` or `home`).
 
-    `special` are refusals that have a name of their own, such as `only_one_table_allowed`.
-    `total` counts the characters that people read.
+    `special` holds refusals with names of their own, such as `only_one_table_allowed`.
+    `total` counts the visible characters.
     """
 
     surface: str
@@ -27,7 +27,7 @@ class Checker:
         self.problems.append(f"[ERROR] {what} [json-pointer:{at}]")
 
     def keys(self, part: Json, at: str, required: str, optional: str = "") -> None:
-        """Check which fields are there; both lists are words in one string."""
+        """Check which fields are present; both lists are words in one string."""
         allowed = {"type", *required.split(), *optional.split()}
         for key in required.split():
             if part.get(key) is None:
@@ -94,7 +94,7 @@ class Checker:
         self.total += len(value) if isinstance(value, str) else 0
 
     def items(self, part: Json, at: str, key: str, least: int, most: int) -> list[tuple[str, Any]]:
-        """Check a list's length; gives its items with their places."""
+        """Check a list's length. Returns its items with their places."""
         value = part.get(key)
         if not isinstance(value, list):
             self.wrong("must be an array", f"{at}/{key}")
@@ -108,7 +108,7 @@ class Checker:
     def objects(
         self, part: Json, at: str, key: str, least: int, most: int
     ) -> list[tuple[str, Json]]:
-        """As `items`, where every item has to be an object."""
+        """Do the same as `items` for a list of objects."""
         found = self.items(part, at, key, least, most)
         for place, item in found:
             if not isinstance(item, dict):
@@ -116,7 +116,7 @@ class Checker:
         return [(place, item) for place, item in found if isinstance(item, dict)]
 
     def follow(self, rules: dict[str, Rule], part: Any, at: str, what: str) -> None:
-        """Check a part by the rule of its type."""
+        """Check a part by the rule for its type."""
         if not isinstance(part, dict) or part.get("type") not in rules:
             kind = part.get("type") if isinstance(part, dict) else part
             self.wrong(f"unsupported type: {kind} {what}", at)

@@ -12,7 +12,7 @@ CELL_CHARACTERS = 10_000
 
 
 def raw_text(check: Checker, part: Json, at: str) -> None:
-    """A cell of plain words."""
+    """A cell with plain text."""
     check.keys(part, at, "text")
     check.string(part.get("text"), f"{at}/text", CELL_CHARACTERS)
 
@@ -54,7 +54,7 @@ def data_visualization(check: Checker, part: Json, at: str) -> None:
 
 
 def axes_chart(check: Checker, part: Json, at: str) -> None:
-    """Bars: one series, with one point for every category."""
+    """A bar chart: one series with one point for each category."""
     check.keys(part, at, "series axis_config")
     axis = part.get("axis_config") or {}
     check.keys(axis, f"{at}/axis_config", "categories", "y_label")

@@ -1,6 +1,6 @@
-"""Deliveries to the bot, and what Slack does with the reply.
+"""Deliveries to the bot, and Slack's handling of the replies.
 
-Signed HTTP, or Socket Mode while the bot is connected.
+Slack delivers by signed HTTP, or by Socket Mode while the bot is connected.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ SendBySocket = Callable[[str, Json, Json], Awaitable[Json | None]]
 
 @dataclass(frozen=True)
 class Delivery:
-    """How the bot took a delivery.
+    """The bot's answer to a delivery.
 
-    `status` is the HTTP status (0: no answer within three seconds, or no connection), `body` what
-    it answered, `seconds` how long that took, `error` what Slack shows for it:
+    `status` is the HTTP status (0: no answer within three seconds, or no connection), `body` the
+    answer, and `seconds` the time that the answer took. `error` is the error that Slack shows:
     `operation_timeout`, `dispatch_failed`, or the refusal of the reply's blocks.
     """
 
@@ -42,18 +42,18 @@ class Delivery:
 
     @property
     def json(self) -> Any:
-        """The answer as JSON, None when it is none."""
+        """The answer as JSON, or None if the answer is not JSON."""
         return as_json(self.body)
 
 
 def sign(secret: str, timestamp: str, body: str) -> str:
-    """Slack's signature v0. Source: Slack's page "Verifying requests from Slack"."""
+    """Return Slack's signature v0. Source: Slack's page "Verifying requests from Slack"."""
     base = f"v0:{timestamp}:{body}".encode()
     return "v0=" + hmac.new(secret.encode(), base, hashlib.sha256).hexdigest()
 
 
 def _now() -> float:
-    """As the event loop counts it, by which it gives up waiting too."""
+    """Return the event loop's time, which timeouts use too."""
     return asyncio.get_running_loop().time()
 
 
@@ -61,16 +61,16 @@ class Deliverer:
     """Sends payloads to the bot.
 
     Args:
-        session: used for HTTP.
-        signing_secret: what requests are signed with.
-        by_socket: sends over Socket Mode; answers None when the bot has no connection open.
+        session: The client session for HTTP.
+        signing_secret: The secret that signs requests.
+        by_socket: Sends a payload over Socket Mode; returns None if the bot is not connected.
     """
 
     def __init__(
         self, session: aiohttp.ClientSession, signing_secret: str, by_socket: SendBySocket
     ) -> None:
         self.bot_url: str | None = None
-        # Tests raise it where the processor is shared with other programs.
+        # Tests raise this limit if other programs share the processor.
         self.ack_seconds: float = ACK_SECONDS
         self.signing_secret = signing_secret
         self._session = session
@@ -81,11 +81,11 @@ class Deliverer:
         return await self._deliver("slash_commands", fields, fields)
 
     async def interaction(self, payload: Json) -> Delivery:
-        """Deliver what a person did in a message or a modal."""
+        """Deliver a person's act in a message or a modal."""
         return await self._deliver("interactive", payload, {"payload": json.dumps(payload)})
 
     async def event(self, payload: Json, retry: int = 0, reason: str = "") -> Delivery:
-        """Deliver an event, for the first time or for the `retry`th time after it."""
+        """Deliver an event for the first time, or repeat it for the `retry`th time."""
         fields = {"retry_attempt": retry, "retry_reason": reason}
         began = _now()
         reply = await self._over_socket("events_api", payload, began, **fields)
@@ -119,7 +119,7 @@ class Deliverer:
     async def _over_socket(
         self, kind: str, payload: Json, began: float, **fields: Any
     ) -> Delivery | None:
-        """How the bot took it over Socket Mode; None when it has no connection open."""
+        """Deliver over Socket Mode. Returns None if the bot is not connected."""
         try:
             async with asyncio.timeout(self.ack_seconds):
                 reply = await self._by_socket(kind, payload, fields)
@@ -131,7 +131,7 @@ class Deliverer:
         return Delivery(200, body, _now() - began)
 
     def headers(self, body: str) -> dict[str, str]:
-        """The headers of a well-signed request."""
+        """Return the headers of a correctly signed request."""
         timestamp = str(int(time.time()))
         return {
             "Content-Type": "application/x-www-form-urlencoded",
@@ -144,7 +144,7 @@ class Deliverer:
 def show_command_reply(
     workspace: Workspace, fields: Json, delivery: Delivery, key: str
 ) -> str | None:
-    """Show what the bot answered a command with; gives the error that Slack shows instead."""
+    """Show the bot's answer to a command. Returns the error if Slack shows that instead."""
     error = delivery.error
     reply = delivery.json if isinstance(delivery.json, dict) else {"text": delivery.body}
     if error is None and delivery.body.strip():
@@ -159,16 +159,16 @@ def show_command_reply(
 
 
 def tell_as_slackbot(workspace: Workspace, user: str, channel: str, words: str) -> None:
-    """Tell one person something that Slack itself has to say."""
+    """Show one person a message from Slack itself."""
     message = Message(channel, workspace.next_ts(), "USLACKBOT", words, only_for=user)
     workspace.post(message)
 
 
 def post_reply(workspace: Workspace, key: str, reply: Json, command: str | None = None) -> None:
-    """Post what came to a response_url, or with the acknowledgement of its command.
+    """Post a reply that came to a response_url or with the acknowledgement of a command.
 
     Raises:
-        Refusal: the refusals of `check_message`.
+        Refusal: `check_message` refuses the reply.
     """
     url = workspace.response_urls[key]
     if reply.get("delete_original"):
@@ -190,7 +190,7 @@ def post_reply(workspace: Workspace, key: str, reply: Json, command: str | None 
 
 
 def reply_message(workspace: Workspace, channel: str, reply: Json) -> Message:
-    """A new message that came through a response_url."""
+    """Return a new message from a post to a response_url."""
     ts = workspace.next_ts()
     blocks = with_block_ids({"blocks": reply.get("blocks")}, ts)["blocks"]
     user, thread = workspace.bot_user_id, reply.get("thread_ts")
@@ -216,13 +216,13 @@ def show_submission_reply(workspace: Workspace, view: View, delivery: Delivery) 
 
 
 def show_errors(workspace: Workspace, view: View, errors: dict[str, str]) -> None:
-    """Show errors at inputs; an unknown block_id is a general error, as in Slack."""
+    """Show errors at the inputs. An unknown block_id is a general error, as in Slack."""
     known = {block.get("block_id") for block in view.blocks if block.get("type") == "input"}
     workspace.fail(view, errors if errors and set(errors) <= known else {"": TROUBLE})
 
 
 def as_json(text: str) -> Any:
-    """The JSON in a text, or None when it is none."""
+    """Return the JSON value in a text, or None if the text is not JSON."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The Web API's look-ups: who the bot is, people, groups and channels."""
+"""The Web API's look-ups of the bot, people, groups and channels."""
 
 from sandbox.people import Channel, Group, Person
 from sandbox.slack.chat import known_channel
@@ -8,7 +8,7 @@ from sandbox.slack.workspace import Workspace
 
 
 def auth_test(workspace: Workspace, _args: Json) -> Json:
-    """`auth.test`: whose token it is."""
+    """`auth.test`: the owner of the token."""
     return {
         "url": f"https://{workspace.team_domain}.slack.com/",
         "team": "Gatehouse sandbox",
@@ -21,7 +21,7 @@ def auth_test(workspace: Workspace, _args: Json) -> Json:
 
 
 def users_info(workspace: Workspace, args: Json) -> Json:
-    """`users.info`: a person of this workspace or of one that shares a channel with it."""
+    """`users.info`: a person of this workspace, or of a workspace that shares a channel."""
     need_scope(workspace, "users:read")
     person = workspace.people.get(str(args.get("user")))
     if person is None:
@@ -30,14 +30,14 @@ def users_info(workspace: Workspace, args: Json) -> Json:
 
 
 def users_list(workspace: Workspace, args: Json) -> Json:
-    """`users.list`: everybody, deactivated accounts too."""
+    """`users.list`: all people, including deactivated accounts."""
     return _page(
         args, "members", [as_user(workspace, person) for person in workspace.people.values()]
     )
 
 
 def conversations_list(workspace: Workspace, args: Json) -> Json:
-    """`conversations.list`: of the private channels those that the bot is in."""
+    """`conversations.list`: public channels, and private channels with the bot as a member."""
     types = str(args.get("types") or "public_channel").split(",")
     shown = []
     for channel in workspace.channels.values():
@@ -87,7 +87,7 @@ def as_group(workspace: Workspace, group: Group) -> Json:
 
 
 def usergroups_list(workspace: Workspace, args: Json) -> Json:
-    """`usergroups.list`; the members only with `include_users`."""
+    """`usergroups.list`; members are included only with `include_users`."""
     shown = [as_group(workspace, group) for group in workspace.groups.values()]
     if str(args.get("include_users", "")).lower() not in {"1", "true"}:
         for group in shown:
@@ -123,14 +123,14 @@ def as_channel(workspace: Workspace, channel: Channel) -> Json:
 
 
 def conversations_info(workspace: Workspace, args: Json) -> Json:
-    """`conversations.info`; which scope it needs depends on the kind of channel."""
+    """`conversations.info`; the needed scope depends on the kind of channel."""
     channel = known_channel(workspace, args.get("channel"))
     need_scope(workspace, read_scope(channel))
     return {"channel": as_channel(workspace, channel)}
 
 
 def read_scope(channel: Channel) -> str:
-    """The scope that reading about this kind of channel needs."""
+    """Return the scope that is needed to read this kind of channel."""
     if channel.is_direct:
         return "im:read"
     return "groups:read" if channel.is_private else "channels:read"
@@ -140,7 +140,7 @@ def need_scope(workspace: Workspace, scope: str) -> None:
     """Check that the token has a scope.
 
     Raises:
-        Refusal: `missing_scope`, with what is needed and what there is.
+        Refusal: `missing_scope`, with the needed and the granted scopes.
     """
     if scope and scope not in workspace.scopes:
         raise Refusal("missing_scope", needed=scope, provided=",".join(workspace.scopes))

@@ -1,11 +1,11 @@
-"""Everything that can be seen in a workspace, as text: what a test that waited in vain shows."""
+"""The visible state of a workspace as text, for the error of a test that waited in vain."""
 
 from sandbox.slack.messages import Message
 from sandbox.slack.workspace import Call, Workspace
 
 
 def dump(workspace: Workspace) -> str:
-    """The messages, the open modals and the last calls, one a line."""
+    """Return the messages, the open modals and the last calls, one per line."""
     views = workspace.views.values()
     return "\n".join(
         [
@@ -17,7 +17,7 @@ def dump(workspace: Workspace) -> str:
 
 
 def dump_message(message: Message) -> str:
-    """A message in one line."""
+    """Return a message as one line."""
     whose = f" only for {message.only_for}" if message.only_for else ""
     gone = " (deleted)" if message.deleted else ""
     said = f"{message.user}: {message.all_text!r} {message.buttons}"
@@ -25,5 +25,5 @@ def dump_message(message: Message) -> str:
 
 
 def dump_call(call: Call) -> str:
-    """A Web API call in one line."""
+    """Return a Web API call as one line."""
     return f"call {call.method} -> {call.status} {(call.answer or {}).get('error', '')}"

@@ -1,4 +1,4 @@
-"""Limits of everything one can press, choose or fill in.
+"""Limits of the elements that people press, choose from or fill in.
 
 Source: the reference pages of Slack's Block Kit elements and the checks of its Python SDK.
 """
@@ -29,14 +29,14 @@ def button(check: Checker, part: Json, at: str) -> None:
 
 
 def option(check: Checker, part: Json, at: str) -> None:
-    """One thing to choose."""
+    """An option of a select."""
     check.keys(part, at, "text value", "description url")
     check.texts(part, at, text=75, description=75)
     check.strings(part, at, value=150, url=3000)
 
 
 def options(check: Checker, part: Json, at: str, most: int) -> None:
-    """The things to choose from; their values differ."""
+    """The options of a select; their values must differ."""
     found = check.objects(part, at, "options", 1, most)
     for place, item in found:
         option(check, item, place)
@@ -46,7 +46,7 @@ def options(check: Checker, part: Json, at: str, most: int) -> None:
 
 
 def static_select(check: Checker, part: Json, at: str) -> None:
-    """A select with its options; what is chosen at first is among them."""
+    """A select with its options; the initial option must be one of them."""
     check.keys(part, at, "action_id options", "placeholder initial_option")
     check.strings(part, at, action_id=255)
     check.texts(part, at, placeholder=150)
@@ -56,7 +56,7 @@ def static_select(check: Checker, part: Json, at: str) -> None:
 
 
 def external_select(check: Checker, part: Json, at: str) -> None:
-    """A select whose options the bot provides while somebody types."""
+    """A select whose options the bot sends while a person types."""
     check.keys(part, at, "action_id", "placeholder initial_option min_query_length")
     check.strings(part, at, action_id=255)
     check.texts(part, at, placeholder=150)
@@ -72,7 +72,7 @@ def overflow(check: Checker, part: Json, at: str) -> None:
 
 
 def plain_text_input(check: Checker, part: Json, at: str) -> None:
-    """One or several lines of text."""
+    """A text input with one or several lines."""
     check.keys(part, at, "action_id", "initial_value multiline max_length")
     check.strings(part, at, action_id=255)
     check.flag(part, at, "multiline")
@@ -82,7 +82,7 @@ def plain_text_input(check: Checker, part: Json, at: str) -> None:
 
 
 def datetimepicker(check: Checker, part: Json, at: str) -> None:
-    """A day and a time of it, in seconds since 1970."""
+    """A date and a time, in seconds since 1970."""
     check.keys(part, at, "action_id", "initial_date_time")
     check.strings(part, at, action_id=255)
 

@@ -1,4 +1,4 @@
-"""Faults on demand: what the Web API does to the next N calls of a method."""
+"""Faults on demand for the next N calls of a Web API method."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from sandbox.patience import PATIENCE_SECONDS
 
 @dataclass
 class Fault:
-    """What happens to `times` calls of a method (None: to all, until cleared).
+    """A fault of the next `times` calls of a method (None: of all calls until `clear`).
 
-    `status` with `body` is answered instead of the method's own answer; `error` is Slack's name in
-    an answer of `ok: false`. `kind` is one of `answer`, `hang` (no answer ever), `drop` (the
-    connection is cut before anything happened), `cut` (it happened, then the connection is cut),
-    `hold` (it waits).
+    `status` and `body` replace the method's own answer; `error` is Slack's error name in an answer
+    with `ok: false`. `kind` is `answer`, `hang` (no answer ever), `drop` (the connection is cut
+    before the call has an effect), `cut` (the connection is cut after the effect) or `hold` (the
+    call waits).
     """
 
     kind: str = "answer"
@@ -28,8 +28,8 @@ class Fault:
 class Hold:
     """Calls that wait, so that a test can look around before Slack goes on.
 
-    `await reached()` returns once a call has arrived (`after=True`: once its effect is there and
-    only the answer is missing); `release()` lets it and all later ones go on.
+    `await reached()` returns when a call has arrived (with `after=True`: when only its answer is
+    missing). `release()` lets this call and all later calls go on.
     """
 
     def __init__(self, *, after: bool) -> None:
@@ -38,32 +38,32 @@ class Hold:
         self._released = asyncio.Event()
 
     async def reached(self) -> None:
-        """Wait until a call stands here.
+        """Wait until a call is held.
 
         Raises:
-            TimeoutError: none came in time.
+            TimeoutError: No call came in time.
         """
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self._reached.wait()
 
     def release(self) -> None:
-        """Let it go on."""
+        """Let the held calls and all later calls go on."""
         self._released.set()
 
     async def pass_through(self) -> None:
-        """What a held call does."""
+        """Hold a call until `release`."""
         self._reached.set()
         await self._released.wait()
 
 
 class Faults:
-    """The faults set now, by method (`"*"`: every method, `"response_url"`: posts there)."""
+    """The current faults by method (`"*"`: all methods; `"response_url"`: posts to it)."""
 
     def __init__(self) -> None:
         self._by_method: dict[str, list[Fault]] = {}
 
     def add(self, method: str, fault: Fault) -> None:
-        """Set a fault; several of one method happen one after the other."""
+        """Set a fault. Several faults of a method happen one after the other."""
         self._by_method.setdefault(method, []).append(fault)
 
     def ratelimit(self, method: str, *, retry_after: int = 1, times: int | None = 1) -> None:
@@ -80,7 +80,7 @@ class Faults:
         self.add(method, Fault(times=times, status=status, body=body))
 
     def html(self, method: str, *, status: int = 502, times: int | None = 1) -> None:
-        """Answer a web page, as a proxy in between does."""
+        """Answer with a web page, as a proxy between the bot and Slack does."""
         self.status(method, status, body="<html><body>Bad gateway</body></html>", times=times)
 
     def hang(self, method: str, *, times: int | None = 1) -> None:
@@ -88,11 +88,11 @@ class Faults:
         self.add(method, Fault(kind="hang", times=times))
 
     def drop(self, method: str, *, times: int | None = 1) -> None:
-        """Cut the connection; nothing has happened."""
+        """Cut the connection before the call has an effect."""
         self.add(method, Fault(kind="drop", times=times))
 
     def cut(self, method: str, *, times: int | None = 1) -> None:
-        """Do it, then cut the connection before answering: the caller cannot know."""
+        """Cut the connection after the effect and before the answer: the caller cannot know."""
         self.add(method, Fault(kind="cut", times=times))
 
     def hold(self, method: str, *, after: bool = False, times: int | None = 1) -> Hold:
@@ -102,14 +102,14 @@ class Faults:
         return hold
 
     def clear(self) -> None:
-        """Forget every fault; what is held goes on."""
+        """Remove all faults, and let held calls go on."""
         for fault in (fault for faults in self._by_method.values() for fault in faults):
             if fault.hold:
                 fault.hold.release()
         self._by_method.clear()
 
     def take(self, method: str) -> Fault | None:
-        """The fault that happens to this call, used up by it."""
+        """Return the fault for this call and count it as used."""
         for name in (method, "*"):
             waiting = self._by_method.get(name, [])
             while waiting:

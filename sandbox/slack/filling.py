@@ -1,4 +1,4 @@
-"""Filling in a modal as a person does: what is typed or chosen becomes `state.values`."""
+"""Filling in a modal as a person does: typed text and choices become `state.values`."""
 
 from typing import Any
 
@@ -13,16 +13,16 @@ REQUIRED = "Please complete this required field."
 
 
 class NotThereError(AssertionError):
-    """A test or a person names something that is not on the screen."""
+    """A test or a person names an element that is not on the screen."""
 
 
 def state_field(kind: str) -> str:
-    """The name under which the state of such an element holds its value."""
+    """Return the name of the value in the state of this type of element."""
     return STATE_FIELDS.get(kind, "value")
 
 
 def state_of(element: Json, value: Any) -> Json:
-    """An element's state holding a value; an option may be given by its text or its value."""
+    """Return the state of an element with this value. Options go by their text or value."""
     kind = element["type"]
     if kind in ONE_OPTION and value is not None:
         value = pick(element, value)
@@ -32,10 +32,10 @@ def state_of(element: Json, value: Any) -> Json:
 
 
 def pick(element: Json, wanted: Any) -> Json:
-    """The option that somebody chose.
+    """Return the option that a person chose by its text or value.
 
     Raises:
-        NotThereError: no such option.
+        NotThereError: There is no such option.
     """
     if isinstance(wanted, dict):
         return wanted
@@ -48,14 +48,14 @@ def pick(element: Json, wanted: Any) -> Json:
 
 
 def initial_state(element: Json) -> Json:
-    """What stands in an element before anyone touches it."""
+    """Return the state of an element that nobody has changed yet."""
     field = state_field(element["type"])
     names = [key for key in element if key.startswith("initial_")]
     return {"type": element["type"], field: element[names[0]] if names else None}
 
 
 def state_values(blocks: list[Json], elements: list[tuple[Json, Json]], typed: Json) -> Json:
-    """`state.values` of a message or a modal: what was typed over what stood there."""
+    """Return `state.values` of a message or a modal: the initial values, then the typed ones."""
     values: Json = {}
     for block, element in elements:
         if element["type"] in {"button", "overflow"} or block not in blocks:
@@ -67,15 +67,15 @@ def state_values(blocks: list[Json], elements: list[tuple[Json, Json]], typed: J
 
 
 def view_state(view: View) -> Json:
-    """`state.values` of a modal as it stands now."""
+    """Return the current `state.values` of a modal."""
     return state_values(view.blocks, view.elements, view.values)
 
 
 def find_input(view: View, name: str) -> tuple[Json, Json]:
-    """An input (block, element) by its label or its block_id.
+    """Return an input (block, element) by its label or its block_id.
 
     Raises:
-        NotThereError: the modal has none of that name.
+        NotThereError: The modal has no such input.
     """
     for block in view.blocks:
         if block.get("type") == "input" and name in {label_of(block), block.get("block_id")}:
@@ -91,7 +91,7 @@ def fill(view: View, name: str, value: Any) -> None:
 
 
 def missing(view: View) -> dict[str, str]:
-    """What Slack's own client refuses before the bot hears of it, by block_id."""
+    """Return the errors that Slack's client shows before it sends the modal, by block_id."""
     state = view_state(view)
     wrong = {}
     for block in view.blocks:
@@ -105,7 +105,7 @@ def missing(view: View) -> dict[str, str]:
 
 
 def client_problem(block: Json, element: Json, value: Any) -> str | None:
-    """What is wrong with one input before it is sent."""
+    """Return the error that Slack's client shows at an input, or None."""
     if value in (None, "", []):
         return None if block.get("optional") else REQUIRED
     most = element.get("max_length") or 3000
@@ -117,7 +117,7 @@ def client_problem(block: Json, element: Json, value: Any) -> str | None:
 def find_element(
     elements: list[tuple[Json, Json]], name: str, block_id: str | None = None
 ) -> tuple[Json, Json] | None:
-    """Something to press or choose, by its action_id or by the words on it."""
+    """Return an element to press or choose by its action_id or its label."""
     for block, element in elements:
         names = {element.get("action_id"), label(element), label_of(block)}
         if name in names and block_id in {None, block.get("block_id")}:

@@ -1,4 +1,4 @@
-"""What Slack keeps of a message and of an open modal."""
+"""Messages and open modals, as Slack stores them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ Json = dict[str, Any]
 class Message:
     """A message as people see it now.
 
-    `only_for` is the one reader of an ephemeral message. `versions` are the earlier
-    `(text, blocks)` of a message that was edited, oldest first. `command` is what a person typed,
-    where the reply shows it.
+    `only_for` is the only reader of an ephemeral message. `versions` has the earlier
+    `(text, blocks)` of an edited message, oldest first. `command` is the typed command, if the
+    reply shows it.
     """
 
     channel: str
@@ -31,12 +31,12 @@ class Message:
 
     @property
     def is_edited(self) -> bool:
-        """Whether it was changed after it was posted."""
+        """True if the message was edited after the post."""
         return bool(self.versions)
 
     @property
     def elements(self) -> list[tuple[Json, Json]]:
-        """Everything one can press or choose now, as (block, element)."""
+        """The elements that a person can press or choose from now, as (block, element)."""
         return list(interactive(self.blocks))
 
     @property
@@ -46,11 +46,11 @@ class Message:
 
     @property
     def all_text(self) -> str:
-        """Every piece of text in it, `text` first, one a line: for assertions."""
+        """All text of the message, `text` first, one piece per line: for assertions."""
         return "\n".join([self.text, *texts(self.blocks)])
 
     def as_slack(self) -> Json:
-        """The message as the Web API and the payloads show it."""
+        """Return the message in the form of the Web API and the payloads."""
         shown: Json = {"type": "message", "user": self.user, "ts": self.ts, "text": self.text}
         if self.blocks:
             shown["blocks"] = self.blocks
@@ -65,8 +65,8 @@ class Message:
 class View:
     """An open modal, or a Home tab.
 
-    `body` is what the bot sent, `values` what stands in its inputs, `versions` the earlier bodies
-    of a Home tab, oldest first.
+    `body` is the view that the bot sent, `values` the content of its inputs, and `versions` the
+    earlier bodies of a Home tab, oldest first.
     """
 
     id: str
@@ -86,12 +86,12 @@ class View:
 
     @property
     def title(self) -> str:
-        """The words at its top."""
+        """The title at the top."""
         return str(self.body.get("title", {}).get("text", ""))
 
     @property
     def elements(self) -> list[tuple[Json, Json]]:
-        """Everything one can fill in or press, as (block, element)."""
+        """The elements that a person can fill in or press, as (block, element)."""
         return list(interactive(self.blocks))
 
     @property
@@ -106,11 +106,11 @@ class View:
 
     @property
     def all_text(self) -> str:
-        """Every piece of text in it, one a line."""
+        """All text of the view, one piece per line."""
         return "\n".join([self.title, *texts(self.blocks)])
 
     def as_slack(self, app_id: str, bot_id: str) -> Json:
-        """The view as payloads and `views.*` answers show it."""
+        """Return the view in the form of payloads and of answers of `views.*`."""
         return {
             "private_metadata": "",
             "callback_id": "",
@@ -131,18 +131,18 @@ class View:
 
 
 def label(element: Json) -> str:
-    """What stands on a button, or the placeholder of a select."""
+    """Return the label of a button, or the placeholder of a select."""
     words = element.get("text") or element.get("placeholder") or {}
     return str(words.get("text", "")) if isinstance(words, dict) else str(words)
 
 
 def label_of(block: Json) -> str:
-    """The label of an input block."""
+    """Return the label of an input block."""
     return str(block.get("label", {}).get("text", ""))
 
 
 def interactive(blocks: list[Json]) -> Iterator[tuple[Json, Json]]:
-    """Every element with an `action_id`, wherever in the blocks it stands."""
+    """Yield every element with an `action_id` at any depth of the blocks."""
     for block in blocks:
         held = [*block.get("elements", []), block.get("accessory"), block.get("element")]
         for element in held:
@@ -151,7 +151,7 @@ def interactive(blocks: list[Json]) -> Iterator[tuple[Json, Json]]:
 
 
 def texts(part: Any) -> Iterator[str]:
-    """Every text in a piece of Block Kit, in reading order."""
+    """Yield every text in a piece of Block Kit, in reading order."""
     if isinstance(part, list):
         for item in part:
             yield from texts(item)

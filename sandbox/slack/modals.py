@@ -7,7 +7,7 @@ from sandbox.slack.workspace import Workspace
 
 
 def views_open(workspace: Workspace, args: Json) -> Json:
-    """`views.open`: needs a fresh trigger_id; a modal that was open gives way."""
+    """`views.open`: needs a fresh trigger_id and replaces an open modal."""
     trigger = workspace.use_trigger(args.get("trigger_id"))
     check_view(args.get("view"))
     return shown(workspace, workspace.open(trigger.user, args["view"]))
@@ -26,7 +26,7 @@ def views_update(workspace: Workspace, args: Json) -> Json:
 
 
 def views_publish(workspace: Workspace, args: Json) -> Json:
-    """`views.publish`; with `hash` only if the person's Home still has that one."""
+    """`views.publish`; with `hash` only if the person's Home still has that hash."""
     user = str(args.get("user_id"))
     if user not in workspace.people:
         raise Refusal("user_not_found")
@@ -40,5 +40,5 @@ def views_publish(workspace: Workspace, args: Json) -> Json:
 
 
 def shown(workspace: Workspace, view: View) -> Json:
-    """The answer of every `views.*` method."""
+    """Return the answer of a `views.*` method."""
     return {"view": view.as_slack(workspace.app_id, workspace.bot_id)}

@@ -20,9 +20,9 @@ MAIL = re.compile(r"(?<![\w.:+-])([\w.+-]+@[\w-]+(?:\.[\w-]+)+)")
 
 
 def escaped(workspace: Workspace, text: str) -> str:
-    """What a person typed as `should_escape` delivers it.
+    """Return typed text in the form that `should_escape` delivers.
 
-    Mentions become ids, `& < >` entities, web and mail addresses links.
+    Mentions become ids, `& < >` become entities, and web and mail addresses become links.
     """
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     linked = MAIL.sub(r"<mailto:\1|\1>", ADDRESS.sub(r"<\1>", safe))
@@ -44,13 +44,13 @@ def _mention(workspace: Workspace, found: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Sender:
-    """Who did something, and the fields that every payload has because of it."""
+    """The person who acted, and the fields about this person in every payload."""
 
     workspace: Workspace
     person: Person
 
     def common(self, kind: str) -> Json:
-        """The fields of every interactive payload."""
+        """Return the fields of every interactive payload."""
         return {
             "type": kind,
             "user": self._user(),
@@ -71,7 +71,7 @@ class Sender:
         }
 
     def command(self, channel_id: str, command: str, text: str, response_url: str) -> Json:
-        """A slash command; the team is the person's own, as in a channel that two teams share."""
+        """Return a slash command. The team is the person's own, as in a shared channel."""
         channel = self.workspace.channels[channel_id]
         elsewhere = self.person.team_id != TEAM_ID
         return {
@@ -91,7 +91,7 @@ class Sender:
         }
 
     def action(self, message: Message, action: Json, response_url: str, typed: Json) -> Json:
-        """A button pressed or a choice made in a message."""
+        """Return the payload of a pressed button or a choice in a message."""
         shown = message.as_slack() | {"app_id": self.workspace.app_id}
         container = {
             "type": "message",
@@ -111,7 +111,7 @@ class Sender:
         return payload if message.only_for else {**payload, "message": shown}
 
     def view_action(self, view: View, action: Json) -> Json:
-        """A button pressed or a choice made in a modal."""
+        """Return the payload of a pressed button or a choice in a modal."""
         return self.common("block_actions") | {
             "container": {"type": "view", "view_id": view.id},
             "trigger_id": self.workspace.new_trigger(self.person.id),
@@ -120,7 +120,7 @@ class Sender:
         }
 
     def submission(self, view: View) -> Json:
-        """A modal sent."""
+        """Return the payload of a submitted modal."""
         return self.common("view_submission") | {
             "trigger_id": self.workspace.new_trigger(self.person.id),
             "view": self.view(view),
@@ -128,7 +128,7 @@ class Sender:
         }
 
     def suggestion(self, view: View, block: Json, element: Json, typed: str) -> Json:
-        """Words typed into a type-ahead select."""
+        """Return the payload of words typed into a type-ahead select."""
         return self.common("block_suggestion") | {
             "action_id": element["action_id"],
             "block_id": block["block_id"],
@@ -138,7 +138,7 @@ class Sender:
         }
 
     def shortcut(self, callback_id: str) -> Json:
-        """A global shortcut run."""
+        """Return the payload of a global shortcut."""
         return self.common("shortcut") | {
             "callback_id": callback_id,
             "action_ts": self.workspace.next_ts(),
@@ -146,7 +146,7 @@ class Sender:
         }
 
     def message_action(self, callback_id: str, message: Message, response_url: str) -> Json:
-        """A message shortcut run on a message."""
+        """Return the payload of a message shortcut."""
         channel = self.workspace.channels[message.channel]
         return self.common("message_action") | {
             "callback_id": callback_id,
@@ -159,7 +159,7 @@ class Sender:
         }
 
     def event(self, event: Json, event_id: str) -> Json:
-        """An event of the Events API; the same again has the same `event_id`."""
+        """Return an event of the Events API. A repeated event has the same `event_id`."""
         workspace = self.workspace
         installed = {
             "enterprise_id": None,
@@ -181,7 +181,7 @@ class Sender:
         }
 
     def home_opened(self, channel_id: str) -> Json:
-        """`app_home_opened`, with the view that stands there, if any does."""
+        """Return `app_home_opened` with the person's current Home tab, if any."""
         home = self.workspace.homes.get(self.person.id)
         event = {
             "type": "app_home_opened",
@@ -193,7 +193,7 @@ class Sender:
         return {**event, "view": self.view(home)} if home else event
 
     def direct_message(self, message: Message) -> Json:
-        """`message.im`; the team is the person's own."""
+        """Return `message.im`. The team is the person's own."""
         return {
             "type": "message",
             "channel": message.channel,
@@ -207,13 +207,13 @@ class Sender:
         }
 
     def view(self, view: View) -> Json:
-        """A modal with what stands in its inputs."""
+        """Return a modal with the values of its inputs."""
         shown = view.as_slack(self.workspace.app_id, self.workspace.bot_id)
         return shown | {"state": {"values": view_state(view)}}
 
 
 def action_of(block: Json, element: Json, state: Json, action_ts: str) -> Json:
-    """One entry of `actions`."""
+    """Return an entry of `actions`."""
     action: Json = {
         "type": element["type"],
         "action_id": element["action_id"],

@@ -1,4 +1,4 @@
-"""How this Slack says no: by the names that Slack's own documentation lists."""
+"""Refusals by the error names in Slack's documentation."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ class Refusal(Exception):
     """An answer `{"ok": false, "error": …}`.
 
     Args:
-        error: Slack's name, such as `channel_not_found`.
-        details: further fields of the answer, such as `needed`, or `response_metadata`.
+        error: Slack's name of the error, such as `channel_not_found`.
+        details: Further fields of the answer, such as `needed` or `response_metadata`.
     """
 
     def __init__(self, error: str, **details: Any) -> None:
@@ -17,10 +17,10 @@ class Refusal(Exception):
         self.details = details
 
     def body(self) -> dict[str, Any]:
-        """The JSON that the caller gets."""
+        """The JSON body of the answer."""
         return {"ok": False, "error": self.error, **self.details}
 
 
 def bad_blocks(problems: list[str], error: str = "invalid_blocks") -> Refusal:
-    """A refusal that lists what is wrong, with JSON pointers, as Slack does."""
+    """Return a refusal that lists the problems with JSON pointers, as Slack does."""
     return Refusal(error, errors=problems, response_metadata={"messages": problems})

@@ -1,20 +1,20 @@
-"""The stand-in Slack, running: what tests and the sandbox's page use.
+"""The running stand-in Slack, for tests and for the sandbox's page.
 
     async with running_slack(Workspace()) as slack:
         # start the bot with SLACK_API_URL=slack.api_url,
         # SLACK_BOT_TOKEN=slack.workspace.bot_token and SLACK_SIGNING_SECRET=slack.signing_secret,
-        # then tell where it listens:
+        # then set the address of the bot:
         slack.bot_url = "http://127.0.0.1:3000"
         delivery = await slack.command("U0OPERATOR", "C0GENERAL", "/testusers", "add welcome +1555")
         assert delivery.status == 200 and delivery.seconds < 0.1
         card = await slack.until(lambda: slack.workspace.messages("C0APPROVALS")[-1])
-        await slack.click("U0APPROVER", card, "Approve")       # by its words or its action_id
+        await slack.click("U0APPROVER", card, "Approve")       # by its label or its action_id
         await slack.until(lambda: "applied" in card.all_text)  # the same object when edited
 
-What to look at is on `slack.workspace` (see `sandbox.slack.workspace.Workspace`):
+The state to look at is in `slack.workspace` (see `sandbox.slack.workspace.Workspace`):
 `messages(channel)`, `thread(channel, ts)`, `dm(user)`, `ephemerals(user)`, `open_view(user)`,
 `calls`, `calls_of(method)`; a message has `text`, `blocks`, `buttons`, `all_text`, `versions`.
-What goes wrong is on `slack.workspace.faults` (see `sandbox.slack.faults.Faults`): `ratelimit`,
+The faults are in `slack.workspace.faults` (see `sandbox.slack.faults.Faults`): `ratelimit`,
 `error`, `status`, `html`, `hang`, `drop`, `cut`, `hold`.
 
 Modals: `view = await slack.until(lambda: slack.workspace.open_view(user))`;
@@ -28,10 +28,10 @@ that the bot published last (`all_text`, `buttons`, `hash`, `versions`), in whic
 presses buttons. Direct messages: `await slack.direct_message(user, "orgs")`, with `again=2`
 delivered two more times, as Slack does when it got no answer. Shortcuts:
 `await slack.shortcut(user, id)` and `await slack.message_shortcut(user, message, id)`. Any event:
-`await slack.event(user, {...})`; one that fails comes again after the pauses `slack.retry_pauses`.
+`await slack.event(user, {...})`; a failed event is repeated after the pauses `slack.retry_pauses`.
 
-Forged requests: `slack.raw(body, headers)`; `slack.signed_headers(body)` are those of an honest
-one.
+Forged requests: `slack.raw(body, headers)`; `slack.signed_headers(body)` returns the headers of an
+honest request.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ Found = TypeVar("Found")
 
 
 class RunningSlack:
-    """A workspace that people act in and that the bot is connected to; made by `running_slack`."""
+    """A workspace with acting people and a connected bot; made by `running_slack`."""
 
     def __init__(
         self, workspace: Workspace, deliverer: Deliverer, sockets: Sockets, address: str
@@ -74,13 +74,13 @@ class RunningSlack:
         self._sockets = sockets
         self.api_url = f"{address}/api/"
         self._deliverer = deliverer
-        # Slack's: at once, after a minute, after five.
+        # Slack retries at once, after a minute and after five minutes.
         self.retry_pauses: tuple[float, ...] = (0, 60, 300)
         self._events = itertools.count(1)
 
     @property
     def bot_url(self) -> str | None:
-        """Where the bot listens, without a path; may be set after the start."""
+        """The bot's address without a path; a test may set it after the start."""
         return self._deliverer.bot_url
 
     @bot_url.setter
@@ -88,21 +88,21 @@ class RunningSlack:
         self._deliverer.bot_url = value
 
     def wait_for_acknowledgements(self, seconds: float) -> None:
-        """Wait so long for the bot, and not Slack's three seconds."""
+        """Wait for the bot for `seconds` instead of Slack's three seconds."""
         self._deliverer.ack_seconds = seconds
 
     @property
     def signing_secret(self) -> str:
-        """What requests to the bot are signed with."""
+        """The secret that signs requests to the bot."""
         return self._deliverer.signing_secret
 
     @property
     def sockets(self) -> int:
-        """How many Socket Mode connections the bot holds open."""
+        """The number of open Socket Mode connections of the bot."""
         return self._sockets.count
 
     def signed_headers(self, body: str) -> dict[str, str]:
-        """The headers of an honest request with this body."""
+        """Return the headers of an honest request with this body."""
         return self._deliverer.headers(body)
 
     async def raw(self, body: str, headers: dict[str, str]) -> Delivery:
@@ -115,11 +115,11 @@ class RunningSlack:
         """A person types a slash command.
 
         Args:
-            user: who.
-            channel: a channel's id, or the id of the direct messages with the bot (`D…`).
-            command: with its slash.
-            text: what follows it, with mentions as `@handle`.
-            as_typed: False sends the text as it is, without what `should_escape` does to it.
+            user: The person's id.
+            channel: A channel's id, or the id of the direct messages with the bot (`D…`).
+            command: The command with its slash.
+            text: The words after the command, with mentions as `@handle`.
+            as_typed: False sends the text unchanged, without the effect of `should_escape`.
         """
         self._direct(channel)
         key = self.workspace.new_response_url(channel, user)
@@ -142,15 +142,15 @@ class RunningSlack:
         """A person presses a button, or chooses `value` in a select.
 
         Args:
-            user: who.
-            place: the message or modal; in a message that changed meanwhile, buttons that it had
-                before can still be pressed, as on a screen that was not redrawn yet.
-            name: the words on it, its action_id, or the label of its input.
-            value: an option's text or value, a date, an id: whatever the element takes.
-            block_id: of the block that it is in, where several have one of that name.
+            user: The person's id.
+            place: The message or modal. In an edited message, earlier buttons can still be
+                pressed, as on a screen that was not redrawn yet.
+            name: The element's label or action_id, or the label of its input.
+            value: An option's text or value, a date, or an id, depending on the element.
+            block_id: The block of the element, if several blocks have an element of this name.
 
         Raises:
-            NotThereError: there is nothing of that name.
+            NotThereError: There is no element of this name.
         """
         block, element = found_in(place, name, block_id)
         state = {} if element["type"] == "button" else state_of(element, value)
@@ -165,7 +165,7 @@ class RunningSlack:
         return await self._deliverer.interaction(payload)
 
     async def suggest(self, user: str, view: View, name: str, typed: str) -> list[Json]:
-        """The options that the bot offers for words typed into a type-ahead select."""
+        """Return the options that the bot offers for words typed into a type-ahead select."""
         block, element = found_in(view, name)
         payload = self._sender(user).suggestion(view, block, element, typed)
         delivery = await self._deliverer.interaction(payload)
@@ -176,15 +176,15 @@ class RunningSlack:
         """A person fills in a modal and sends it.
 
         Args:
-            user: who.
-            view: the modal; `view.errors` shows afterwards what the bot refused.
-            values: by label or block_id. A choice is given by its text or value; in a type-ahead
-                select the words typed, for which the bot is asked. What is not named keeps what
-                stands there.
+            user: The person's id.
+            view: The modal. `view.errors` holds the bot's refusals afterwards.
+            values: Values by label or block_id. A choice goes by its text or value; for a
+                type-ahead select, the bot is asked about the typed words. Other inputs keep their
+                values.
 
         Raises:
-            NotThereError: no such input, no such option, or a required input is empty (Slack's own
-                client would not send it).
+            NotThereError: There is no such input or option, or a required input is empty (Slack's
+                own client would not send the modal).
         """
         for name, value in (values or {}).items():
             fill(view, name, await self._suggested(user, view, name, value))
@@ -194,7 +194,7 @@ class RunningSlack:
         return await self.send(user, view)
 
     async def send(self, user: str, view: View) -> Delivery:
-        """Send a modal as it stands."""
+        """Send a modal with its current values."""
         delivery = await self._deliverer.interaction(self._sender(user).submission(view))
         show_submission_reply(self.workspace, view, delivery)
         return delivery
@@ -205,13 +205,13 @@ class RunningSlack:
         return await self.event(user, self._sender(user).home_opened(channel.id))
 
     async def direct_message(self, user: str, text: str, *, again: int = 0) -> Delivery:
-        """A person writes to the bot; delivered `again` so often, as after a lost answer."""
+        """A person writes to the bot. Slack delivers the message `again` more times."""
         message = self.say(user, self.workspace.direct(user).id, text)
         event = self._sender(user).direct_message(message)
         return await self.event(user, event, again=again)
 
     async def event(self, user: str, event: Json, *, again: int = 0) -> Delivery:
-        """An event that a person caused; a failed delivery is repeated as Slack does."""
+        """Deliver an event that a person caused. A failed delivery is repeated as Slack does."""
         event_id = f"Ev{next(self._events):08d}"
         payload = self._sender(user).event(event, event_id)
         delivery = await self._deliverer.event(payload)
@@ -246,14 +246,14 @@ class RunningSlack:
         predicate: Callable[[], Found],
         timeout: float = PATIENCE_SECONDS,  # noqa: ASYNC109
     ) -> Found:
-        """Wait for the workspace to change until `predicate()` is true; gives what it returned.
+        """Wait until `predicate()` is true. Returns its value.
 
-        A predicate that looks at something which is not there yet (IndexError, KeyError) counts as
-        false. It is asked again at every message, edit, modal and Web API call; and ten times a
-        second, as it may look elsewhere too.
+        An IndexError or KeyError counts as false: the thing to look at does not exist yet. The
+        predicate is called at every message, edit, modal and Web API call, and also ten times a
+        second, because it may depend on something else.
 
         Raises:
-            AssertionError: it did not become true in time; says what is there instead.
+            AssertionError: The predicate did not become true in time; the text shows the state.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -292,7 +292,7 @@ class RunningSlack:
 
 
 def attempt(predicate: Callable[[], Found]) -> Found | None:
-    """What the predicate says, or None while what it looks at is not there."""
+    """Return the predicate's value, or None after an IndexError or KeyError."""
     try:
         return predicate()
     except (IndexError, KeyError):
@@ -300,10 +300,10 @@ def attempt(predicate: Callable[[], Found]) -> Found | None:
 
 
 def found_in(place: Message | View, name: str, block_id: str | None = None) -> tuple[Json, Json]:
-    """Something to press in a message (as it is, or as it was before) or in a modal.
+    """Return an element of a modal, or of a message or its earlier versions.
 
     Raises:
-        NotThereError: nothing of that name.
+        NotThereError: There is no element of this name.
     """
     shown = [place.elements]
     if isinstance(place, Message):
@@ -330,12 +330,12 @@ async def running_slack(
     """Run the stand-in until the block ends.
 
     Args:
-        workspace: its state; a fresh one with the default people when left out.
-        bot_url: where the bot listens; may be set later.
-        signing_secret: what requests to the bot are signed with.
-        host: the address to listen on. The bot always uses the loopback address.
-        port: 0 for any free one.
-        add_routes: adds what else is served at the same address.
+        workspace: The state; by default a fresh workspace with the default people.
+        bot_url: The bot's address; a test may set it later.
+        signing_secret: The secret that signs requests to the bot.
+        host: The address to listen on. The bot always uses the loopback address.
+        port: The port; 0 for any free port.
+        add_routes: Adds more routes at the same address.
     """
     workspace = workspace or Workspace()
     sockets = Sockets(workspace.changed)
@@ -362,14 +362,14 @@ async def running_slack(
 async def not_from_other_sites(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Refuse what a page of another site has a browser send; an image has no Origin."""
+    """Refuse requests from pages of other sites; requests for images have no Origin."""
     if request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
         raise web.HTTPForbidden(text="Only programs and the sandbox's own page may call.")
     return await handler(request)
 
 
 def make_slack_app(api: WebApi, sockets: Sockets) -> web.Application:
-    """Everything that the bot calls."""
+    """Return an application with all endpoints that the bot calls."""
     app = web.Application(client_max_size=4 * 2**20, middlewares=[not_from_other_sites])
     app.router.add_route("*", "/api/{method}", api.handle)
     app.router.add_post("/response/{key}", api.handle_response)

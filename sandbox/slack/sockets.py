@@ -14,7 +14,7 @@ from sandbox.slack.messages import Json
 
 
 class Sockets:
-    """The connections that the bot holds open; `changed` hears of every one that comes or goes."""
+    """The bot's open connections; `changed` is called when a connection opens or closes."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -25,17 +25,17 @@ class Sockets:
 
     @property
     def count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._open)
 
     def ticket(self) -> str:
-        """The secret of a connection that may be opened once."""
+        """Return a secret with which a connection can be opened once."""
         ticket = f"ticket-{next(self._numbers)}"
         self._tickets.add(ticket)
         return ticket
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """One connection, from `hello` to its end."""
+        """Handle a connection from `hello` to its end."""
         ticket = request.query.get("ticket", "")
         if ticket not in self._tickets:
             return web.Response(status=401)
@@ -60,9 +60,9 @@ class Sockets:
             waiting.set_result(reply)
 
     async def send(self, kind: str, payload: Json, fields: Json) -> Json | None:
-        """Send a payload over the newest connection; its acknowledgement, None without one.
+        """Send a payload over the newest connection. Returns the acknowledgement, or None.
 
-        `fields` stand beside the payload in the envelope.
+        `fields` are added to the envelope beside the payload.
         """
         if not self._open:
             return None

@@ -1,7 +1,7 @@
-"""Whether Slack would take these blocks: the limits of messages and modals.
+"""Slack's limits of messages and modals.
 
-Source: Slack's Block Kit reference pages and the checks of its Python SDK. Where the two say
-nothing, or where Slack is lenient, this is stricter: what passes here is meant to pass there.
+Source: Slack's Block Kit reference pages and the checks of its Python SDK. Where both are silent or
+Slack is lenient, these checks are stricter, so that Slack accepts all that passes here.
 """
 
 import json
@@ -20,7 +20,7 @@ VIEW_BYTES = 250_000
 
 
 def section(check: Checker, part: Json, at: str) -> None:
-    """Text, up to ten fields, and one thing beside it."""
+    """Text, up to ten fields, and an element at the side."""
     check.keys(part, at, "", "block_id text fields accessory expand")
     check.texts(part, at, plain=False, text=3000)
     if part.get("text") is None and not part.get("fields"):
@@ -46,7 +46,7 @@ def context(check: Checker, part: Json, at: str) -> None:
 
 
 def actions(check: Checker, part: Json, at: str) -> None:
-    """A row of up to 25 things to press; each has its own action_id."""
+    """A row of up to 25 elements with different action_ids."""
     check.keys(part, at, "elements", "block_id")
     found = check.objects(part, at, "elements", 1, 25)
     for place, element in found:
@@ -57,7 +57,7 @@ def actions(check: Checker, part: Json, at: str) -> None:
 
 
 def input_block(check: Checker, part: Json, at: str) -> None:
-    """A label with something to fill in."""
+    """A label with an element to fill in."""
     check.keys(part, at, "label element", "block_id hint optional")
     check.texts(part, at, label=2000, hint=2000)
     check.flag(part, at, "optional")
@@ -89,7 +89,7 @@ MOST_BLOCKS = {"message": 50, "modal": 100, "home": 100}
 
 
 def check_blocks(blocks: Any, surface: str) -> Checker:
-    """Look at every block of a surface; what is wrong stands in the answer."""
+    """Check every block of a surface. Returns the checker with all problems."""
     check = Checker(surface)
     allowed = {name: BLOCKS[name] for name in SURFACES[surface]}
     found = check.objects({"blocks": blocks}, "", "blocks", 0, MOST_BLOCKS[surface])
@@ -113,10 +113,10 @@ def check_message(
     """Refuse a message as Slack would; stricter than Slack, blocks need a `text` beside them.
 
     Args:
-        text: the fallback that notifications and screen readers use.
-        blocks: the message's blocks, or None.
-        most_text: characters of `text` (4,000 for an update).
-        whole: whether the limit of the whole message holds (a response_url does not have it).
+        text: The fallback that notifications and screen readers use.
+        blocks: The message's blocks, or None.
+        most_text: The limit of characters in `text` (4,000 for an update).
+        whole: True checks the limit of the whole message, which a response_url doesn't have.
 
     Raises:
         Refusal: `no_text`, `msg_too_long`, `invalid_blocks`, `only_one_table_allowed` or
@@ -143,7 +143,7 @@ def check_view(view: Any) -> None:
     """Refuse a modal or a Home tab as Slack would.
 
     Raises:
-        Refusal: `invalid_arguments` (with what is wrong) or `view_too_large`.
+        Refusal: `invalid_arguments` (with the problems) or `view_too_large`.
     """
     if not isinstance(view, dict):
         raise bad_blocks(
@@ -161,7 +161,7 @@ def check_view(view: Any) -> None:
 
 
 def check_home_frame(check: Checker, view: Json) -> None:
-    """Check what stands around a Home tab's blocks: it has no title and no buttons of its own."""
+    """Check the frame of a Home tab, which has no title and no buttons of its own."""
     check.keys(view, "/view", "type blocks", "private_metadata callback_id")
     check_view_ids(check, view)
 
@@ -174,7 +174,7 @@ def check_view_ids(check: Checker, view: Json) -> None:
 
 
 def check_view_frame(check: Checker, view: Json) -> None:
-    """Check what stands around a modal's blocks."""
+    """Check a modal's frame: its title, its buttons and its callback_id."""
     check.keys(view, "/view", "type title blocks", "submit close private_metadata callback_id")
     check.choice(view, "/view", "type", {"modal"})
     check.texts(view, "/view", title=24, submit=24, close=24)

@@ -1,7 +1,7 @@
-"""The state of the stand-in workspace: who is there, what was said, which modals are open.
+"""The state of the stand-in workspace: its people, its messages and its open modals.
 
-Nothing here does I/O. Time comes from `now`; whoever changes something calls `changed()`, and those
-who wait (`until` in a test, the page in a browser) look again.
+This module does no I/O. Time comes from `now`. Each change calls `changed()`, which wakes all
+waiting code (`until` in a test, the page in a browser).
 """
 
 import asyncio
@@ -33,7 +33,7 @@ TRIGGER_SECONDS = 3
 RESPONSE_URL_SECONDS = 30 * 60
 RESPONSE_URL_USES = 5
 
-# What `manifest.yml` asks for, and no more: a test then fails for a scope that is missing there.
+# The scopes in `manifest.yml` and no others, so that a test finds a missing scope.
 DEFAULT_SCOPES = (
     "commands",
     "chat:write",
@@ -47,7 +47,7 @@ DEFAULT_SCOPES = (
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the Web API: what was asked, when, and how it was answered (None: it was not)."""
+    """A call of the Web API with its arguments, its time and its answer (None: no answer)."""
 
     method: str
     args: Json
@@ -57,13 +57,13 @@ class Call:
 
     @property
     def ok(self) -> bool:
-        """Whether Slack said yes."""
+        """True if Slack answered `"ok": true`."""
         return bool(self.answer and self.answer.get("ok"))
 
 
 @dataclass
 class Trigger:
-    """A trigger_id: good once, for three seconds."""
+    """A trigger_id, which can be used once within three seconds."""
 
     user: str
     made_at: float
@@ -72,7 +72,7 @@ class Trigger:
 
 @dataclass
 class ResponseUrl:
-    """A response_url: good five times within thirty minutes. `original` is what it may replace."""
+    """A response_url for five uses in thirty minutes. `original` is the message it may replace."""
 
     channel: str
     user: str
@@ -116,30 +116,30 @@ class Workspace:
         self._numbers = itertools.count(1)
         self._change = asyncio.Event()
 
-    # What is there, for tests.
+    # Look-ups for tests.
 
     def messages(self, channel: str) -> list[Message]:
-        """The messages in a channel that all its members see, threads and deleted ones left out."""
+        """Return a channel's visible messages, without threads, ephemeral and deleted messages."""
         return [m for m in self._public(channel) if not m.thread_ts or m.thread_ts == m.ts]
 
     def thread(self, channel: str, ts: str) -> list[Message]:
-        """The replies under a message, without the message itself."""
+        """Return the replies under a message, without the message itself."""
         return [m for m in self._public(channel) if m.thread_ts == ts and m.ts != ts]
 
     def dm(self, user: str) -> list[Message]:
-        """The direct messages between a person and the bot, replies in threads included."""
+        """Return the direct messages between a person and the bot, including threads."""
         return self._public(direct_id(user))
 
     def ephemerals(self, user: str) -> list[Message]:
-        """What only this person can see, in every channel, as it reads now."""
+        """Return the messages that only this person can see, in all channels."""
         return [m for m in self.all_messages if m.only_for == user and not m.deleted]
 
     def open_view(self, user: str) -> View | None:
-        """The modal on this person's screen."""
+        """Return the open modal of a person, or None."""
         return self._open.get(user)
 
     def calls_of(self, method: str) -> list[Call]:
-        """The calls of one Web API method, oldest first."""
+        """Return the calls of a Web API method, oldest first."""
         return [call for call in self.calls if call.method == method]
 
     def _public(self, channel: str) -> list[Message]:
@@ -149,49 +149,49 @@ class Workspace:
             if m.channel == channel and m.only_for is None and not m.deleted
         ]
 
-    # Changes and those who wait for them.
+    # Changes, and waiting for changes.
 
     def changed(self) -> None:
-        """Wake everyone who waits for a change."""
+        """Wake all code that waits for a change."""
         self.version += 1
         self._change.set()
         self._change = asyncio.Event()
 
     def change(self) -> Coroutine[Any, Any, bool]:
-        """Wait for the next change, counted from this call and not from when it is awaited."""
+        """Return a coroutine that ends at the next change after this call."""
         return self._change.wait()
 
     # Messages.
 
     def next_ts(self) -> str:
-        """A message id: seconds with six decimals, never the same twice."""
+        """Return a new message id: seconds with six decimals, never the same twice."""
         self._last_ts = max(self.now(), self._last_ts + 0.000001)
         return f"{self._last_ts:.6f}"
 
     def post(self, message: Message) -> Message:
-        """Keep a new message."""
+        """Store a new message."""
         message.number = next(self._numbers)
         self.all_messages.append(message)
         self.changed()
         return message
 
     def edit(self, message: Message, text: str, blocks: list[Json]) -> None:
-        """Replace what a message says, in place."""
+        """Replace the content of a message."""
         message.versions.append((message.text, message.blocks))
         message.text, message.blocks = text, blocks
         self.changed()
 
     def delete(self, message: Message) -> None:
-        """Take a message away."""
+        """Delete a message."""
         message.deleted = True
         self.changed()
 
     def find(self, channel: str, ts: str) -> Message | None:
-        """A message that still stands, ephemeral ones left out."""
+        """Return a message that is neither deleted nor ephemeral."""
         return next((m for m in self._public(channel) if m.ts == ts), None)
 
     def direct(self, user: str) -> Channel:
-        """The conversation of a person with the bot, opened when it was not."""
+        """Return the direct messages of a person with the bot, which are opened if needed."""
         channel_id = direct_id(user)
         if channel_id not in self.channels:
             members = {user, self.bot_user_id}
@@ -203,20 +203,20 @@ class Workspace:
     # Triggers and response URLs.
 
     def new_trigger(self, user: str) -> str:
-        """A fresh trigger_id for something that a person did."""
+        """Return a fresh trigger_id for a person's act."""
         trigger_id = f"{next(self._numbers)}.{self.team_id}.{user}"
         self.triggers[trigger_id] = Trigger(user, self._passed())
         return trigger_id
 
     def _passed(self) -> float:
-        """Seconds, as the event loop counts them or a test says."""
+        """Return the event loop's seconds, or the time that a test has set."""
         if self.now is time.time:
             with suppress(RuntimeError):
                 return asyncio.get_running_loop().time()
         return self.now()
 
     def use_trigger(self, trigger_id: Any) -> Trigger:
-        """Spend a trigger_id.
+        """Use a trigger_id.
 
         Raises:
             Refusal: `invalid_trigger_id`, `exchanged_trigger_id` or `expired_trigger_id`.
@@ -232,13 +232,13 @@ class Workspace:
         return trigger
 
     def new_response_url(self, channel: str, user: str, original: Message | None = None) -> str:
-        """The secret last part of a fresh response_url."""
+        """Return the secret last part of a fresh response_url."""
         key = f"{next(self._numbers)}x{user}"
         self.response_urls[key] = ResponseUrl(channel, user, self.now(), original)
         return key
 
     def use_response_url(self, key: str) -> ResponseUrl:
-        """Spend one of the five uses of a response_url.
+        """Use a response_url for one of its five times.
 
         Raises:
             Refusal: `expired_url` after thirty minutes, `used_url` after five uses.
@@ -254,7 +254,7 @@ class Workspace:
     # The Home tab.
 
     def publish(self, user: str, body: Json) -> View:
-        """Show this in the Home tab of a person, in the place of what stood there."""
+        """Replace the Home tab of a person."""
         home = self.homes.get(user)
         if home is None:
             view_id = f"V{next(self._numbers):08d}"
@@ -269,7 +269,7 @@ class Workspace:
     # Modals.
 
     def open(self, user: str, body: Json) -> View:
-        """Show a new modal; one that was open gives way."""
+        """Show a new modal in the place of an open modal."""
         if user in self._open:
             self.close(self._open[user])
         view_id, team_id = f"V{next(self._numbers):08d}", self.people[user].team_id
@@ -280,7 +280,7 @@ class Workspace:
         return view
 
     def show(self, view: View, body: Json) -> None:
-        """Replace what an open modal shows; inputs that remain keep what was typed, and errors."""
+        """Replace the content of an open modal. Inputs that remain keep their values and errors."""
         view.body, view.hash = with_block_ids(body, view.id), self._new_hash()
         kept = {str(block.get("block_id")) for block in view.blocks}
         view.values = {key: value for key, value in view.values.items() if key in kept}
@@ -288,7 +288,7 @@ class Workspace:
         self.changed()
 
     def close(self, view: View) -> None:
-        """Take a modal away."""
+        """Close a modal."""
         if self._open.get(view.user) is view:
             del self._open[view.user], self.views[view.id]
         self.changed()
@@ -303,12 +303,12 @@ class Workspace:
 
 
 def direct_id(user: str) -> str:
-    """The id of the conversation of a person with the bot."""
+    """Return the channel id of a person's direct messages with the bot."""
     return "D" + user[1:]
 
 
 def with_block_ids(body: Json, prefix: str) -> Json:
-    """A view or message with a block_id on every block; Slack gives one where none is."""
+    """Return a view or message in which every block has a block_id, as Slack adds them."""
     blocks = [
         block if block.get("block_id") else {**block, "block_id": f"{prefix}-{number}"}
         for number, block in enumerate(body.get("blocks") or [])
