@@ -70,7 +70,7 @@ class Outcome:
     refused: int = 0
 
     def steady_share(self) -> float:
-        """Return the used share of 100 calls a minute after ten minutes, counted in whole hundreds."""
+        """Return the used share of 100 calls a minute, in whole hundreds after ten minutes."""
         steady = [at for at in self.accepted if at > WARM_SECONDS]
         hundreds = (len(steady) - 1) // LIMIT
         return hundreds * 60 / (steady[hundreds * LIMIT] - steady[0])
