@@ -7,8 +7,8 @@ the new list, compares it with the response, and writes the results in one trans
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -34,121 +34,80 @@ from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import (
     CONFIRMED,
     FOR_THE_REST,
+    GONE,
     TRIES,
     Ending,
     ListChangePlan,
     Post,
     StoredOtherwise,
+    Waiting,
     failed,
     make_plan,
+    next_run,
     reason_of,
     tried,
     whose_turn,
 )
 from bot.testusers.rules.changes import Change, Flow, is_sendable, stored_spellings
-from bot.testusers.rules.requests import Grant, Request
-from bot.testusers.rules.review import Review
-from bot.testusers.transitions import MISSING, REFUSED, missing_since, review_of
+from bot.testusers.rules.requests import Grant, RecordedChange, Request
+from bot.testusers.rules.review import CurrentList, Review
+from bot.testusers.transitions import MISSING, REFUSED, missing_since, review_now
 
 log = structlog.get_logger(__name__)
 
-LOOK_SECONDS = 5.0
-# The pause doubles with every failure, up to about ten minutes.
-DOUBLINGS = 7
-# A grant ends if its person is missing from the list at two checks that are this far apart.
-GONE = timedelta(seconds=60)
 UNSENDABLE = "The list has an entry I can't send back unchanged, so I didn't change anything."
 OTHER_LIST = "The flow service stored a different list from the one I sent. Please check it."
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A flow's pending work, as stored in the database.
-
-    `requests` contains the approved requests, oldest decision first. `ready` contains the requests
-    that are due for their next attempt. `post` is the POST in doubt. `due` contains the expired
-    grants, and `over` contains those of people who aren't affected by any approved request.
-    `recent` contains the bot's recent changes to the list, newest first.
-    """
-
-    at: datetime
-    flow: Flow
-    requests: Sequence[Request]
-    ready: Sequence[Request]
-    post: Post | None
-    due: Sequence[Grant]
-    over: Sequence[Grant]
-    recent: Sequence[Change]
-
-    @property
-    def deliveries(self) -> list[str]:
-        """The log IDs of the clicks and commands that led to this run."""
-        return [request.progress.delivery_id for request in self.ready]
-
-    @classmethod
-    async def load(cls, tx: Transaction, flow_key: str) -> "Waiting":
-        """Load the pending work of the flow with this key."""
-        now = await tx.now()
-        applying = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
-        applying.sort(key=lambda request: request.decided_at or request.created_at)
-        due = await store.due_grants(tx, flow_key)
-        named = {identity for request in applying for identity in request.left.identities}
-        return cls(
-            now,
-            await store.flow_of(tx, flow_key),
-            applying,
-            whose_turn(applying, now),
-            await store.post_of(tx, flow_key),
-            due,
-            [grant for grant in due if grant.identity not in named],
-            await store.changes_since(tx, flow_key, now - CONFIRMED),
-        )
 
 
 async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     """Apply approved changes, remove expired access, and return when to run again, if at all."""
     async with bot.database.read_only() as tx:
-        waiting = await Waiting.load(tx, job.subject)
+        waiting = await _waiting(tx, job.subject)
+        recent, _ = await store.recent_changes(tx, job.subject, waiting.at - CONFIRMED)
     is_well = True
     if waiting.ready or waiting.post or waiting.over or job.payload.get(MISSING):
         with following_again(*waiting.deliveries):
-            is_well = await Run(bot, lease, waiting).apply()
+            run = Run(bot, lease, waiting, recent, dict(waiting.grants))
+            is_well = await run.apply()
+    # Scheduled runs count as retries, which can take up at most half of a kind's job slots. That
+    # way, removals and checks can't delay newly approved requests.
+    tries = 1 if is_well else job.tries + 1
     async with bot.database.transaction() as tx:
-        waiting = await Waiting.load(tx, job.subject)
-        next_end = await store.next_end(tx, job.subject)
-        again = _next_run(job, lease, waiting, next_end, is_well=is_well)
+        waiting = await _waiting(tx, job.subject)
+        at = next_run(waiting, tries, is_well=is_well, has_missing=MISSING in lease.job.payload)
+        again = Again(at, tries) if at else None
         await lease.finish(tx, again)
     return again
 
 
-def _next_run(
-    job: Job, lease: Lease, waiting: Waiting, next_end: datetime | None, *, is_well: bool
-) -> Again | None:
-    # Scheduled runs count as retries, which can take up at most half of a kind's job slots.
-    # That way, removals and checks can't delay newly approved requests.
-    at, post, tries = waiting.at, waiting.post, 1 if is_well else job.tries + 1
-    pause = at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, DOUBLINGS))
-    retries = [request.progress.retry_at for request in waiting.requests]
-    times = [retry_at for retry_at in retries if retry_at is not None and retry_at > at]
-    if post is not None and post.is_in_the_air(at):
-        times += [pause, post.ends_at]
-    else:
-        times += [at] if waiting.ready else []
-        times += [next_end] if next_end is not None else []
-        if post is not None or waiting.due:
-            times.append(at if is_well and post is None and waiting.over else pause)
-    if lease.job.payload.get(MISSING):
-        times.append(at + GONE)
-    return Again(min(times), tries) if times else None
+async def _waiting(tx: Transaction, flow_key: str) -> Waiting:
+    at = await tx.now()
+    requests = await _approved(tx, flow_key)
+    flow = requests[-1].flow if requests else await store.flow_of(tx, flow_key)
+    post = await store.post_of(tx, flow_key)
+    return Waiting(at, flow, requests, post, await store.grants_of_flow(tx, flow_key))
+
+
+async def _approved(tx: Transaction, flow_key: str) -> list[Request]:
+    """Return the flow's approved requests, oldest decision first."""
+    found = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
+    return sorted(found, key=lambda request: request.decided_at or request.created_at)
 
 
 @dataclass
 class Run:
-    """A run of the job `apply:<flow>`. `begun` is the pending work before the list is read."""
+    """A run of the job `apply:<flow>`.
+
+    `begun` is the pending work before the list is read, and `recent` are the bot's changes shortly
+    before, newest first. Only the process with the lease changes a flow's grants and its POST, so
+    they're loaded once: `granted` is kept up to date by the change sets.
+    """
 
     bot: Parts
     lease: Lease
     begun: Waiting
+    recent: Sequence[Change]
+    granted: dict[str, Grant]
 
     @property
     def flow(self) -> Flow:
@@ -168,7 +127,7 @@ class Run:
                 spellings = plan.spellings_on(answered, is_answer=True)
                 sent = [spellings.get(identity, identity) for identity in plan.after]
                 async with self.bot.database.transaction() as tx:
-                    changes = await ChangeSet.begin(tx, self.flow)
+                    changes = ChangeSet(tx, self.flow, await tx.now(), self.granted)
                     await changes.settle(plan, await tx.now(), answered, is_answer=True)
                     await changes.write()
                     await store.keep_post(tx, self.flow.key, None)
@@ -188,17 +147,18 @@ class Run:
         """Read the list and record what it shows. Store and return the next plan, if any."""
         service = self.bot.flows.service()
         listed = await read_current(
-            lambda: service.read(self.flow.sid), self.begun.recent, self.begun.post
+            lambda: service.read(self.flow.sid), self.recent, self.begun.post
         )
         if not all(map(is_sendable, listed)):
             raise ResponseUnreadable("flow", UNSENDABLE)
         async with self.bot.database.transaction() as tx:
-            waiting = await Waiting.load(tx, self.flow.key)
             # More requests may have been approved while the list was being read.
+            approved = await _approved(tx, self.flow.key)
+            waiting = replace(self.begun, at=await tx.now(), requests=approved)
             now_following(*waiting.deliveries)
             plan, payload = None, {}
             if waiting.post is None or waiting.post.is_settled_by(listed, self.begun.at):
-                changes = await ChangeSet.begin(tx, self.flow)
+                changes = ChangeSet(tx, self.flow, waiting.at, self.granted)
                 plan, gone = await self._plan(tx, changes, waiting, listed)
                 await changes.write()
                 post = Post(plan, waiting.at) if plan else None
@@ -232,33 +192,47 @@ class Run:
                 left.append(request)
         known = missing_since(self.lease.job.payload)
         gone = await _end_what_is_gone(changes, waiting, left, listed, known)
+        own = await self._own(tx, left)
         left = [
             request
             for request in left
-            if not await self._asks_again(tx, changes, waiting, request, listed)
+            if not await self._asks_again(changes, waiting, request, listed, own[request.id])
         ]
         over = [grant for grant in waiting.over if changes.granted.get(grant.identity) == grant]
         ready = whose_turn(left, waiting.at)
         # A request's last attempt is sent alone so that it can't make other requests fail.
         if any(request.progress.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
-        own = {}
-        for request in ready:
-            later = await store.changes_after(tx, self.flow.key, request.requested.seen_change_id)
-            own[request.id] = [*later, *changes.made]
-        plan = make_plan(self.bot.new_id(), listed, waiting.at, ready, over, own)
+        made = {
+            request.id: [*(recorded.change for recorded in own[request.id]), *changes.made]
+            for request in ready
+        }
+        plan = make_plan(self.bot.new_id(), listed, waiting.at, ready, over, made)
         if plan.before == plan.after:
             await changes.settle(plan, waiting.at, listed)
             return None, gone
         return plan, gone
 
+    async def _own(
+        self, tx: Transaction, requests: Sequence[Request]
+    ) -> dict[str, list[RecordedChange]]:
+        """Map each request to the bot's changes to the list since it was last compared with it."""
+        if not requests:
+            return {}
+        seen = {request.id: request.requested.seen_change_id for request in requests}
+        later = await store.changes_after(tx, self.flow.key, min(seen.values()))
+        return {
+            request_id: [recorded for recorded in later if recorded.id > change_id]
+            for request_id, change_id in seen.items()
+        }
+
     async def _asks_again(
         self,
-        tx: Transaction,
         changes: ChangeSet,
         waiting: Waiting,
         request: Request,
         listed: tuple[str, ...],
+        own: Sequence[RecordedChange],
     ) -> bool:
         """If the effect differs from the card, ask for a new decision and return True.
 
@@ -266,15 +240,16 @@ class Run:
         A request that has already changed something fails instead. Access that ended while an
         approved change waited for a retry doesn't count as a difference.
         """
+        current = CurrentList(listed, own, self.granted)
         if request.change_at(waiting.at).is_empty:
-            review = await review_of(self.bot, tx, request, listed, waiting.at)
+            review = review_now(self.bot, request, waiting.at, current)
             await self._ask_again(changes, request, review)
             return True
         # A change without approval gets a card only after its first attempts.
         if request.requested.without_approval and not request.progress.retries:
             return False
-        for at in (request.decided_at, waiting.at):
-            review = await review_of(self.bot, tx, request, listed, at)
+        for at in (request.decided_at or waiting.at, waiting.at):
+            review = review_now(self.bot, request, at, current)
             if not review.news or review.is_over:
                 return False
         await self._ask_again(changes, request, review)
@@ -290,12 +265,12 @@ class Run:
     async def _note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:
         """Record the failure for all affected requests and grants, and for the POST."""
         async with self.bot.database.transaction() as tx:
-            waiting = await Waiting.load(tx, self.flow.key)
+            waiting = await _waiting(tx, self.flow.key)
             post = waiting.post
             if plan is not None and post is not None:
                 post = post.after(error)
                 await store.keep_post(tx, self.flow.key, post)
-            changes = await ChangeSet.begin(tx, self.flow)
+            changes = ChangeSet(tx, self.flow, waiting.at, self.granted)
             ids = plan.request_ids if plan else [request.id for request in waiting.ready]
             is_shared = plan is not None and len(plan.steps) + len(plan.endings) > 1
             for request_id in sorted(ids):

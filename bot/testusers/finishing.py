@@ -49,11 +49,6 @@ class ChangeSet:
         self._over: dict[str, list[str]] = {}
         self._touched: set[str] = set()
 
-    @classmethod
-    async def begin(cls, tx: Transaction, flow: Flow) -> "ChangeSet":
-        """Return an empty change set for a flow, with its current grants."""
-        return cls(tx, flow, await tx.now(), await store.grants_of_flow(tx, flow.key))
-
     @property
     def made(self) -> list[Change]:
         """The changes to the flow's list collected so far, oldest first."""

@@ -37,9 +37,9 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
         ResponseUnreadable: The list is older than the bot's latest changes.
     """
     async with bot.database.read_only() as tx:
-        change_id = await store.latest_change_id(tx, flow.key)
         grants = await store.grants_of_flow(tx, flow.key)
-        recent = await store.changes_since(tx, flow.key, await tx.now() - CONFIRMED)
+        since = await tx.now() - CONFIRMED
+        recent, change_id = await store.recent_changes(tx, flow.key, since)
         post = await store.post_of(tx, flow.key)
     listed = await read_current(lambda: bot.flows.read(flow), recent, post)
     if missing := [identity for identity in grants if identity not in listed]:

@@ -17,6 +17,7 @@ from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import (
     Grant,
     Progress,
+    RecordedChange,
     Request,
     RequestedChange,
     Who,
@@ -219,20 +220,6 @@ async def granted_flows(tx: Transaction) -> list[str]:
     return list(await tx.connection.scalars(select(grants.c.flow_sid).distinct()))
 
 
-async def due_grants(tx: Transaction, flow_key: str) -> list[Grant]:
-    """Return a flow's expired grants, earliest end first."""
-    return await _grants(tx, grants.c.flow_key == flow_key, grants.c.ends_at <= await tx.now())
-
-
-async def next_end(tx: Transaction, flow_key: str) -> datetime | None:
-    """Return the next time that a grant for the flow ends, or None if no grant will end."""
-    later = (grants.c.flow_key == flow_key) & (grants.c.ends_at > await tx.now())
-    found: datetime | None = await tx.connection.scalar(
-        select(func.min(grants.c.ends_at)).where(later)
-    )
-    return found
-
-
 async def grants_of(
     tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
 ) -> list[OwnGrant]:
@@ -258,12 +245,6 @@ async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
     """Return the IDs of requests with grants that end after this time."""
     query = select(grants.c.request_id).distinct().where(grants.c.ends_at > after)
     return list(await tx.connection.scalars(query))
-
-
-async def ends_of_flow(tx: Transaction, flow_key: str) -> dict[str, datetime]:
-    """Return the end times of a flow's grants, keyed by identity. Endless grants are omitted."""
-    granted = await grants_of_flow(tx, flow_key)
-    return {identity: grant.ends_at for identity, grant in granted.items() if grant.ends_at}
 
 
 _NEXT_END = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
@@ -323,25 +304,29 @@ async def forget_changes(tx: Transaction, before: datetime) -> int:
     )
 
 
-async def latest_change_id(tx: Transaction, flow_key: str) -> int:
-    """Return the ID of the bot's latest change to a flow's list, or 0 if there's none."""
-    query = select(func.max(flow_changes.c.id)).where(flow_changes.c.flow_key == flow_key)
-    return int(await tx.connection.scalar(query) or 0)
-
-
-async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[Change]:
+async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[RecordedChange]:
     """Return the bot's changes to a flow's list after the change with this ID, oldest first."""
     later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.id > change_id)
     query = select(flow_changes).where(later).order_by(flow_changes.c.id)
     return [_recorded(row) for row in await tx.connection.execute(query)]
 
 
-async def changes_since(tx: Transaction, flow_key: str, at: datetime) -> list[Change]:
-    """Return the bot's changes to a flow's list since this time, newest first."""
-    later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.at > at)
-    query = select(flow_changes).where(later).order_by(flow_changes.c.id.desc())
-    return [_recorded(row) for row in await tx.connection.execute(query)]
+async def recent_changes(
+    tx: Transaction, flow_key: str, since: datetime
+) -> tuple[list[Change], int]:
+    """Return the bot's changes to a flow's list since this time, newest first.
+
+    Also return the ID of its latest change, or 0 if there's none.
+    """
+    of_flow = flow_changes.c.flow_key == flow_key
+    latest = select(func.max(flow_changes.c.id)).where(of_flow).scalar_subquery()
+    is_recent = of_flow & ((flow_changes.c.at > since) | (flow_changes.c.id == latest))
+    query = select(flow_changes).where(is_recent).order_by(flow_changes.c.id.desc())
+    found = [_recorded(row) for row in await tx.connection.execute(query)]
+    recent = [recorded.change for recorded in found if recorded.at > since]
+    return recent, found[0].id if found else 0
 
 
-def _recorded(row: Any) -> Change:  # noqa: ANN401 - a row of the table
-    return Change(tuple(row.content["additions"]), tuple(row.content["removals"]))
+def _recorded(row: Any) -> RecordedChange:  # noqa: ANN401 - a row of the table
+    change = Change(tuple(row.content["additions"]), tuple(row.content["removals"]))
+    return RecordedChange(row.id, row.at, change)

@@ -1,6 +1,6 @@
 """State changes of requests, the jobs and messages that they lead to, and timers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -105,31 +105,23 @@ async def tell_thread(tx: Transaction, request: Request) -> None:
         await outbox.put(tx, OutboxMessage(key, FAILURE, request.id))
 
 
-async def review_of(
-    bot: Parts,
-    tx: Transaction,
-    request: Request,
-    listed: Sequence[str] | None = None,
-    at: datetime | None = None,
-    *,
-    reads_settings: bool = True,
-) -> Review:
-    """Return the effect of applying the request at the time `at`, or now if `at` is None.
+async def review_of(bot: Parts, tx: Transaction, request: Request) -> Review:
+    """Return the effect of applying the request now, with the current settings."""
+    return review_now(bot, request, await tx.now(), await _current(tx, request))
 
-    `listed` is the flow's list if it was just read. If it's None, the review uses the list that the
-    request was last compared with, plus the bot's own changes since then.
-    """
+
+def review_now(bot: Parts, request: Request, at: datetime, current: CurrentList) -> Review:
+    """Return the effect of applying the request at this time, with the current settings."""
+    policy = bot.people.policy.of_flow(request.flow.sid)
+    return review(request, bot.flows.now(request.flow), policy, at, current)
+
+
+async def _current(tx: Transaction, request: Request) -> CurrentList:
+    """Return the list that the request was compared with, after the bot's own changes since."""
     key, requested = request.flow.key, request.requested
-    ends = await store.ends_of_flow(tx, key)
     own = await store.changes_after(tx, key, requested.seen_change_id)
-    if listed is None:
-        listed = apply_changes(requested.seen, own)
-    flow, policy = request.flow, FlowPolicy()
-    if reads_settings:
-        flow, policy = bot.flows.now(flow), bot.people.policy.of_flow(flow.sid)
-    change_id = await store.latest_change_id(tx, key)
-    current = CurrentList(tuple(listed), own, change_id, ends)
-    return review(request, flow, policy, at or await tx.now(), current)
+    listed = apply_changes(requested.seen, [recorded.change for recorded in own])
+    return CurrentList(listed, own, await store.grants_of_flow(tx, key))
 
 
 async def put_apply_job(tx: Transaction, flow_key: str, missing: Iterable[str] = ()) -> None:
@@ -292,9 +284,9 @@ async def _check_timers(bot: Parts, tx: Transaction, request_id: str) -> datetim
     now = await tx.now()
     if request.state is State.PENDING:
         # Settings are compared again only when someone clicks a button.
-        review = await review_of(bot, tx, request, reads_settings=False)
-        if review.news or review.is_over:
-            await ask_again(tx, request, review, bot.settings.request_hours)
+        found = review(request, request.flow, FlowPolicy(), now, await _current(tx, request))
+        if found.news or found.is_over:
+            await ask_again(tx, request, found, bot.settings.request_hours)
             return now
     is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
     ring = next_ring(bot, request, is_posted=is_posted)

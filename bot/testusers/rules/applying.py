@@ -25,6 +25,7 @@ from bot.services.errors import (
 from bot.testusers.rules.changes import (
     NO_CHANGE,
     Change,
+    Flow,
     apply_change,
     difference,
     effect_of,
@@ -262,6 +263,76 @@ def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
         else:
             named.update(identities)
     return due
+
+
+LOOK_SECONDS = 5.0
+# The pause doubles with every failure, up to about ten minutes.
+DOUBLINGS = 7
+# A grant ends if its person is missing from the list at two checks that are this far apart.
+GONE = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A flow's pending work, as stored in the database at the time `at`.
+
+    `requests` contains the approved requests, oldest decision first. `post` is the POST in doubt.
+    `grants` is keyed by identity, soonest end first.
+    """
+
+    at: datetime
+    flow: Flow
+    requests: Sequence[Request]
+    post: Post | None
+    grants: Mapping[str, Grant]
+
+    @property
+    def ready(self) -> list[Request]:
+        """The requests that are due for their next attempt."""
+        return whose_turn(self.requests, self.at)
+
+    @property
+    def due(self) -> list[Grant]:
+        """The expired grants."""
+        return [
+            grant for grant in self.grants.values() if grant.ends_at and grant.ends_at <= self.at
+        ]
+
+    @property
+    def over(self) -> list[Grant]:
+        """The expired grants of people who aren't affected by any approved request."""
+        named = {identity for request in self.requests for identity in request.left.identities}
+        return [grant for grant in self.due if grant.identity not in named]
+
+    @property
+    def deliveries(self) -> list[str]:
+        """The log IDs of the clicks and commands that led to this work."""
+        return [request.progress.delivery_id for request in self.ready]
+
+
+def next_run(waiting: Waiting, tries: int, *, is_well: bool, has_missing: bool) -> datetime | None:
+    """Return when to read the flow's list again, or None if nothing is left to do.
+
+    `is_well` is False if the last run failed, after `tries` runs that did. `has_missing` is True if
+    people with a grant were missing from the list.
+    """
+    at = waiting.at
+    post = waiting.post
+    pause = at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, DOUBLINGS))
+    later = [request.progress.retry_at for request in waiting.requests]
+    times = []
+    if post is not None and post.is_in_the_air(at):
+        times += [pause, post.ends_at]
+    else:
+        later += [grant.ends_at for grant in waiting.grants.values()]
+        if waiting.ready:
+            times.append(at)
+        if post is not None or waiting.due:
+            times.append(at if is_well and post is None and waiting.over else pause)
+    if has_missing:
+        times.append(at + GONE)
+    times += [time for time in later if time is not None and time > at]
+    return min(times, default=None)
 
 
 def inverse_of(

@@ -331,6 +331,15 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedChange:
+    """A change that the bot made to a flow's list."""
+
+    id: int
+    at: datetime
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
 class Preset:
     """A list of people saved under a name. The name doesn't include the `@`."""
 

@@ -13,7 +13,14 @@ from datetime import UTC, datetime, timedelta
 from bot.approvals.parse import spell_duration
 from bot.approvals.rules import FlowPolicy, State
 from bot.testusers.rules.changes import Change, Flow, outside_edits
-from bot.testusers.rules.requests import Effect, Request, RequestedChange, Who
+from bot.testusers.rules.requests import (
+    Effect,
+    Grant,
+    RecordedChange,
+    Request,
+    RequestedChange,
+    Who,
+)
 
 LATER = datetime.max.replace(tzinfo=UTC)
 
@@ -37,16 +44,14 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class CurrentList:
-    """A flow's list after the bot's change `change_id`.
+    """A flow's list, and the bot's `own` changes since a request was last compared with it.
 
-    `own` are the bot's changes since a request was last compared with the list. `grant_ends` maps
-    people to the end of their access, if there is one.
+    `grants` is keyed by identity.
     """
 
     identities: tuple[str, ...]
-    own: Sequence[Change]
-    change_id: int
-    grant_ends: Mapping[str, datetime]
+    own: Sequence[RecordedChange]
+    grants: Mapping[str, Grant]
 
 
 def reconsidered(
@@ -94,7 +99,10 @@ def review(
     """Calculate a request's effect at this time, and compare it with what its card shows."""
     requested = request.requested
     listed = current.identities
-    grant_ends = current.grant_ends
+    own = [recorded.change for recorded in current.own]
+    grant_ends = {
+        identity: grant.ends_at for identity, grant in current.grants.items() if grant.ends_at
+    }
     capped, longest = requested, policy.longest_seconds
     if longest is not None and requested.change.additions:
         last = at + timedelta(seconds=longest)
@@ -113,10 +121,10 @@ def review(
         end_changes=end_changes,
         current_ends={person: grant_ends[person] for person in end_changes if person in grant_ends},
         outside=requested.outside.then(
-            outside_edits(requested.seen, current.own, listed).without(requested.change.identities)
+            outside_edits(requested.seen, own, listed).without(requested.change.identities)
         ),
         seen=listed,
-        seen_change_id=current.change_id,
+        seen_change_id=max([requested.seen_change_id, *(recorded.id for recorded in current.own)]),
         shown_at=at,
     )
     before = requested.effects(request.left, requested.shown_at or request.created_at)

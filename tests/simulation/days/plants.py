@@ -24,7 +24,9 @@ from bot.slack.sender import Sender
 from bot.store import jobs
 from bot.store.job_loop import Lease
 from bot.tasks import Flights
-from bot.testusers import applying, asking, deciding, store, transitions
+from bot.testusers import applying, asking, lists, store, transitions
+from bot.testusers.rules.applying import Waiting
+from bot.testusers.rules.review import review
 from tests.simulation.days.processes import Server
 
 PLANTS: dict[str, Callable[[], None]] = {}
@@ -143,23 +145,18 @@ def quorum_ignored() -> None:
 @_plant
 def grants_never_end() -> None:
     """Nobody whose time is over is removed."""
-
-    async def due(*_: Any) -> list[Any]:
-        return []
-
-    store.due_grants = due
+    Waiting.due = property(lambda _: [])  # type: ignore[assignment,method-assign]
 
 
 @_plant
 def settings_not_read_again() -> None:
     """What was asked for is applied, whatever the policy says by now."""
-    real = transitions.review_of
 
-    async def review_of(*given: Any, **options: Any) -> Any:
-        return await real(*given, **{**options, "reads_settings": False})
+    def review_now(_: Any, request: Any, *rest: Any) -> Any:
+        return review(request, request.flow, FlowPolicy(), *rest)
 
-    for module in (deciding, applying, transitions):
-        module.review_of = review_of  # type: ignore[attr-defined]
+    for module in (applying, transitions):
+        module.review_now = review_now  # type: ignore[attr-defined]
 
 
 @_plant
@@ -172,7 +169,7 @@ def posts_never_in_doubt() -> None:
 @_plant
 def old_list_believed() -> None:
     """A list that lacks what was just confirmed is taken as it is."""
-    applying.is_before = lambda *_: False  # type: ignore[attr-defined]
+    lists.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant

@@ -19,9 +19,10 @@ from bot.services.errors import (
 from bot.store import audit, jobs
 from bot.store.job_loop import Lease, LeaseLost
 from bot.testusers import store
-from bot.testusers.applying import Waiting, run_changes
+from bot.testusers.applying import run_changes
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import act_buttons, card
+from bot.testusers.rules.applying import CONFIRMED
 from bot.testusers.rules.changes import Change
 from tests.conftest import BOTH
 from tests.support.testusers import ADA, WELCOME, World
@@ -341,5 +342,6 @@ async def test_list_without_a_confirmed_change_is_disbelieved_for_60_s(
     await world.applied("add welcome +1")
     world.clock.advance(seconds)
     async with world.database.read_only() as tx:
-        waiting = await Waiting.load(tx, WELCOME)
-    assert bool(waiting.recent) == is_disbelieved
+        recent, change_id = await store.recent_changes(tx, WELCOME, await tx.now() - CONFIRMED)
+    assert bool(recent) == is_disbelieved
+    assert change_id
