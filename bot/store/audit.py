@@ -44,9 +44,9 @@ async def append(tx: Transaction, entry: AuditEntry) -> None:
     words = (entry.actor, entry.action, entry.subject, detail)
     digest = _digest(head.hash, position, to_microseconds(at), *words)
     recorded = RecordedEntry(position, at, *words, head.hash, digest)
-    await tx.connection.execute(audit_entries.insert(), vars(recorded))
+    await tx.write(audit_entries.insert(), vars(recorded))
     end = {"position": position, "hash": digest}
-    await tx.connection.execute(update(audit_head), end)
+    await tx.write(update(audit_head), end)
 
 
 async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:

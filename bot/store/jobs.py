@@ -42,10 +42,12 @@ class Job:
 # Statements are built only once, because building them takes longer than executing them.
 _INSERT = insert_into(jobs)
 _AGAIN = {
-    name: _INSERT.excluded[name] for name in ("kind", "subject", "payload", "due_at", "tries")
+    **{name: _INSERT.excluded[name] for name in ("kind", "subject", "due_at", "tries")},
+    "generation": jobs.c.generation + 1,
 }
+_PUT_BUT_PAYLOAD = _INSERT.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
 _PUT = _INSERT.on_conflict_do_update(
-    index_elements=[jobs.c.key], set_={**_AGAIN, "generation": jobs.c.generation + 1}
+    index_elements=[jobs.c.key], set_={**_AGAIN, "payload": _INSERT.excluded.payload}
 )
 _ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
 _EXCLUDED = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
@@ -97,9 +99,12 @@ def _new_row(job: Job) -> dict[str, Any]:
     return {**vars(job), "payload": dict(job.payload), "generation": 1, "tries": 0}
 
 
-async def put(tx: Transaction, job: Job) -> None:
-    """Add the job or replace the job with the same key, and reset the failure count."""
-    await tx.connection.execute(_PUT, _new_row(job))
+async def put(tx: Transaction, job: Job, *, keeps_payload: bool = False) -> None:
+    """Add the job or replace the job with the same key, and reset the failure count.
+
+    If `keeps_payload` is True, a job that is replaced keeps its payload.
+    """
+    await tx.write(_PUT_BUT_PAYLOAD if keeps_payload else _PUT, _new_row(job))
     tx.note_job(job.due_at)
 
 
@@ -111,7 +116,7 @@ async def payload_of(tx: Transaction, key: str) -> Mapping[str, Any]:
 async def remember(tx: Transaction, job: Job) -> None:
     """Store a running job's payload, unless the job has been replaced."""
     same = (jobs.c.key == job.key) & (jobs.c.generation == job.generation)
-    await tx.connection.execute(update(jobs).where(same).values(payload=dict(job.payload)))
+    await tx.write(update(jobs).where(same).values(payload=dict(job.payload)))
 
 
 async def ensure(tx: Transaction, job: Job) -> bool:
@@ -123,12 +128,12 @@ async def ensure(tx: Transaction, job: Job) -> bool:
 
 async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
     """Postpone the job with this key to `due_at`. A run in progress continues."""
-    await tx.connection.execute(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
+    await tx.write(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
 
 
 async def drop(tx: Transaction, key: str) -> None:
     """Remove the job with this key, even if the job is running."""
-    await tx.connection.execute(delete(jobs).where(jobs.c.key == key))
+    await tx.write(delete(jobs).where(jobs.c.key == key))
 
 
 async def claim(
@@ -196,12 +201,12 @@ async def finish(
         again = {"again_at": again_at, "again_tries": tries, "error": error}
         rescheduled = await tx.connection.execute(_RESCHEDULE, {**unchanged, **again})
         tx.note_job(again_at if rescheduled.rowcount else None)
-    await tx.connection.execute(_RELEASE, lease)
+    await tx.write(_RELEASE, lease)
 
 
 async def release_all(tx: Transaction) -> None:
     """End every lease. Only call this if no other process is running."""
-    await tx.connection.execute(update(jobs).values(owner=None, leased_until=None))
+    await tx.write(update(jobs).values(owner=None, leased_until=None))
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:

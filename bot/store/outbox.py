@@ -78,7 +78,7 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
         "created_at": now,
         "tries": 0,
     }
-    await tx.connection.execute(outbox_messages.insert(), new)
+    await tx.write(outbox_messages.insert().inline(), new)
     await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
 
 
@@ -114,7 +114,7 @@ async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> tuple[da
     """
     posts = await tx.connection.execute(_POSTS, {"its_key": outbox_message.key})
     first_at, tries = posts.one()
-    await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id})
+    await tx.write(_COUNT_POSTS, {"its_id": outbox_message.id})
     return first_at, tries > 0
 
 
@@ -124,7 +124,7 @@ async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = N
     Messages that are already marked stay unchanged.
     """
     sent = {"its_ids": list(ids), "sent_at": await tx.now(), "failure": failure}
-    await tx.connection.execute(_MARK_SENT, sent)
+    await tx.write(_MARK_SENT, sent)
 
 
 async def count_undelivered(tx: Transaction) -> int:

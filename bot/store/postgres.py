@@ -7,7 +7,7 @@ import select
 import ssl
 import time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, cast
 from urllib.parse import parse_qsl, urlencode
 
 import psycopg
@@ -15,7 +15,8 @@ from psycopg import ProgrammingError, pq, waiting
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import event
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection as SqlConnection
+from sqlalchemy.engine import Engine, ExecutionContext
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -42,6 +43,8 @@ ESCAPES = "in a username or password, write / as %2F, : as %3A, ? as %3F and @ a
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
 PING_AFTER_SECONDS = 5.0
+# The option of statements whose result nobody needs. PostgreSQL gets them with the next statement.
+UNAWAITED = {"gatehouse_unawaited": True}
 # Server-side timeouts that limit how long a suspended or vanished process can block others.
 SERVER_LIMITS = {
     "idle_in_transaction_session_timeout": "10s",
@@ -109,9 +112,40 @@ def _check(parameters: dict[str, str]) -> None:
 
 
 class Connection(psycopg.AsyncConnection[Any]):
-    """A connection with a client-side timeout, in case the server doesn't respond."""
+    """A connection with a client-side timeout, in case the server doesn't respond.
+
+    Statements that nobody waits for are kept in `unsent`, and sent with the next statement or with
+    the commit, in one round trip. psycopg sees the connection in autocommit mode, because it would
+    wait for the answer to its own BEGIN.
+    """
 
     statement_seconds: float | None = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as in the base class
+        super().__init__(*args, **options)
+        self.unsent: list[str] = []
+
+    def bind(self, statement: str, parameters: Any) -> str:  # noqa: ANN401 - as in the base class
+        """Return a statement with its parameters in it."""
+        return psycopg.AsyncClientCursor(self).mogrify(statement.encode(), parameters)
+
+    def take_unsent(self, *more: str) -> bytes:
+        """Return the unsent statements and these as one text. Nothing is unsent after that."""
+        statements = [*self.unsent, *more]
+        self.unsent.clear()
+        return "; ".join(statements).encode()
+
+    async def commit(self) -> None:
+        """Commit the transaction, together with its unsent statements."""
+        if self.unsent:
+            await psycopg.AsyncCursor(self).execute(self.take_unsent("COMMIT"))
+        else:
+            await super().commit()
+
+    async def rollback(self) -> None:
+        """Roll back the transaction, and forget its unsent statements."""
+        self.unsent.clear()
+        await super().rollback()
 
     async def wait(
         self,
@@ -129,6 +163,51 @@ class Connection(psycopg.AsyncConnection[Any]):
         except asyncio.CancelledError:
             self.pgconn.finish()
             raise
+
+
+class Cursor(psycopg.AsyncCursor[Any]):
+    """A cursor that sends a statement together with those that its connection hasn't sent yet."""
+
+    connection: Connection
+
+    async def execute(self, query: Any, params: Any = None, **options: Any) -> Self:  # noqa: ANN401
+        """Execute a statement."""
+        if not self.connection.unsent:
+            return await super().execute(query, params, **options)
+        statement = self.connection.bind(query, params)
+        await super().execute(self.connection.take_unsent(statement))
+        while self.nextset():
+            pass
+        return self
+
+    async def executemany(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        """Execute a statement with each of several sets of parameters."""
+        if self.connection.unsent:
+            await super().execute(self.connection.take_unsent())
+        await super().executemany(*args, **options)
+
+
+def send_together(engine: Engine) -> None:
+    """Send BEGIN, and statements with the option `UNAWAITED`, together with the next statement."""
+
+    def connection_of(connection: SqlConnection) -> Connection:
+        return cast("Connection", connection.connection.driver_connection)
+
+    def on_begin(connection: SqlConnection) -> None:
+        options = connection.get_execution_options()
+        if not options.get("gatehouse_alone"):
+            snapshot = " ISOLATION LEVEL REPEATABLE READ" if options.get("gatehouse_reads") else ""
+            connection_of(connection).unsent.append(f"BEGIN{snapshot}")
+
+    def on_execute(_: object, statement: str, values: object, context: ExecutionContext) -> bool:
+        is_unawaited = bool(context.execution_options.get("gatehouse_unawaited"))
+        if is_unawaited:
+            connection = connection_of(context.root_connection)
+            connection.unsent.append(connection.bind(statement, values))
+        return is_unawaited
+
+    event.listen(engine, "begin", on_begin)
+    event.listen(engine, "do_execute", on_execute)
 
 
 def ping_when_in_doubt(engine: Engine) -> None:
@@ -196,10 +275,11 @@ class PostgresEngine:
             pool_use_lifo=True,
         )
         ping_when_in_doubt(self.engine.sync_engine)
+        send_together(self.engine.sync_engine)
 
     async def _open(self) -> Connection:
         connection = await Connection.connect(
-            autocommit=True, prepare_threshold=None, **self._parameters
+            autocommit=True, prepare_threshold=None, cursor_factory=Cursor, **self._parameters
         )
         connection.statement_seconds = self._statement_seconds
         # A pooler reports its own ID instead of the server's process ID.
@@ -208,7 +288,6 @@ class PostgresEngine:
         if not self.is_pooled:
             # Don't use connection parameters for this, because poolers refuse unknown parameters.
             await connection.execute(self._set_limits(is_local=False))
-        await connection.set_autocommit(False)
         return connection
 
     async def limit(self, connection: AsyncConnection) -> None:

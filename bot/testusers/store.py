@@ -39,7 +39,7 @@ _NEWEST = (requests.c.created_at.desc(), requests.c.id)
 
 async def add_request(tx: Transaction, request: Request) -> None:
     """Store a new request."""
-    await tx.connection.execute(requests.insert(), _row_of(request))
+    await tx.write(requests.insert(), _row_of(request))
 
 
 async def save_request(tx: Transaction, request: Request) -> bool:
@@ -206,7 +206,7 @@ async def put_grant(tx: Transaction, flow: Flow, grant: Grant) -> None:
 async def drop_grant(tx: Transaction, flow_key: str, identity: str) -> None:
     """Delete a person's grant for a flow, if the grant exists."""
     of_person = (grants.c.flow_key == flow_key) & (grants.c.identity == identity)
-    await tx.connection.execute(delete(grants).where(of_person))
+    await tx.write(delete(grants).where(of_person))
 
 
 async def grants_of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
@@ -270,7 +270,7 @@ async def post_of(tx: Transaction, flow_key: str) -> Post | None:
 async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
     """Store a POST until its outcome is known, or delete the stored POST if `post` is None."""
     if post is None:
-        await tx.connection.execute(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
+        await tx.write(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
         return
     content = _POST.dump_python(post, mode="json")
     stored = {"id": post.plan.id, "flow_key": flow_key, "sent_at": post.sent_at, "content": content}
@@ -291,9 +291,8 @@ async def record_change(
         "request_ids": request_ids,
         "ended": ended,
     }
-    await tx.connection.execute(
-        flow_changes.insert().values(flow_key=flow_key, at=await tx.now(), content=content)
-    )
+    values = {"flow_key": flow_key, "at": await tx.now(), "content": content}
+    await tx.write(flow_changes.insert().inline(), values)
 
 
 async def forget_changes(tx: Transaction, before: datetime) -> int:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from sqlalchemy import event, select, text
+from sqlalchemy import event, func, select, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from bot.errors import CommitUnknown, DatabaseInUse, DatabaseReplaced, DatabaseUnavailable
@@ -386,3 +386,62 @@ def test_folder_that_cannot_be_locked_is_not_called_in_use(sqlite_url, monkeypat
     monkeypatch.setattr("bot.store.engine.fcntl.flock", flock)
     with pytest.raises(OSError, match="No locks available"), process_lock(sqlite_url):
         pass
+
+
+async def test_a_write_that_nobody_waits_for_is_seen_by_the_next_read(database):
+    async with database.transaction() as tx:
+        await tx.write(jobs.insert(), job_row("a"))
+        assert await tx.connection.scalar(select(func.count()).select_from(jobs)) == 1
+    async with database.transaction() as tx:
+        await tx.write(jobs.insert(), job_row("b"))
+    async with database.read_only(sees_snapshot=False) as tx:
+        assert await tx.connection.scalar(select(func.count()).select_from(jobs)) == 2
+
+
+async def test_a_write_that_fails_later_undoes_the_transaction(database):
+    async with database.transaction() as tx:
+        await tx.write(jobs.insert(), job_row("a"))
+
+    async def write_twice() -> None:
+        async with database.transaction() as tx:
+            await tx.write(jobs.insert(), job_row("b"))
+            await tx.write(jobs.insert(), job_row("a"))
+
+    with pytest.raises(IntegrityError):
+        await write_twice()
+    async with database.read_only() as tx:
+        assert await tx.connection.scalar(select(func.count()).select_from(jobs)) == 1
+
+
+@pytest.mark.postgres
+async def test_writes_travel_with_what_follows_them(postgres_url, clock, monkeypatch):
+    database, sent = Database(postgres_url, clock), []
+    await database.now()
+    execute = psycopg.AsyncCursor.execute
+
+    async def noted(cursor, query, *args, **options):
+        sent.append(query)
+        return await execute(cursor, query, *args, **options)
+
+    monkeypatch.setattr(psycopg.AsyncCursor, "execute", noted)
+    async with database.transaction() as tx:
+        await tx.write(jobs.insert(), job_row("a"))
+        await tx.now()
+        await tx.write(jobs.insert(), job_row("b"))
+        await tx.write(jobs.insert(), job_row("c"))
+    begun, committed = sent
+    assert begun.startswith(b"BEGIN; INSERT")
+    assert committed.endswith(b"; COMMIT")
+    await database.close()
+
+
+def job_row(key):
+    return {
+        "key": key,
+        "kind": "work",
+        "subject": "’);%s",
+        "payload": {"n": None},
+        "due_at": datetime(2026, 1, 1, tzinfo=UTC),
+        "generation": 1,
+        "tries": 0,
+    }

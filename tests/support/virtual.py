@@ -34,8 +34,8 @@ class CountedDatabase(Database):
     def autocommit(self):
         return self._counted(super().autocommit())
 
-    def read_only(self):
-        return self._counted(super().read_only())
+    def read_only(self, **options):
+        return self._counted(super().read_only(**options))
 
 
 @asynccontextmanager

@@ -68,14 +68,16 @@ class InlineConnection:
         self._open[connection] = connection.connection.driver_connection  # type: ignore[assignment]
         self.dialect = connection.dialect
 
-    async def execute(self, statement: Any, parameters: Any = None) -> CursorResult[Any]:
+    async def execute(
+        self, statement: Any, parameters: Any = None, **options: Any
+    ) -> CursorResult[Any]:
         """Execute it, in a transaction if it is to be in one."""
         if not self._connection.in_transaction() or self._is_alone():
             await asyncio.sleep(0)
-        return self._connection.execute(statement, parameters)
+        return self._connection.execute(statement, parameters, **options)
 
     def _is_alone(self) -> bool:
-        return "gatehouse_alone" in self._connection.get_execution_options()
+        return bool(self._connection.get_execution_options().get("gatehouse_alone"))
 
     async def scalar(self, statement: Any, parameters: Any = None) -> Any:
         """Execute it and return the first column of the first row."""

@@ -145,10 +145,10 @@ class Server(Database):
             yield tx
 
     @asynccontextmanager
-    async def read_only(self) -> AsyncIterator[Transaction]:
+    async def read_only(self, **options: bool) -> AsyncIterator[Transaction]:
         """As the real one."""
         self._reach(0.02)
-        async with super().read_only() as tx:
+        async with super().read_only(**options) as tx:
             yield tx
 
     async def _watch(self, tx: Transaction, position: int) -> None:
