@@ -61,7 +61,7 @@ OTHER_LIST = "The flow service stored a different list from the one I sent. Plea
 
 async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     """Apply approved changes, remove expired access, and return when to run again, if at all."""
-    async with bot.database.read_only() as tx:
+    async with bot.database.read_only(sees_snapshot=False) as tx:
         waiting = await _waiting(tx, job.subject)
         recent, _ = await store.recent_changes(tx, job.subject, waiting.at - CONFIRMED)
     is_well = True

@@ -118,7 +118,7 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
         ends=dict.fromkeys(change.additions, term.ends_at) if term.ends_at else {},
     )
     if not requested.now:
-        async with bot.database.read_only() as tx:
+        async with bot.database.read_only(sees_snapshot=False) as tx:
             waiting = await store.requests_in(tx, State.PENDING, flow_key=flow.key)
         for earlier in waiting:
             if earlier.requested.effect == stored.effect:

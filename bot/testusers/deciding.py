@@ -185,7 +185,7 @@ async def look_to_deny(bot: Parts, person: Person, shown: ShownRequest) -> Reque
 
 async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
     """Return the request in any state, or raise Refused if the person has no permission."""
-    async with bot.database.read_only() as tx:
+    async with bot.database.read_only(sees_snapshot=False) as tx:
         request = await store.load_request(tx, request_id)
     if act is Act.CANCEL:
         await bot.people.require(person, Permission.REQUEST)

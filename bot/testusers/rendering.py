@@ -51,7 +51,7 @@ async def card_link(bot: Parts, request_id: str) -> str | None:
         for attempt in range(TRIES):
             if attempt:
                 await bot.clock.sleep(PAUSE_SECONDS)
-            async with bot.database.read_only() as tx:
+            async with bot.database.read_only(sees_snapshot=False) as tx:
                 sent = await outbox.sent_card(tx, card_key(request_id))
             if sent is not None:
                 return await link_to(bot, sent)

@@ -1,6 +1,6 @@
 """State changes of requests, the jobs and messages that they lead to, and timers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -124,16 +124,17 @@ async def _current(tx: Transaction, request: Request) -> CurrentList:
     return CurrentList(listed, own, await store.grants_of_flow(tx, key))
 
 
-async def put_apply_job(tx: Transaction, flow_key: str, missing: Iterable[str] = ()) -> None:
+async def put_apply_job(tx: Transaction, flow_key: str, missing: Sequence[str] = ()) -> None:
     """Schedule a flow's apply job to run now, without forgetting what it has noted.
 
     `missing` lists people with a grant who weren't on the list just now. The job checks them again.
     """
-    key, now = f"apply:{flow_key}", await tx.now()
-    known = await jobs.payload_of(tx, key)
-    since = dict.fromkeys(missing, now.isoformat()) | missing_since(known)
-    payload = {MISSING: since} if since else {}
-    await jobs.put(tx, Job(key, APPLY, flow_key, now, payload))
+    job = Job(f"apply:{flow_key}", APPLY, flow_key, await tx.now())
+    if missing:
+        known = await jobs.payload_of(tx, job.key)
+        since = dict.fromkeys(missing, job.due_at.isoformat()) | missing_since(known)
+        job = replace(job, payload={MISSING: since})
+    await jobs.put(tx, job, keeps_payload=not missing)
 
 
 def missing_since(payload: Mapping[str, Any]) -> dict[str, str]:

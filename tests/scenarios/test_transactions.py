@@ -16,7 +16,7 @@ def nothing_else_to_do(monkeypatch):
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
-async def test_a_request_takes_12_transactions_and_an_approval_24(database_url):
+async def test_a_request_takes_8_transactions_and_an_approval_16(database_url):
     async with empty_world(database_url, inventory_watch="off") as world:
         jobs, workspace = world.bot.jobs, world.slack.workspace
         begun = []
@@ -24,9 +24,9 @@ async def test_a_request_takes_12_transactions_and_an_approval_24(database_url):
         event.listen(world.bot.database.engine.sync_engine, "begin", begun.append)
         card = await world.asked("add welcome +15550100 for 4h")
         await world.slack.until(lambda: not jobs._running)
-        assert len(begun) <= 12
+        assert len(begun) <= 8
         begun.clear()
         await world.slack.click(ADA, card, "Approve")
         await world.shows(card, "*Applied*")
         await world.slack.until(lambda: workspace.dm(OTTO) and not jobs._running)
-        assert len(begun) <= 24
+        assert len(begun) <= 16
