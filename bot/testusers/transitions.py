@@ -191,9 +191,9 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await tell_thread(tx, new)
     if State.PENDING in states:
         await write_related_cards(tx, new)
-        in_thread = {thread_key(kind, new): kind for kind in (REMINDER, ESCALATION)}
-        for key in await outbox.written(tx, list(in_thread)):
-            await _write_in_thread(tx, in_thread[key], new)
+        for name, kind in (("remind", REMINDER), ("escalate", ESCALATION)):
+            if name in old.progress.rung:
+                await _write_in_thread(tx, kind, old)
     if new.state is State.PENDING:
         await put_timer(tx, new.id, await tx.now())
     if new.state is State.APPLYING:
