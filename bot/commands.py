@@ -193,7 +193,7 @@ EMAILKEY = Command(
     "/emailkey",
     "Test the email API key and list templates",
     (
-        Form("check", "check [resource]…", "test the key", READ, "check templates"),
+        Form("check", "check [resource]", "test the key", READ, "check templates"),
         Form("templates", "templates", "list templates", READ, example="templates"),
     ),
 )

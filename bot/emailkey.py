@@ -1,9 +1,7 @@
 """The `/emailkey` command, which tests the email service's API key and lists its templates."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from http import HTTPStatus
 from typing import Literal
 
@@ -21,7 +19,6 @@ from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
 
 DEFAULT_RESOURCE = "templates"
 LONGEST_RESOURCE = 100
-MOST_RESOURCES = 10
 # A path under /v3 that can't leave /v3 or change the request.
 RESOURCE = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*")
 # "username is always the literal apikey" (specification, area A, authentication, 3).
@@ -33,13 +30,22 @@ PAGE = 20
 EmailAuth = Literal["bearer", "basic"]
 MODES = {"bearer": "Bearer", "basic": "Basic, user apikey"}
 
+GOOD = ":white_check_mark: *The email key works.*"
+MISSING = ":warning: *The email service doesn't have this resource.*"
+UNKNOWN = ":warning: *Couldn't check the email key.*"
+# The headings for errors, by their outcome.
+HEADINGS = {
+    CredentialsRefused.outcome: ":x: *The email key was rejected.*",
+    PermissionMissing.outcome: ":warning: *The email key doesn't have permission for this.*",
+}
+
 
 @dataclass(frozen=True)
 class EmailKeyRequest:
-    """A parsed `/emailkey` command. `resources` are the paths under `/v3/` to test with the key."""
+    """A parsed `/emailkey` command. `resource` is the path under `/v3/` to test with the key."""
 
     form: Literal["check", "templates", "help"]
-    resources: tuple[str, ...] = (DEFAULT_RESOURCE,)
+    resource: str = DEFAULT_RESOURCE
 
 
 def parse_emailkey(typed: str) -> EmailKeyRequest:
@@ -53,39 +59,14 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
             return EmailKeyRequest("templates")
         case ["check"]:
             return EmailKeyRequest("check")
-        case ["check", *resources] if len(resources) <= MOST_RESOURCES:
-            named = [word.text.strip("/").removeprefix("v3/") for word in words[1:]]
-            if all(len(name) <= LONGEST_RESOURCE and RESOURCE.fullmatch(name) for name in named):
-                return EmailKeyRequest("check", tuple(dict.fromkeys(named)))
-            sentence = "A resource is a name like templates or a path like user/profile."
+        case ["check", *_]:
+            typed_name = " ".join(word.text for word in words[1:])
+            resource = typed_name.strip("/").removeprefix("v3/")
+            if len(resource) <= LONGEST_RESOURCE and RESOURCE.fullmatch(resource):
+                return EmailKeyRequest("check", resource)
+            sentence = "A resource is one name like templates or a path like user/profile."
             raise EMAILKEY.misuse(sentence, "check")
     raise unknown(EMAILKEY, words)
-
-
-class KeyVerdict(Enum):
-    """The result of testing the key. Each result has a heading and a label for tables."""
-
-    GOOD = (":white_check_mark: *The email key works.*", "works")
-    REFUSED = (":x: *The email key was rejected.*", "key rejected")
-    LACKS_PERMISSION = (
-        ":warning: *The email key doesn't have permission for this.*",
-        "no permission",
-    )
-    MISSING = (":warning: *The email service doesn't have this resource.*", "not found")
-    UNKNOWN = (":warning: *Couldn't check the email key.*", "not checked")
-
-
-@dataclass(frozen=True, slots=True)
-class KeyCheck:
-    """A test of the key: how the key was sent, the resource, and the result.
-
-    `advice` is the recommended fix, or an empty string if the key works.
-    """
-
-    mode: str
-    resource: str
-    verdict: KeyVerdict
-    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,56 +156,24 @@ class EmailClient:
             call, lambda answer: json_of(call, answer) if answer.body.strip() else None
         )
 
-    async def check(self, resources: Sequence[str]) -> list[KeyCheck]:
-        """Test the key on each resource, and return the results, including any failures."""
-        mode = MODES[self.auth]
-        checks = []
-        for resource in resources:
-            try:
-                await self.get(resource)
-                checks.append(KeyCheck(mode, resource, KeyVerdict.GOOD))
-            except CredentialsRefused as failure:
-                checks.append(KeyCheck(mode, resource, KeyVerdict.REFUSED, failure.sentence))
-            except PermissionMissing as failure:
-                verdict = KeyVerdict.LACKS_PERMISSION
-                checks.append(KeyCheck(mode, resource, verdict, failure.sentence))
-            except ServiceError as failure:
-                is_missing = failure.status == HTTPStatus.NOT_FOUND
-                verdict = KeyVerdict.MISSING if is_missing else KeyVerdict.UNKNOWN
-                checks.append(KeyCheck(mode, resource, verdict, failure.sentence))
-        return checks
+    async def check(self, resource: str) -> Message:
+        """Test the key on the resource, and show the result and the recommended fix, if any."""
+        markup = GOOD
+        try:
+            await self.get(resource)
+        except ServiceError as failure:
+            heading = HEADINGS.get(failure.outcome, UNKNOWN)
+            if failure.status == HTTPStatus.NOT_FOUND:
+                heading = MISSING
+            markup = f"{heading}\n{text.sentence(failure.sentence, 1000)}"
+        asked = text.code(f"GET /v3/{resource}")
+        footnote = f"Tested with {asked} ({MODES[self.auth]})"
+        blocks = (block_kit.section(markup), block_kit.context(footnote))
+        return Message(f"{markup}\n{footnote}", blocks)
 
     async def templates(self) -> EmailTemplates:
         """Return the account's templates."""
         return templates_in(await self.get("templates"))
-
-
-def verdicts(checks: Sequence[KeyCheck]) -> Message:
-    """Show the result for each resource, and show each piece of advice once."""
-    if len(checks) == 1:
-        check = checks[0]
-        markup = check.verdict.value[0]
-        markup += f"\n{text.sentence(check.advice, 1000)}" if check.advice else ""
-        asked = text.code(f"GET /v3/{check.resource}")
-        footnote = f"Tested with {asked} ({text.escape(check.mode)})"
-        blocks = (block_kit.section(markup), block_kit.context(footnote))
-        return Message(f"{markup}\n{footnote}", blocks)
-    good = sum(check.verdict is KeyVerdict.GOOD for check in checks)
-    mark = ":white_check_mark:" if good == len(checks) else ":warning:"
-    summary = f"{mark} *The email key works for {good} of {len(checks)} resources.*"
-    rows = [(f"/v3/{check.resource}", check.verdict.value[1]) for check in checks]
-    advice = dict.fromkeys(text.sentence(check.advice, 500) for check in checks if check.advice)
-    footnote = f"Tested with {text.escape(checks[0].mode)}"
-    fallback = [f"{text.code(path)} {result}" for path, result in rows]
-    return Message(
-        "\n".join([summary, *fallback, *advice, footnote]),
-        (
-            block_kit.section(summary),
-            block_kit.table([("Resource", "Result"), *rows]),
-            *(block_kit.section(sentence) for sentence in advice),
-            block_kit.context(footnote),
-        ),
-    )
 
 
 def templates(found: EmailTemplates, page: int = 0) -> Message:

@@ -20,8 +20,8 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
 
     async def answer(_person: Person, typed: EmailKeyRequest, body: Body) -> Message:
         if typed.form == "check":
-            verdicts = emailkey.verdicts(await bot.emailkey.check(typed.resources))
-            return with_share(verdicts, f"/emailkey check {' '.join(typed.resources)}", body)
+            result = await bot.emailkey.check(typed.resource)
+            return with_share(result, f"/emailkey check {typed.resource}", body)
         return emailkey.templates(await bot.emailkey.templates())
 
     async def turn(action: Body) -> Message:
