@@ -70,18 +70,13 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class EmailTemplate:
-    """A template's name and ID, if the service returns them."""
-
-    template_id: str | None
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class EmailTemplates:
-    """The `templates` that have a name or an ID, and the `count` of all templates, if known."""
+    """The name and ID of each template that has either, and the `count` of all, if known.
 
-    templates: tuple[EmailTemplate, ...]
+    A missing name or ID is empty.
+    """
+
+    named: tuple[tuple[str, str], ...]
     count: int | None
 
 
@@ -96,19 +91,14 @@ def templates_in(body: object) -> EmailTemplates:
     listing = next((place for place in places if isinstance(place, list)), None)
     if listing is None:
         return EmailTemplates((), None)
-    read = [
-        EmailTemplate(_text_of(entry.get("id")), _text_of(entry.get("name")))
-        for entry in listing
-        if isinstance(entry, dict)
-    ]
-    named = tuple(template for template in read if template.template_id or template.name)
-    return EmailTemplates(named, len(listing))
+    objects = [entry for entry in listing if isinstance(entry, dict)]
+    read = [(_text_of(entry.get("name")), _text_of(entry.get("id"))) for entry in objects]
+    return EmailTemplates(tuple(pair for pair in read if any(pair)), len(listing))
 
 
-def _text_of(value: object) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        return None
-    return str(value) or None
+def _text_of(value: object) -> str:
+    is_text = isinstance(value, str | int) and not isinstance(value, bool)
+    return str(value) if is_text else ""
 
 
 class EmailClient:
@@ -178,21 +168,19 @@ class EmailClient:
 
 def templates(found: EmailTemplates, page: int = 0) -> Message:
     """Show one page of the templates, or explain why there are none to show."""
-    if not found.templates:
+    if not found.named:
         markup = "There are no templates."
         if found.count is None:
             markup = "The response has no list of templates."
         elif found.count:
             markup = f"Found {text.count(found.count, 'template')}, but no names or IDs."
         return Message(markup, (block_kit.section(markup),))
-    pages = page_count(len(found.templates), PAGE)
+    pages = page_count(len(found.named), PAGE)
     page = min(page, pages - 1)
-    rows = [
-        (template.name or "–", template.template_id or "–")
-        for template in found.templates[page * PAGE : (page + 1) * PAGE]
-    ]
+    shown = found.named[page * PAGE : (page + 1) * PAGE]
+    rows = [(name or "–", template_id or "–") for name, template_id in shown]
     summary = f"*{text.count(found.count or 0, 'template')}*"
-    unnamed = (found.count or 0) - len(found.templates)
+    unnamed = (found.count or 0) - len(found.named)
     if unnamed:
         summary += f", {unnamed:,} without a name or ID"
     lines = [" · ".join(text.escape(cell, 90) for cell in row) for row in rows]

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 from yarl import URL
 
 from bot import emailkey
-from bot.emailkey import EmailClient, EmailTemplate, EmailTemplates, templates_in
+from bot.emailkey import EmailClient, EmailTemplates, templates_in
 from bot.services.errors import ResponseUnreadable
 from tests.support.http import Bench, FakeServices
 
@@ -41,17 +41,13 @@ async def test_a_page_for_people_is_not_the_service(bench: Bench, services: Fake
         (
             {"templates": [{"id": "d-1", "name": "Hello"}, {"id": 7}, {"name": "Only a name"}]},
             EmailTemplates(
-                (
-                    EmailTemplate("d-1", "Hello"),
-                    EmailTemplate("7", None),
-                    EmailTemplate(None, "Only a name"),
-                ),
+                (("Hello", "d-1"), ("", "7"), ("Only a name", "")),
                 3,
             ),
         ),
-        ({"result": [{"id": "d-1"}]}, EmailTemplates((EmailTemplate("d-1", None),), 1)),
+        ({"result": [{"id": "d-1"}]}, EmailTemplates((("", "d-1"),), 1)),
         ({"templates": "none", "result": []}, EmailTemplates((), 0)),
-        ([{"id": "d-1"}], EmailTemplates((EmailTemplate("d-1", None),), 1)),
+        ([{"id": "d-1"}], EmailTemplates((("", "d-1"),), 1)),
         ({"templates": [1, None, {}, {"id": True, "name": ["x"]}]}, EmailTemplates((), 4)),
         ({"other": [{"id": 1}]}, EmailTemplates((), None)),
         (None, EmailTemplates((), None)),
@@ -71,7 +67,7 @@ def test_what_has_a_name_or_an_id_is_found_and_the_rest_counted(
         (EmailTemplates((), 0), "no templates"),
         (EmailTemplates((), 1), "1 template, but no names or IDs"),
         (EmailTemplates((), 3), "3 templates, but no names or IDs"),
-        (EmailTemplates((EmailTemplate("d-1", None),), 3), "2 without a name or ID"),
+        (EmailTemplates((("", "d-1"),), 3), "2 without a name or ID"),
     ],
 )
 def test_what_cannot_be_named_is_counted(found: EmailTemplates, says: str) -> None:
@@ -79,7 +75,7 @@ def test_what_cannot_be_named_is_counted(found: EmailTemplates, says: str) -> No
 
 
 def a_lot(count: int) -> EmailTemplates:
-    named = tuple(EmailTemplate(f"d-{n}", f"<!here> & {'n' * 300}") for n in range(count))
+    named = tuple((f"<!here> & {'n' * 300}", f"d-{n}") for n in range(count))
     return EmailTemplates(named, count)
 
 
