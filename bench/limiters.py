@@ -17,7 +17,8 @@ from limits.aio.strategies import (
 from pyrate_limiter import Duration, InMemoryBucket, Limiter, Rate
 from pyrate_limiter.limiter import SingleBucketFactory
 
-from bot.quotas.rules.limits import CallClass, Limits
+from bot.quotas.rules.limits import Limits
+from bot.services.calls import CallClass
 from tests.simulation.ledgers import ModelLedger
 
 LIMIT = 100

@@ -94,25 +94,13 @@ class NotFound(GatehouseError):
 
 
 class Ambiguous(GatehouseError):
-    """Several items match the text. `candidates` contains their names.
-
-    `choices` maps each match's value to a short label for a menu. `how_to_choose` explains how to
-    choose without a menu.
-    """
+    """Several items match the text. `choices` maps each match's value to a short label."""
 
     outcome = "ambiguous"
 
-    def __init__(
-        self,
-        sentence: str,
-        candidates: Sequence[str],
-        choices: Mapping[str, str] | None = None,
-        how_to_choose: str = "",
-    ) -> None:
+    def __init__(self, sentence: str, choices: Mapping[str, str]) -> None:
         super().__init__(sentence)
-        self.how_to_choose = how_to_choose
-        self.candidates = tuple(candidates)
-        self.choices = dict(choices or {})
+        self.choices = choices
 
 
 class TooManyCommands(GatehouseError):

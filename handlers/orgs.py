@@ -95,7 +95,7 @@ class Orgs:
 
     async def _refreshed(self, person: Person, wanted: ui.OrgsPage) -> Message:
         cause = CallCause(REFRESH, person.slack_user_id)
-        directory = await self._directory.directory(cause, fresh=True)
+        directory = await self._directory.directory(cause)
         return ui.listing(directory, wanted, may_refresh=True)
 
     def _may_refresh(self, person: Person) -> bool:

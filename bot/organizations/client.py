@@ -11,7 +11,7 @@ from yarl import URL
 
 from bot.errors import NotConfigured
 from bot.organizations.rules import Organization, OrganizationKey
-from bot.services.calls import Answer, CallCause, ServiceCall
+from bot.services.calls import Answer, CallCause, CallClass, ServiceCall
 from bot.services.credentials import Credential, Signed
 from bot.services.errors import CredentialsRefused, ServiceRefused, model_in, wrong_form
 from bot.services.http import Permit, ServiceHttp
@@ -78,7 +78,7 @@ class InventoryClient:
         except CredentialsRefused:
             renewed = await access.credential.renewed(signed)
             # A background call isn't retried. The next call will use the new credential.
-            if renewed is None or not cause.is_for_people:
+            if renewed is None or cause.call_class is not CallClass.PERSON:
                 raise
         return await self._list(access, key, cause, renewed)
 
@@ -107,7 +107,7 @@ class InventoryClient:
             call,
             partial(organizations_in, call),
             partial(self.grant, key, cause),
-            retried=cause.is_for_people,
+            retried=cause.call_class is CallClass.PERSON,
         )
 
 

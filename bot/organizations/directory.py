@@ -22,7 +22,7 @@ from bot.organizations.rules import (
     name_in,
 )
 from bot.organizations.tables import listings
-from bot.services.calls import LIST, CallCause
+from bot.services.calls import LIST, REFRESH, CallCause
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
@@ -83,40 +83,24 @@ class OrganizationDirectory:
         """The configured data centers, in the same order as in the settings."""
         return self.inventory.data_centers
 
-    async def directory(
-        self,
-        cause: CallCause,
-        *,
-        fresh: bool = False,
-        only_unlisted: bool = False,
-        look_again: bool = False,
-    ) -> Directory:
+    async def directory(self, cause: CallCause, *, look_again: bool = False) -> Directory:
         """Return the organizations of all data centers.
 
-        If a data center can't be listed, its last successful listing is used. With `fresh`, a
-        listing is fetched unless any process has just fetched it. With `only_unlisted`, the service
-        is called only for data centers that have never been listed. With `look_again`, the stored
-        listings are read even if they were read a moment ago.
+        If a data center can't be listed, its last successful listing is used. With `look_again`,
+        the stored listings are read even if they were read a moment ago.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
-
-        async def due() -> list[str]:
-            now = await self._look(again=look_again)
-            return [
-                center
-                for center in self.data_centers
-                if self._is_due(center, cause, now, fresh=fresh)
-                and not (only_unlisted and center in self.listings)
-            ]
-
-        centers = await due()
+        centers = await self._due(cause, again=look_again)
         if centers and not look_again:
             # Another process may have fetched them in the meantime.
-            look_again = True
-            centers = await due()
+            centers = await self._due(cause, again=True)
         reports = await asyncio.gather(*(self._fetch(center, cause) for center in centers))
         return self._merge({report.data_center: report for report in reports})
+
+    async def _due(self, cause: CallCause, *, again: bool) -> list[str]:
+        now = await self._look(again=again)
+        return [center for center in self.data_centers if self._is_due(center, cause, now)]
 
     async def known(self, *, look_again: bool = False) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
@@ -158,17 +142,18 @@ class OrganizationDirectory:
                 raise failure[0]
         return self.name_of(key) is not None
 
-    def _is_due(self, center: str, cause: CallCause, now: datetime, *, fresh: bool = False) -> bool:
+    def _is_due(self, center: str, cause: CallCause, now: datetime) -> bool:
         """Return True if a data center's listing must be fetched. `now` is the database's time."""
+        is_refresh = cause.kind == REFRESH
         failure = self._failures.get(center)
         has_just_failed = failure and self.clock.monotonic() < failure[1] + FAILED_SECONDS
-        if has_just_failed and (cause.background or fresh):
+        if has_just_failed and (cause.background or is_refresh):
             return False
         last = self.listings.get(center)
         if last is None:
             return True
         age = (now - last.fetched_at).total_seconds()
-        return not 0 <= age < (JUST_FETCHED_SECONDS if fresh else self.cache_seconds)
+        return not 0 <= age < (JUST_FETCHED_SECONDS if is_refresh else self.cache_seconds)
 
     async def _fetch(self, center: str, cause: CallCause) -> DataCenterReport:
         """Fetch a data center's listing. If this fails, return the old listing and the reason."""

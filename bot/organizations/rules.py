@@ -272,7 +272,6 @@ class Directory:
         shown = f"“{_shortened(text)}”"
         typed_id = wanted.removesuffix(".")
         places = self.places if wanted else []
-        # The same ID can exist in several data centers.
         with_id = [
             place
             for place in places
@@ -314,24 +313,15 @@ class Directory:
 
 
 def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
-    is_id_enough = len({place.key.organization_id for place in found}) == len(found)
+    # The same ID can exist in several data centers.
+    choices = {
+        place.key.path: f"{_shortened(place.organization.name, CHOICE_CHARACTERS)} ({place.key})"
+        for place in found[:CANDIDATES]
+    }
     many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
-    narrower = ""
-    if len(found) > CANDIDATES:
-        narrower = " Here are the first ten. Type more of the name."
-    candidates = []
-    choices = {}
-    for place in found[:CANDIDATES]:
-        key = place.key
-        name = place.organization.name
-        # The ID is shown in full, because people need to type it.
-        where = f"{key.organization_id}, {key.data_center}" if is_id_enough else key.path
-        candidates.append(f"{_shortened(name)} ({where})")
-        choices[key.path] = f"{_shortened(name, CHOICE_CHARACTERS)} ({key.path})"
-    advice = "ID" if is_id_enough else f"data center and ID, as in {next(iter(choices))}"
-    return Ambiguous(
-        f"{beginning} {many}.{narrower}", candidates, choices, how_to_choose=f"Use the {advice}."
-    )
+    narrower = " Here are the first ten." if len(found) > CANDIDATES else ""
+    sentence = f"{beginning} {many}.{narrower} Use the ID, as in {next(iter(choices))}."
+    return Ambiguous(sentence, choices)
 
 
 def _shortened(words: str, limit: int = CANDIDATE_CHARACTERS) -> str:

@@ -18,11 +18,11 @@ from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import incidents, writes
 from bot.quotas.messages import decline_error
-from bot.quotas.rules.limits import CallClass, LimitKind, reported_day
+from bot.quotas.rules.limits import LimitKind, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.services.calls import CallCause, ReportedLimits
+from bot.services.calls import CallCause, CallClass, ReportedLimits
 from bot.services.errors import (
     RateLimited,
     ResponseTooLarge,
@@ -77,7 +77,7 @@ class Guard:
         while isinstance(result := await self.reserve(request), NotNow):
             left = deadline - self.clock.monotonic()
             is_busy = result.kind is LimitKind.CONCURRENT
-            if request.call_class is not CallClass.PERSON or not is_busy or left <= 0:
+            if request.cause.call_class is not CallClass.PERSON or not is_busy or left <= 0:
                 raise decline_error(result, key, self.name_of(key))
             await self.clock.sleep(min(left, LOOK_AGAIN_SECONDS))
         async with self.granted(key, cause, result) as call:
@@ -108,7 +108,7 @@ class Guard:
         """Return a reservation or the reason for declining the call. Don't wait for a free slot."""
         # Record earlier refusals first, because they could change the decision.
         await self._write_refusals(request.key)
-        is_probe = request.call_class is CallClass.PROBE
+        is_probe = request.cause.call_class is CallClass.PROBE
         opened = self.database.transaction() if is_probe else self.database.autocommit()
         async with opened as tx:
             # Like the database's clock, this clock keeps running while the machine sleeps.
@@ -229,7 +229,7 @@ class _Call(Permit):
     @property
     def is_probe(self) -> bool:
         """True if the call is the single test call at the end of a pause."""
-        return self.request.call_class is CallClass.PROBE
+        return self.request.cause.call_class is CallClass.PROBE
 
     def is_whole(self, error: BaseException | None) -> bool:
         """Return True if the complete response arrived, even if it reports an error."""

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
 from bot.organizations.client import InventoryClient
@@ -13,11 +13,8 @@ from bot.organizations.rules import OrganizationKey
 from bot.permissions import Person
 from bot.quotas import messages as ui
 from bot.quotas.rules.limits import (
-    CallClass,
     LimitKind,
-    Plan,
     limit_in_message,
-    limits_of,
     lower_concurrency,
     lower_minute,
 )
@@ -26,7 +23,7 @@ from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.services.calls import PROBE, CallCause
+from bot.services.calls import PROBE, CallCause, CallClass
 from bot.services.errors import RateLimited, ServiceError
 from bot.slack.messages.block_kit import Message
 from bot.slack.sender import Outgoing
@@ -60,7 +57,7 @@ async def refused(
     account = await accounts.load_locked(tx, request.key, request.terms)
     code = BlockCode.known(error.code)
     at = account.now - seconds_ago
-    is_probe = request.call_class is CallClass.PROBE
+    is_probe = request.cause.call_class is CallClass.PROBE
     blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
     detail = await _learn(tx, account, reservation, error, at)
     incident_id, is_new = await incidents.count_one(
@@ -69,8 +66,9 @@ async def refused(
     if detail.lowered_to is not None and not is_new:
         await incidents.note(tx, [incident_id], lowered_to=detail.lowered_to)
     await _become(tx, account, blocks)
-    if is_new and account.muted_until > account.now:
-        await _mute_job(tx, incident_id, account.muted_until)
+    incident = await incidents.load(tx, incident_id)
+    if is_new and incident and incident.muted_until:
+        await _mute_job(tx, incident_id, incident.muted_until)
 
 
 async def _learn(
@@ -85,11 +83,9 @@ async def _learn(
     in_use = account.in_use
     day_limit = account.day.limit
     changes = dict[str, object]()
-    if code is BlockCode.DAY:
-        named = limit_in_message(error.message, account.key.organization_id)
-        if named is not None and named < (account.lowered_day or named + 1):
-            changes["lowered_day"] = named
-        day_limit = min(day_limit, named or day_limit)
+    named = limit_in_message(error.message) if code is BlockCode.DAY else None
+    if named is not None and named < day_limit:
+        day_limit = changes["lowered_day"] = named
     day = await accounts.own_day(tx, account, reservation.number, at)
     concurrent = max(granted.concurrent + 1, in_use.concurrent)
     own = {
@@ -98,26 +94,22 @@ async def _learn(
         LimitKind.CONCURRENT: (concurrent, account.limits.concurrent),
     }
     used, limit = own[code.kind]
-    is_foreign = used < limit
+    known = account.lowered.get(code.kind)
     lowered = None
     if code is BlockCode.CONCURRENT:
-        known = account.lowered_concurrent
         lowered = lower_concurrency(known, beside=granted.concurrent, used=used, at=at)
         if lowered is not None:
             changes |= {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
-    elif code is BlockCode.MINUTE and is_foreign and not account.blocks:
+    elif code is BlockCode.MINUTE and used < limit and not account.blocks:
         # During a block, a 429 for a probe or a call already in flight adds no information.
-        lowered = lower_minute(account.lowered_minute, used=used, at=at)
+        lowered = lower_minute(known, used=used, at=at)
         changes |= {"lowered_minute": lowered.limit, "lowered_minute_until": lowered.until}
     if changes:
         await quotas.change(tx, account.id, **changes)
-    smallest: int = getattr(limits_of(Plan.FREE), code.kind.value)
     return IncidentDetail(
         own={kind.value: pair for kind, pair in own.items()},
         words=error.message,
         sent_code=error.code,
-        is_foreign=is_foreign,
-        may_be_plan=is_foreign and used > smallest,
         lowered_to=None if lowered is None else lowered.limit,
         clients=await accounts.use_by_client(tx, account, at),
     )
@@ -155,9 +147,8 @@ async def probe_job(
         await (jobs.ensure(tx, job) if ensure else jobs.put(tx, job))
 
 
-async def _mute_job(tx: Transaction, incident_id: int, until: float) -> None:
-    due_at = datetime.fromtimestamp(until, UTC)
-    await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), due_at))
+async def _mute_job(tx: Transaction, incident_id: int, until: datetime) -> None:
+    await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), until))
 
 
 def card_message(incident_id: int) -> OutboxMessage:
@@ -290,11 +281,14 @@ class Alerts:
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
             await accounts.lock(tx, incident.key)
-            until = (await tx.now()).timestamp() + seconds if seconds else 0.0
-            muted = {"muted_until": until, "muted_by": person.name if seconds else None}
+            until = await tx.now() + timedelta(seconds=seconds) if seconds else None
+            muted = {
+                "muted_until": until.timestamp() if until else 0.0,
+                "muted_by": person.name if until else None,
+            }
             await quotas.change(tx, incident.organization, **muted)
             for open_id in {incident_id, *await incidents.open_ids(tx, incident.organization)}:
-                if seconds:
+                if until:
                     await _mute_job(tx, open_id, until)
                 # The card shows who muted the alerts. Unmuting posts a suppressed alert.
                 await outbox.put(tx, card_message(open_id))
@@ -302,8 +296,7 @@ class Alerts:
             detail = {"incident": incident_id, "seconds": seconds}
             entry = AuditEntry(person.slack_user_id, action, str(incident.key), detail)
             await audit.append(tx, entry)
-        ends_at = datetime.fromtimestamp(until, UTC) if seconds else None
-        return await self._name(incident.key), ends_at
+        return await self._name(incident.key), until
 
     async def key_of(self, incident_id: int) -> OrganizationKey:
         """Return the key of an incident's organization."""

@@ -144,7 +144,7 @@ def overview(
 def _state(standing: Standing) -> str:
     if block := standing.blocks.longest:
         return f"{standing.state} ({int(block.code)})"
-    if lowered := standing.lowered_minute:
+    if lowered := standing.lowered.get(LimitKind.MINUTE):
         return f"{standing.state}, scripts at most {lowered.limit} per minute"
     return str(standing.state)
 
@@ -234,16 +234,12 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
         resets = "" if day.resets_at is None else f", resets {_soon(organization, day.resets_at)}"
         other_clients = f"; about {others:,} by other clients" if others else ""
         lines.append(f"{SOURCES[day.source]}{resets}{other_clients}")
-    if kind is LimitKind.MINUTE and (lowered := standing.lowered_minute):
-        until = _moment(lowered.until)
+    if lowered := standing.lowered.get(kind):
+        whose = "scripts and background calls: " if kind is LimitKind.MINUTE else ""
         lines.append(
-            f"scripts and background calls: at most {lowered.limit} until {until} because the"
-            " service blocked calls"
+            f"{whose}at most {lowered.limit} until {_moment(lowered.until)} because the service"
+            " blocked calls"
         )
-    if kind is LimitKind.CONCURRENT and (lowered := standing.lowered_concurrent):
-        planned = limits_of(standing.plan).concurrent
-        until = _moment(lowered.until)
-        lines.append(f"lowered until {until} because the service blocked calls (usually {planned})")
     return "\n".join(lines)
 
 
@@ -390,15 +386,16 @@ def _exceeded(incident: Incident) -> str:
 def _causes(incident: Incident) -> Iterator[str]:
     told = incident.detail
     kind = BlockCode(incident.code).kind
-    used, _ = told.own[kind.value]
+    used, limit = told.own[kind.value]
+    smallest: int = getattr(limits_of(Plan.FREE), kind.value)
     if not told.is_code_known:
         yield "Gatehouse doesn't know which limit this is."
-    elif told.is_foreign:
+    elif used < limit:
         made = f"only {used:,}" if used else "none"
         smaller = ", or the organization's plan is smaller than Gatehouse assumes"
         yield (
             f"Gatehouse made {made} of these calls, so *another client* used up the limit"
-            f"{smaller if told.may_be_plan else ''}."
+            f"{smaller if used > smallest else ''}."
         )
     else:
         yield f"Gatehouse itself had reached the limit ({used:,} requests {kind.unit})."

@@ -49,9 +49,10 @@ class RateLimits:
     clock: Clock
 
     async def overview(self, person: Person, page: int = 0) -> Message:
-        """Show a page of organizations. Call only data centers that have never been listed."""
-        cause = CallCause(LIST, person.slack_user_id)
-        directory = await self.directory.directory(cause, only_unlisted=True)
+        """Show a page of organizations. Make calls only if a data center has never been listed."""
+        directory = await self.directory.known()
+        if any(report.listing is None for report in directory.reports):
+            directory = await self.directory.directory(CallCause(LIST, person.slack_user_id))
         standings, now = await self._standings(directory)
         uses = [OrganizationUse(directory.name_of(each.key), each) for each in standings]
         return ui.overview(uses, directory.failures, now, page)

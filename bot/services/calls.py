@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, Literal, Self
 
@@ -111,6 +112,14 @@ def client_named(caller: str | None) -> str | None:
     return caller.removeprefix(_CALLER)
 
 
+class CallClass(StrEnum):
+    """The class of a call: a person's call, a background call, or a probe at the end of a pause."""
+
+    PERSON = "person"
+    BACKGROUND = "background"
+    PROBE = "probe"
+
+
 @dataclass(frozen=True, slots=True)
 class Write:
     """A call that may change something, as the audit log records it. The path has no query.
@@ -143,9 +152,11 @@ class CallCause:
         return caller_of(self.client) if self.client else self.slack_user_id or ""
 
     @property
-    def is_for_people(self) -> bool:
-        """True if a person is waiting for the result. Other calls aren't retried."""
-        return not self.background and self.kind != PROBE
+    def call_class(self) -> CallClass:
+        """The class that determines the limits for the call. Only people's calls are retried."""
+        if self.kind == PROBE:
+            return CallClass.PROBE
+        return CallClass.BACKGROUND if self.background else CallClass.PERSON
 
 
 # Values with more digits are ignored, because no limit is that high.

@@ -131,7 +131,7 @@ async def listings(settings: Settings) -> list[DataCenterReport]:
             found = problems or await prepare(bot.database) or await database(bot.health.parts)
             if not found[0].is_well:
                 return []
-            directory = await bot.inventory.directory.directory(CallCause("check"), fresh=True)
+            directory = await bot.inventory.directory.directory(CallCause("check"))
             return list(directory.reports)
 
 

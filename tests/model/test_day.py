@@ -94,8 +94,8 @@ def test_a_45_lowers_the_limit_and_never_raises_it():
         ("limit of 10,000 per day", 10_000),
         ("limit 10.000", 10_000),
         ("limit 5 000 reached", 5000),
-        ("Error 45: 2,500 calls; try again in 60 minutes", 2500),
-        ("only 200 calls a day", 200),
+        ("Error 45: 2,500 calls; try again in 60 minutes", None),
+        ("only 200 calls a day", None),
         ("wait 30 s", None),
         ("the rate limit was exceeded", None),
         ("", None),
@@ -103,7 +103,7 @@ def test_a_45_lowers_the_limit_and_never_raises_it():
         ("9" * 40, None),
         ("too many calls from 192.168.100.200", None),
         ("limit of 1,000; you are at 192.168.100.200", 1000),
-        ("1,001 calls of 2,500, and 1,002 before", 2500),
+        ("1,001 calls of 2,500, and 1,002 before", None),
         ("limit of 999,999,999", 999_999_999),
         ("limit of 1,000,000,000", None),
     ],
@@ -117,7 +117,7 @@ def test_the_limit_in_a_message_is_read_with_its_separators(message, limit):
     [
         ("Organization 10234695 has exceeded its limit of 1,000 calls", 1000),
         ("The limit of 1,000 calls is reached; it resets at 2026-03-02 00:00", 1000),
-        ("Organization 10234695 made 1,001 calls", 1001),
+        ("Organization 10234695 made 1,001 calls", None),
         ("2,500 calls were made, above the limit of 1,000", 1000),
         ("Retry after 3600", None),
         ("Please wait 900 and try again", None),
@@ -130,7 +130,7 @@ def test_the_limit_in_a_message_is_read_with_its_separators(message, limit):
     ],
 )
 def test_limit_is_no_id_no_date_and_no_pause(message, limit):
-    assert limit_in_message(message, "10234695") == limit
+    assert limit_in_message(message) == limit
 
 
 def test_numbers_of_a_minute_are_not_taken_for_a_days():

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import CallClass, DaySource, DayUse, LimitKind, Limits, Plan, limits_of
+from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Limits, Plan, limits_of
 from bot.quotas.rules.quota import BlockCode, Blocks, InUse, NotNow, Terms, decide, pause_seconds
 from bot.quotas.rules.use import Standing
+from bot.services.calls import CallClass
 
 FREE = limits_of(Plan.FREE)
 NOW = 1_000_000.0

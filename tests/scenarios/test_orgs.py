@@ -68,8 +68,8 @@ async def test_every_field_of_one(world):
 
 async def test_an_ambiguous_name_offers_the_candidates(world):
     answer = await world.ask("U0VIEWER", "/orgs", "show northwind traders")
-    assert "Northwind Traders (10234695, com)" in answer.text
-    assert "Northwind Traders (20077315, eu)" in answer.text
+    assert "Northwind Traders (com/10234695)" in answer.text
+    assert "Northwind Traders (eu/20077315)" in answer.text
     await world.slack.click(
         "U0VIEWER", answer, "Pick an organization…", "Northwind Traders (eu/20077315)"
     )

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
-    CallClass,
     LimitKind,
     Limits,
     day_use,
 )
 from bot.quotas.rules.quota import GRACE_SECONDS, SLOT_SECONDS, Blocks, InUse, NotNow, decide
+from bot.services.calls import CallClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from itertools import count
 import pytest
 
 from bot.quotas.rules.limits import (
-    CallClass,
     DaySource,
     DayUse,
     Limits,
@@ -17,6 +16,7 @@ from bot.quotas.rules.limits import (
     lower_minute,
 )
 from bot.quotas.rules.quota import BlockCode, Blocks, InUse, decide
+from bot.services.calls import CallClass
 from tests.simulation.ledgers import HeldCall, Holdings
 from tests.simulation.world import SlidingLog
 

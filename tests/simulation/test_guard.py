@@ -8,9 +8,9 @@ import pytest
 from bot.errors import QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.rules.limits import CallClass, LimitKind, Plan
+from bot.quotas.rules.limits import LimitKind, Plan
 from bot.quotas.rules.quota import NotNow, Terms
-from bot.services.calls import CallCause
+from bot.services.calls import CallCause, CallClass
 from bot.tasks import Tasks
 from tests.simulation.ledgers import Ticket
 from tests.simulation.world import (

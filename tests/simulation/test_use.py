@@ -5,7 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.quotas.rules.limits import CallClass, Limits
+from bot.quotas.rules.limits import Limits
+from bot.services.calls import CallClass
 from tests.simulation.ledgers import ModelLedger
 from tests.simulation.world import (
     TIMEOUT_SECONDS,

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from bot.quotas.rules.limits import CallClass, LimitKind
+from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow
 from bot.quotas.store.accounts import UNSENT
 from bot.quotas.tables import quota_calls
+from bot.services.calls import CallClass
 from tests.simulation.ledgers import Ledger
 
 

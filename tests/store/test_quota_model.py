@@ -5,12 +5,12 @@ import random
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import CallClass, Plan, limits_of
+from bot.quotas.rules.limits import Plan, limits_of
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.quotas.tidying import TIDY_JOB, Tidying
-from bot.services.calls import CallCause
+from bot.services.calls import CallCause, CallClass
 from bot.store.jobs import Job
 from tests.simulation.ledgers import ModelLedger
 

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import event, func, select, update
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import CallClass, LimitKind, Plan, reported_day
+from bot.quotas.rules.limits import LimitKind, Plan, reported_day
 from bot.quotas.rules.quota import IncidentDetail, NotNow, Terms
 from bot.quotas.rules.use import HourOfCalls
 from bot.quotas.store import accounts, incidents
@@ -13,7 +13,7 @@ from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.quotas.tables import incidents as incidents_table
 from bot.quotas.tables import quota_calls
 from bot.quotas.tidying import TIDY_JOB, Tidying
-from bot.services.calls import CallCause, ReportedLimits
+from bot.services.calls import CallCause, CallClass, ReportedLimits
 from bot.store.engine import Database
 from bot.store.jobs import Job
 
@@ -27,7 +27,7 @@ def a_request(key=KEY, cause=CallCause("list", "U1")) -> CallRequest:  # noqa: B
 
 async def reserve(database, **wanted) -> Reservation | NotNow:
     request = a_request(**wanted)
-    is_probe = request.call_class is CallClass.PROBE
+    is_probe = request.cause.call_class is CallClass.PROBE
     async with database.transaction() if is_probe else database.autocommit() as tx:
         return await quotas.reserve(tx, request)
 

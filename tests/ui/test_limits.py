@@ -144,11 +144,11 @@ def test_help(is_allowed):
 
 @given(anything)
 def test_errors(words):
-    candidates = [words] * 10
+    choices = {f"eu/{number}": words for number in range(10)}
     for error in (
         NotFound(words),
         UsageError(words, "/orgs show <id or name>", "/orgs show 7"),
-        Ambiguous(words, candidates),
+        Ambiguous(words, choices),
     ):
         message = replies.sorry(error)
         check(message)

@@ -7,7 +7,7 @@ import pytest
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import messages
-from bot.quotas.rules.limits import DaySource, DayUse, Lowered, Plan
+from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Lowered, Plan
 from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse
 from bot.quotas.rules.use import Detail, HourOfCalls, OrganizationUse, Standing, first_hour
 from tests.support.requests import hold
@@ -18,7 +18,7 @@ NASTY = "<!channel> <@U1> *bold* `x` \u202e" + "ü" * 400
 
 
 def an_incident(code=BlockCode.MINUTE, **changed) -> Incident:
-    detail = {"words": "You are blocked.", "sent_code": int(code), "is_foreign": True, "own": OWN}
+    detail = {"words": "You are blocked.", "sent_code": int(code), "own": OWN}
     values = {
         "id": 7,
         "organization": 1,
@@ -93,22 +93,20 @@ def test_the_forecast_in_words(pace, words):
 
 
 def test_a_lowered_minute_is_shown():
-    lowered = replace(standing(), lowered_minute=Lowered(4, NOW + 600))
+    lowered = replace(standing(), lowered={LimitKind.MINUTE: Lowered(4, NOW + 600)})
     shown = messages.detail(a_detail(lowered))
     assert "scripts and background calls: at most 4 until <!date^" in shown.text
     assert "Within limits, scripts at most 4 per minute" in shown.text
     overview = messages.overview([OrganizationUse("Acme", lowered)], (), NOW)
     assert "within limits, scripts at most 4 per minute" in overview.text
-    card = messages.incident_card(
-        an_incident(detail={"sent_code": 44, "is_foreign": True, "lowered_to": 4}), "Acme"
-    )
+    card = messages.incident_card(an_incident(detail={"sent_code": 44, "lowered_to": 4}), "Acme")
     assert "scripts and background calls get at most 4 calls per minute." in card.text
 
 
 @pytest.mark.parametrize("sent", [6, None])
 def test_nothing_is_claimed_about_the_limit_of_an_unknown_code(sent):
     for closed_at in (None, AT):
-        incident = an_incident(detail={"sent_code": sent, "is_foreign": True}, closed_at=closed_at)
+        incident = an_incident(detail={"sent_code": sent}, closed_at=closed_at)
         card = messages.incident_card(incident, "Acme").text
         assert "per minute exceeded" not in card
         assert "another client" not in card

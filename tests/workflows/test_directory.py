@@ -94,7 +94,7 @@ async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clo
         await directory.directory(CAUSE)
     inventory.centers["eu"][0] = organization(3, "Renamed")
     clock.advance(5)
-    await one.directory(ANEW, fresh=True)
+    await one.directory(ANEW)
     assert len(inventory.calls) == 4
     clock.advance(4.9)
     await one.directory(CAUSE)
@@ -137,7 +137,7 @@ async def test_repeated_refreshes_by_all_processes_cost_one_call_in_five_seconds
 ):
     processes = [make(), make()]
     for click in range(60):
-        found = await processes[click % 2].directory(ANEW, fresh=True)
+        found = await processes[click % 2].directory(ANEW)
         # The listing is shown with the time when it was fetched.
         fetched = {report.listing.fetched_at for report in found.reports}
         assert max(clock.now() - at for at in fetched) < timedelta(seconds=5)
@@ -151,7 +151,7 @@ async def test_repeated_refreshes_of_a_broken_data_center_cost_one_call_in_five_
     directory = make()
     inventory.errors["eu"] = ServiceFailed("inventory", "It is down.")
     for _ in range(60):
-        found = await directory.directory(ANEW, fresh=True)
+        found = await directory.directory(ANEW)
         assert [report.failure for report in found.failures] == ["It is down."]
         clock.advance(0.1)
     assert inventory.calls.count(("eu", "")) == 2
@@ -164,7 +164,7 @@ async def test_a_listing_that_another_process_fetched_saves_the_call(make, inven
     clock.advance(298)
     await other.known()
     clock.advance(1)
-    await one.directory(ANEW, fresh=True)
+    await one.directory(ANEW)
     clock.advance(2)
     # To this process, the listing is out of date until it reads the database again.
     await other.directory(CAUSE)
@@ -179,7 +179,7 @@ async def test_an_organization_that_is_not_found_is_looked_up_in_the_stored_list
     clock.advance(5)
     await other.known()
     inventory.centers["eu"].append(organization(5, "Delta"))
-    await one.directory(ANEW, fresh=True)
+    await one.directory(ANEW)
     with pytest.raises(NotFound):
         (await other.directory(CAUSE)).find("Delta")
     found = (await other.directory(CAUSE, look_again=True)).find("Delta")

@@ -239,7 +239,6 @@ async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
     await be_refused(guard, 45)
     (incident,) = await all_incidents(database)
     assert incident.detail.own["day"] == [2, 1000]
-    assert incident.detail.is_foreign is True
 
 
 async def burst(guard, calls: int, taken: int) -> tuple[int, int]:

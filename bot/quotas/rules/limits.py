@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from bot.services.calls import MOST_DIGITS, ReportedLimits
+from bot.services.calls import MOST_DIGITS, CallClass, ReportedLimits
 
 
 class Plan(StrEnum):
@@ -21,14 +21,6 @@ class Plan(StrEnum):
     PROFESSIONAL = "professional"
     PREMIUM = "premium"
     ENTERPRISE = "enterprise"
-
-
-class CallClass(StrEnum):
-    """The class of a call: a person's call, a background call, or a probe at the end of a pause."""
-
-    PERSON = "person"
-    BACKGROUND = "background"
-    PROBE = "probe"
 
 
 class LimitKind(StrEnum):
@@ -240,35 +232,20 @@ def day_use(
     return replace(day, limit=lowered, source=DaySource.MESSAGE)
 
 
-# Numbers may have thousands separators. A number before a time unit or after "in" is a
-# duration.
-_NUMBER = re.compile(
-    r"(?<![\d.,])(?:\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+|\d{1,9})(?![\d.,]*\d)"
-    r"(?!\s*(?:s|sec|second|m|min|minute|h|hour|hr)s?\b)",
+# The number may have thousands separators.
+_LIMIT = re.compile(
+    r"\blimit\s*(?:of|is|was|:|=)?\s*"
+    r"(\d{1,3}(?:[,.'\u2019 \u00a0\u202f]\d{3})+|\d+)(?![\d.,]*\d)",
     re.IGNORECASE,
 )
-_OF_TIME = re.compile(
-    r"\d{4}-\d\d?-\d\d?(?:[T ]\d\d?:\d\d(?::\d\d)?)?|\d\d?:\d\d(?::\d\d)?"
-    r"|\b(?:after|in|within|for|wait)\s+\d+",
-    re.IGNORECASE,
-)
-_NAMED = re.compile(r"\blimit\s*(?:of|is|was|:|=)\s*$", re.IGNORECASE)
 
 
-def limit_in_message(message: str, organization_id: str = "") -> int | None:
+def limit_in_message(message: str) -> int | None:
     """Return the daily limit stated in a code 45 error message, or None if no limit is stated.
 
-    For example, a message may contain "exceeded ... of 1,000". A number after "limit of" takes
-    precedence. If there is none, the result is the largest number that is big enough to be a
-    daily limit and isn't the organization's ID, a time, or a duration.
+    For example, a message may contain "exceeded the limit of 1,000". Numbers that aren't high
+    enough to be a daily limit are ignored.
     """
-    words = _OF_TIME.sub(" ", message)
-    named: list[int] = []
-    unnamed: list[int] = []
-    for match in _NUMBER.finditer(words):
-        digits = re.sub(r"\D", "", match[0])
-        number = int(digits)
-        may_be_limit = number > SMALLEST_DAY and len(digits) <= MOST_DIGITS
-        if may_be_limit and str(number) != organization_id:
-            (named if _NAMED.search(words[: match.start()]) else unnamed).append(number)
-    return max(named or unnamed, default=None)
+    digits = [re.sub(r"\D", "", found) for found in _LIMIT.findall(message)]
+    numbers = [int(number) for number in digits if len(number) <= MOST_DIGITS]
+    return max((number for number in numbers if number > SMALLEST_DAY), default=None)

@@ -20,7 +20,8 @@ from datetime import datetime
 from enum import IntEnum
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import CallClass, DayUse, LimitKind, Limits, Plan
+from bot.quotas.rules.limits import DayUse, LimitKind, Limits, Plan
+from bot.services.calls import CallClass
 
 MINUTE_SECONDS = 60.0
 # Allows for windows that include both ends, and for clocks that run at different rates.
@@ -220,17 +221,13 @@ class IncidentDetail:
 
     `own` maps each kind of limit to the bot's usage and the limit. `clients` maps gateway clients
     to their calls in the minute and the day. `words` and `sent_code` are the message and the code
-    in the service's response. `is_foreign` is True if the bot's usage was below the limit, and
-    `may_be_plan` is True if that usage was also above the smallest plan's limit. `lowered_to` is
-    the limit that the bot applies for a while because of the 429, if any. `ended_because` is the
-    reason why calls are no longer possible.
+    in the service's response. `lowered_to` is the limit that the bot applies for a while because of
+    the 429, if any. `ended_because` is the reason why calls are no longer possible.
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)
     words: str = ""
     sent_code: int | None = None
-    is_foreign: bool = False
-    may_be_plan: bool = False
     lowered_to: int | None = None
     clients: Mapping[str, Sequence[int]] = field(default_factory=dict)
     ended_because: str = ""

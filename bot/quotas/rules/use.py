@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from bot.organizations.rules import OrganizationKey
@@ -69,9 +69,8 @@ class Standing:
     """An organization's limits, usage, and blocks at one point in time, from the database.
 
     `id` is the organization's ID in the database, or 0 if the organization isn't stored yet.
-    `made` is the number of the newest call, and `made_before` is the number of the newest call
-    before the current day. `lowered_concurrent` is a temporary limit for concurrent calls, and
-    `lowered_minute` is a temporary minute limit for background calls.
+    `made` is the number of the newest call. `lowered` has the temporary limits for concurrent calls
+    and for background calls per minute.
     """
 
     key: OrganizationKey
@@ -79,17 +78,13 @@ class Standing:
     in_use: InUse
     day: DayUse
     blocks: Blocks
-    lowered_concurrent: Lowered | None = None
-    lowered_minute: Lowered | None = None
-    lowered_day: int | None = None
+    lowered: Mapping[LimitKind, Lowered] = field(default_factory=dict)
     reported: ReportedDay | None = None
     reserve: tuple[int, int] = (0, 0)
-    muted_until: float = 0.0
     watched_at: float = 0.0
     id: int = 0
     now: float = 0.0
     made: int = 0
-    made_before: int = 0
 
     @classmethod
     def idle(cls, key: OrganizationKey, plan: Plan) -> "Standing":
@@ -100,21 +95,20 @@ class Standing:
     def limits(self) -> Limits:
         """The plan's limits, including any temporarily lowered concurrency limit."""
         limits = limits_of(self.plan)
-        lowered = self.lowered_concurrent
+        lowered = self.lowered.get(LimitKind.CONCURRENT)
         return limits if lowered is None else replace(limits, concurrent=lowered.limit)
 
     @property
     def allowed(self) -> Limits:
         """The limits that Gatehouse applies, minus the calls reserved for other programs."""
-        background = None if self.lowered_minute is None else self.lowered_minute.limit
+        background = self.lowered.get(LimitKind.MINUTE)
         minute, day, concurrent = (self.meter(kind).allowed for kind in LimitKind)
-        return Limits(minute, day, concurrent, background)
+        return Limits(minute, day, concurrent, background.limit if background else None)
 
     @property
     def is_lowered(self) -> bool:
         """True if any limit is lower than usual because of a 429."""
-        is_day_lowered = self.day.source is DaySource.MESSAGE
-        return is_day_lowered or (self.lowered_concurrent or self.lowered_minute) is not None
+        return self.day.source is DaySource.MESSAGE or bool(self.lowered)
 
     @property
     def day_began_at(self) -> float:

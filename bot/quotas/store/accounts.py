@@ -21,6 +21,7 @@ from sqlalchemy import (
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
+    LimitKind,
     Lowered,
     Plan,
     ReportedDay,
@@ -135,13 +136,13 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
     key = OrganizationKey(row.data_center, row.organization_id)
     plan = Plan(row.plan) if row.plan else terms.plan_of(key)
     limits = limits_of(plan)
-    lowered = dict[str, Lowered]()
-    for name, limit, until, usual in (
-        ("concurrent", row.lowered_concurrent, row.lowered_until, limits.concurrent),
-        ("minute", row.lowered_minute, row.lowered_minute_until, limits.minute),
+    lowered = dict[LimitKind, Lowered]()
+    for kind, limit, until, usual in (
+        (LimitKind.CONCURRENT, row.lowered_concurrent, row.lowered_until, limits.concurrent),
+        (LimitKind.MINUTE, row.lowered_minute, row.lowered_minute_until, limits.minute),
     ):
         if limit is not None and until is not None and until > row.now and limit < usual:
-            lowered[name] = Lowered(limit, until)
+            lowered[kind] = Lowered(limit, until)
     # Old calls are deleted, but their numbers are still needed for counting.
     made = row.summed if row.newest is None else row.newest
     made_before = row.summed if row.newest_before is None else row.newest_before
@@ -163,17 +164,13 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
         in_use=InUse(row.minute, row.concurrent, bool(row.is_stalled)),
         day=day_use(limits.day, row.now, sent, reported, since_report, row.lowered_day),
         blocks=blocks_of(row),
-        lowered_concurrent=lowered.get("concurrent"),
-        lowered_minute=lowered.get("minute"),
-        lowered_day=row.lowered_day,
+        lowered=lowered,
         reported=reported,
         reserve=terms.reserve_of(key),
-        muted_until=row.muted_until,
         watched_at=row.watched_at,
         id=row.id,
         now=row.now,
         made=made,
-        made_before=made_before,
     )
 
 

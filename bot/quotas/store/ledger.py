@@ -13,7 +13,6 @@ from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
-    CallClass,
     LimitKind,
     Plan,
     ReportedDay,
@@ -24,7 +23,7 @@ from bot.quotas.rules.use import Standing
 from bot.quotas.store.accounts import UNSENT, load, load_locked, lock
 from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
-from bot.services.calls import PROBE, CallCause
+from bot.services.calls import CallCause, CallClass
 from bot.store.engine import Transaction, insert_into
 from bot.store.types import EpochSeconds
 
@@ -43,13 +42,6 @@ class CallRequest:
     cause: CallCause
     terms: Terms
     share: float = 1.0
-
-    @property
-    def call_class(self) -> CallClass:
-        """The class that determines the limits for the call."""
-        if self.cause.kind == PROBE:
-            return CallClass.PROBE
-        return CallClass.BACKGROUND if self.cause.background else CallClass.PERSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
     """
     key = request.key
     terms = request.terms
-    if request.call_class is CallClass.PROBE:
+    if request.cause.call_class is CallClass.PROBE:
         # The lock allows only one probe. A second probe waits and then finds the first probe.
         await lock(tx, key)
     for _ in range(MOST_TRIES):
@@ -97,7 +89,7 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
         }
         taken = await tx.connection.execute(_CALL_UNLESS_THERE, values)
         if taken.rowcount == 1:
-            if request.call_class is CallClass.PROBE:
+            if request.cause.call_class is CallClass.PROBE:
                 await save_blocks(tx, account, replace(account.blocks, probing_until=over_at))
             return Reservation(account.id, account.made + 1, account.in_use, account.now)
     raise DatabaseUnavailable
@@ -109,7 +101,7 @@ async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> 
     limits = account.allowed
     in_use = account.in_use
     full = decide(
-        request.call_class,
+        request.cause.call_class,
         account.now,
         limits=limits,
         in_use=in_use,
@@ -155,7 +147,8 @@ async def free_at(
         if account.day.resets_at is not None and not which:
             return account.day.resets_at
         column = calls.c.reserved_at
-        uses = (calls.c.number > account.made_before, calls.c.slot_free_at != UNSENT)
+        since = account.day_began_at - terms.hold_seconds
+        uses = (calls.c.reserved_at > since, calls.c.slot_free_at != UNSENT)
     else:
         column = calls.c.slot_free_at if kind is LimitKind.MINUTE else calls.c.permit_until
         uses = (calls.c.slot_free_at > account.now, column > account.now)

@@ -27,8 +27,7 @@ def sorry(error: GatehouseError) -> Message:
     if isinstance(error, UsageError) and not error.has_right_form:
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
     if isinstance(error, Ambiguous):
-        markup += f" {text.sentence(error.how_to_choose)}".rstrip()
-        markup += "".join(f"\n• {text.escape(candidate)}" for candidate in error.candidates)
+        markup += "".join(f"\n• {text.escape(label)}" for label in error.choices.values())
     return Message.of(markup)
 
 
