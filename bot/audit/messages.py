@@ -88,116 +88,153 @@ def _sentence(entry: RecordedEntry, names: Names) -> str:
     with suppress(
         *(ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError)
     ):
-        describe = TOPICS[entry.action.partition(".")[0]]
-        if known := describe(entry, json.loads(entry.detail), names):
-            return known
+        return SENTENCES[entry.action].format(_Words(entry, json.loads(entry.detail), names))
     event = f"{text.escape(entry.action, 64)} {text.escape(entry.subject, 80)}"
     return f"{names.person(entry.actor)}: {event} {text.code(entry.detail, DETAIL_CHARACTERS)}"
 
 
-def _preset(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str:
-    actor, name = names.person(entry.actor), text.code(f"@{entry.subject}", 60)
-    if entry.action == "preset.deleted":
-        return f"{actor} deleted the preset {name} ({_identities(detail['before'])})"
-    before = f" (before: {_identities(detail['before'])})" if detail["before"] else ""
-    return f"{actor} saved the preset {name}: {_identities(detail['after'])}{before}"
+@dataclass(frozen=True)
+class _Words:
+    """The words in the sentence about an entry, escaped. `words["x"]` is the detail named `x`."""
+
+    entry: RecordedEntry
+    detail: Mapping[str, Any]
+    names: Names
+
+    def __getitem__(self, name: str) -> str:
+        return text.escape(str(self.detail[name]), 160)
+
+    @property
+    def actor(self) -> str:
+        return self.names.person(self.entry.actor)
+
+    @property
+    def subject(self) -> str:
+        return text.escape(self.entry.subject, 80)
+
+    @property
+    def flow(self) -> str:
+        return self.names.flow(self.detail.get("flow", self.entry.subject))
+
+    @property
+    def request(self) -> str:
+        """The request's reference and reason, at the end of a sentence."""
+        reason = f": {self['reason']}" if self.detail.get("reason") else ""
+        return f"(request {text.code(self.entry.subject[:8])}){reason}"
+
+    @property
+    def wanted(self) -> str:
+        return self._change("add", "remove") or f"change end dates for {self.flow}"
+
+    @property
+    def done(self) -> str:
+        return self._change("added", "removed") or f"made no changes to {self.flow}"
+
+    def _change(self, add: str, remove: str) -> str:
+        parts = []
+        if self.detail["additions"]:
+            parts.append(f"{add} {_identities(self.detail['additions'])} to {self.flow}")
+        if self.detail["removals"]:
+            parts.append(f"{remove} {_identities(self.detail['removals'])} from {self.flow}")
+        return " and ".join(parts)
+
+    @property
+    def approval(self) -> str:
+        # What a rule or `now` applied without approvers is in the entry before.
+        approvers = ", ".join(map(self.names.person, self.detail["approvers"]))
+        return f", approved by {approvers}" if approvers else ""
+
+    @property
+    def why(self) -> str:
+        if self.detail.get("is_over"):
+            return "because the requested access would already have ended"
+        return "without a decision"
+
+    @property
+    def identity(self) -> str:
+        return text.identity(self.detail["identity"], 60)
+
+    @property
+    def gone(self) -> str:
+        return " (already removed)" if self.detail["was_gone"] else ""
+
+    @property
+    def counts(self) -> str:
+        before, after = self.detail["before"], self.detail["after"]
+        return f"{len(before):,} → {text.count(len(after), 'test user')}"
+
+    @property
+    def permission(self) -> str:
+        permission = _PERMISSIONS.get(self.entry.subject)
+        wanted = f"permission to {permission}" if permission else "access"
+        return f"{wanted} ({self['reason'].replace('_', ' ')})"
+
+    @property
+    def time(self) -> str:
+        return text.duration(self.detail["seconds"])
+
+    @property
+    def preset(self) -> str:
+        return text.code(f"@{self.entry.subject}", 60)
+
+    @property
+    def before(self) -> str:
+        return f" (before: {_identities(self.detail['before'])})" if self.detail["before"] else ""
+
+    @property
+    def after(self) -> str:
+        return _identities(self.detail["after"])
+
+    @property
+    def call(self) -> str:
+        return text.code(f"{self.detail['method']} {self.detail['path']}", 160)
+
+    @property
+    def body(self) -> str:
+        digest = text.code(self.detail["sha256"][:12])
+        return f"{text.count(int(self.detail['size']), 'byte')}, SHA-256 {digest}"
+
+    @property
+    def outcome(self) -> str:
+        status = self.detail["status"]
+        return f"status {int(status)}" if status else "the outcome is unknown"
 
 
-def _request(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
-    actor = names.person(entry.actor)
-    reference = f"(request {text.code(entry.subject[:8])})"
-    reason = f": {text.escape(detail['reason'], 160)}" if detail.get("reason") else ""
-    verb = entry.action.partition(".")[2]
-    if verb == "expired":
-        over = "because the requested access would already have ended"
-        why = over if detail.get("is_over") else "without a decision"
-        return f"A request expired {why} {reference}"
-    if verb == "refused":
-        return f"{actor} couldn't {text.escape(detail['act'], 20)} a request {reference}{reason}"
-    change = _request_change(verb, detail, actor, names)
-    return f"{change} {reference}{reason}" if change else None
-
-
-BY_ITSELF = {
-    "failed": "failed",
-    "approved_by_rule": "was approved by a rule",
-    "asked_again": "needs approval again, because its effect has changed",
-    "escalated": "was escalated because it was pending too long",
+# The sentence for each action. `{0.…}` and `{0[…]}` are words from `_Words`.
+SENTENCES = {
+    "request.created": "{0.actor} asked to {0.wanted} {0.request}",
+    "request.created_without_approval": (
+        "{0.actor} asked to {0.wanted} without approval {0.request}"
+    ),
+    "request.approved": "{0.actor} approved a change to {0.flow} {0.request}",
+    "request.approved_by_rule": "A change to {0.flow} was approved by a rule {0.request}",
+    "request.denied": "{0.actor} denied a change to {0.flow} {0.request}",
+    "request.cancelled": "{0.actor} cancelled a change to {0.flow} {0.request}",
+    "request.retried": "{0.actor} retried a change to {0.flow} {0.request}",
+    "request.applied": "Gatehouse {0.done}{0.approval} {0.request}",
+    "request.failed": "A change to {0.flow} failed {0.request}",
+    "request.asked_again": (
+        "A change to {0.flow} needs approval again, because its effect has changed {0.request}"
+    ),
+    "request.escalated": (
+        "A change to {0.flow} was escalated because it was pending too long {0.request}"
+    ),
+    "request.expired": "A request expired {0.why} {0.request}",
+    "request.refused": "{0.actor} couldn't {0[act]} a request {0.request}",
+    "flow.changed": "The test users of {0.flow} changed: {0.counts}",
+    "grant.ended": "Access to {0.flow} ended for {0.identity}{0.gone}",
+    "grant.end_failed": "Access to {0.flow} expired but couldn't be removed: {0[reason]}",
+    "permission.refused": "{0.actor} was refused {0.permission}",
+    "plan.set": "{0.actor} changed the plan of {0.subject} from {0[before]} to {0[plan]}",
+    "alert.muted": "{0.actor} muted alerts about {0.subject} for {0.time}",
+    "alert.unmuted": "{0.actor} unmuted alerts about {0.subject}",
+    "preset.saved": "{0.actor} saved the preset {0.preset}: {0.after}{0.before}",
+    "preset.deleted": "{0.actor} deleted the preset {0.preset}{0.before}",
+    "gateway.write": "{0.actor} sent {0.call} for {0[organization]} ({0.body}): {0.outcome}",
 }
-
-
-def _request_change(verb: str, detail: Mapping[str, Any], actor: str, names: Names) -> str | None:
-    flow = names.flow(detail["flow"])
-    if verb in BY_ITSELF:
-        return f"A change to {flow} {BY_ITSELF[verb]}"
-    if verb == "applied":
-        approvers = [names.person(approver) for approver in detail["approvers"]]
-        # What a rule or `now` applied without them is in the entry before.
-        by = f", approved by {', '.join(approvers)}" if approvers else ""
-        change = _change(detail, flow, ("added", "removed")) or f"made no changes to {flow}"
-        return f"Gatehouse {change}{by}"
-    if verb in {"created", "created_without_approval"}:
-        change = _change(detail, flow, ("add", "remove")) or f"change end dates for {flow}"
-        return f"{actor} asked to {change}{'' if verb == 'created' else ' without approval'}"
-    if verb in {"approved", "denied", "cancelled", "retried"}:
-        return f"{actor} {verb} a change to {flow}"
-    return None
-
-
-def _change(detail: Mapping[str, Any], flow: str, verbs: tuple[str, str]) -> str:
-    parts = []
-    if detail["additions"]:
-        parts.append(f"{verbs[0]} {_identities(detail['additions'])} to {flow}")
-    if detail["removals"]:
-        parts.append(f"{verbs[1]} {_identities(detail['removals'])} from {flow}")
-    return " and ".join(parts)
 
 
 def _identities(identities: Sequence[str]) -> str:
     shown = ", ".join(text.identity(identity, 60) for identity in identities[:IDENTITIES_SHOWN])
     rest = len(identities) - IDENTITIES_SHOWN
     return f"{shown} and {rest:,} more" if rest > 0 else shown
-
-
-def _list(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
-    if entry.action == "grant.ended":
-        gone = " (already removed)" if detail["was_gone"] else ""
-        flow = names.flow(detail["flow"])
-        return f"Access to {flow} ended for {text.identity(detail['identity'], 60)}{gone}"
-    if entry.action == "grant.end_failed":
-        flow, reason = names.flow(detail["flow"]), text.escape(detail["reason"], 160)
-        return f"Access to {flow} expired but couldn't be removed: {reason}"
-    if entry.action == "flow.changed":
-        before, after = len(detail["before"]), text.count(len(detail["after"]), "test user")
-        return f"The test users of {names.flow(entry.subject)} changed: {before:,} → {after}"
-    return None
-
-
-def _other(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str | None:
-    actor, subject = names.person(entry.actor), text.escape(entry.subject, 80)
-    if entry.action == "permission.refused":
-        permission = _PERMISSIONS.get(entry.subject)
-        wanted = f"permission to {permission}" if permission else "access"
-        reason = text.escape(detail["reason"], 60).replace("_", " ")
-        return f"{actor} was refused {wanted} ({reason})"
-    if entry.action == "plan.set":
-        before, plan = text.escape(detail["before"], 30), text.escape(detail["plan"], 30)
-        return f"{actor} changed the plan of {subject} from {before} to {plan}"
-    if entry.action == "alert.muted":
-        return f"{actor} muted alerts about {subject} for {text.duration(detail['seconds'])}"
-    if entry.action == "alert.unmuted":
-        return f"{actor} unmuted alerts about {subject}"
-    return None
-
-
-def _write(entry: RecordedEntry, detail: Mapping[str, Any], names: Names) -> str:
-    status, size = detail["status"], int(detail["size"])
-    outcome = f"status {int(status)}" if status else "the outcome is unknown"
-    call = text.code(f"{detail['method']} {detail['path']}", 160)
-    body = f"{text.count(size, 'byte')}, SHA-256 {text.code(detail['sha256'][:12])}"
-    where = text.escape(detail["organization"], 80)
-    return f"{names.person(entry.actor)} sent {call} for {where} ({body}): {outcome}"
-
-
-TOPICS = {"gateway": _write, "request": _request, "flow": _list, "grant": _list, "preset": _preset}
-TOPICS |= dict.fromkeys(("permission", "plan", "alert"), _other)
