@@ -45,25 +45,20 @@ async def _examine(
     settings: Settings, environment: Mapping[str, str], parts: CheckParts, stored: Finding
 ) -> list[Finding]:
     token, *about_token = await slack_token(parts)
+    found = [*examine_environment(settings, environment), token, *about_token]
+    found += await app_token(parts)
     if token.is_well:
-        about_slack = [*await app_token(parts), *await channels(parts), *await roles(parts)]
+        found += [*await channels(parts), *await roles(parts)]
     else:
-        names = (Part.SLACK_SCOPES, Part.ALERTS_CHANNEL, Part.APPROVALS_CHANNEL, ROLES)
         sentence = "Not checked: Slack has to accept the token first."
-        scopes, *untried = [Finding(name, NOT_TRIED, sentence) for name in names]
-        about_token = [scopes]
-        about_slack = [*await app_token(parts), *untried]
-    inventory_findings, listed = await inventory(parts, can_be_granted=stored.is_well)
-    return [
-        *examine_environment(settings, environment),
-        *(token, *about_token, *about_slack),
-        *inventory_findings,
-        *await flows(parts),
-        *await email(parts),
-        *gateway(settings, listed),
-        stored,
-        *(await database_clock(parts) if stored.is_well else []),
-    ]
+        names = (Part.SLACK_SCOPES, Part.ALERTS_CHANNEL, Part.APPROVALS_CHANNEL, ROLES)
+        found += [Finding(name, NOT_TRIED, sentence) for name in names]
+    of_inventory, listed = await inventory(parts, can_be_granted=stored.is_well)
+    found += [*of_inventory, *await flows(parts), *await email(parts), *gateway(settings, listed)]
+    found.append(stored)
+    if stored.is_well:
+        found += await database_clock(parts)
+    return found
 
 
 def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
@@ -86,24 +81,17 @@ def examine_environment(settings: Settings, environment: Mapping[str, str]) -> l
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
-    named = {name.upper(): value for name, value in settings if isinstance(value, SecretStr)}
-    # The database's host name may contain "example", as in "example.com".
-    del named["DATABASE_URL"]
-    for suffix, center in settings.inventory_data_centers.items():
-        if center.authtoken is not None:
-            named[f"INVENTORY_DATA_CENTERS {suffix}"] = center.authtoken
-    for name, secret in named.items():
-        value = secret.get_secret_value()
-        if value == EXAMPLES.get(name) or UNFINISHED.search(value):
-            yield Finding(
-                name, "example_secret", "is still the example value or a placeholder. Replace it."
-            )
-    signing_secret = revealed(settings.slack_signing_secret)
+    for name, value in settings:
+        # The database's host name may contain "example", as in "example.com".
+        if not isinstance(value, SecretStr) or name == "database_url":
+            continue
+        secret = value.get_secret_value()
+        if secret == EXAMPLES.get(name.upper()) or UNFINISHED.search(secret):
+            sentence = "is still the example value or a placeholder. Replace it."
+            yield Finding(name.upper(), "example_secret", sentence)
+    secret = revealed(settings.slack_signing_secret) or ""
     is_real = not is_loopback(URL(settings.slack_api_url).host)
     form = SIGNING_SECRET if is_real else SIGNING_SECRET_OF_A_STAND_IN
-    if signing_secret and not form.fullmatch(signing_secret):
-        yield Finding(
-            "SLACK_SIGNING_SECRET",
-            "signing_secret_form",
-            "must be 32 hexadecimal digits. Copy the Signing Secret from Basic Information.",
-        )
+    if secret and not form.fullmatch(secret):
+        sentence = "must be 32 hexadecimal digits. Copy the Signing Secret from Basic Information."
+        yield Finding("SLACK_SIGNING_SECRET", "signing_secret_form", sentence)

@@ -1,19 +1,18 @@
 """Reads the settings. Errors name each invalid setting and show an example, but never the value."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from yarl import URL
 
-from bot.approvals.rules import EVERY_FLOW
+from bot.approvals.rules import EVERY_FLOW, FlowPolicy
 from bot.ids import FLOW_SID
 from bot.ops.secrets import secret_problems
 from bot.settings.files import EXAMPLES, in_environment, in_toml
 from bot.settings.model import KEYS, PROXIES, Settings
-from bot.settings.sources import CONFIG, ENV_FILE, SettingsError, Sources
+from bot.settings.sources import CONFIG, ENV_FILE, SettingsError, Sources, filled
 from bot.spelling import closest
 
 __all__ = ["EXAMPLES", "Settings", "SettingsError", "read_settings"]
@@ -67,7 +66,7 @@ Problems = Iterator[tuple[str, str]]
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Return the settings from environment variables alone. See `settings_from`."""
-    return settings_from(Sources(environment))
+    return settings_from(Sources(filled(environment)))
 
 
 def settings_from(sources: Sources) -> Settings:
@@ -76,7 +75,7 @@ def settings_from(sources: Sources) -> Settings:
     Raises:
         SettingsError: Some settings are invalid or missing. The error names all of them.
     """
-    known = {name: sources.table[name] for name in Settings.model_fields if name in sources.table}
+    known = {name: value for name, value in sources.table.items() if name in Settings.model_fields}
     given = {**known, **_in_environment(sources.environment)}
     details: list[ErrorDetails] = []
     try:
@@ -136,17 +135,20 @@ def _problems_between(
         yield "DATABASE_URL", "is required, because this platform's disk is erased at each restart"
     if "slack_api_url" not in wrong:
         yield from secret_problems(given, settings.slack_api_url)
-    for check, compared in CHECKS.items():
-        if compared.isdisjoint(wrong):
-            yield from check(settings)
+    if "flow_aliases" not in wrong:
+        yield from _flows("FLOW_APPROVERS", settings.flow_approvers, settings)
+        yield from _flows("FLOW_POLICIES", settings.flow_policies, settings)
+    yield from _policies(settings)
+    yield from _roots(settings)
+    yield from _gateway(settings)
 
 
 def _in_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the settings in the environment that aren't empty."""
-    given = {name: environment.get(name.upper(), "").strip() for name in Settings.model_fields}
+    """Return the values of the settings in the environment."""
+    names = {name.upper(): name for name in Settings.model_fields}
     # As in other programs, the lowercase names of proxies take precedence.
-    given |= {name: environment[name].strip() for name in PROXIES if environment.get(name)}
-    return {name: value for name, value in given.items() if value}
+    names |= {name: name for name in PROXIES}
+    return {name: environment[key] for key, name in names.items() if key in environment}
 
 
 def phrase_of(error: ErrorDetails) -> str:
@@ -181,7 +183,7 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
 
 def unused(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of earlier versions that are set, each with the reason to remove it."""
-    return {name: reason for name, reason in UNUSED.items() if environment.get(name, "").strip()}
+    return {name: reason for name, reason in UNUSED.items() if name in environment}
 
 
 def unknown(environment: Mapping[str, str]) -> list[str]:
@@ -189,10 +191,7 @@ def unknown(environment: Mapping[str, str]) -> list[str]:
     return sorted(
         name
         for name, value in environment.items()
-        if value.strip()
-        and name not in NAMES
-        and PREFIXES.match(name)
-        and not SERVICE_LINK.match(f"{name}={value}")
+        if name not in NAMES and PREFIXES.match(name) and not SERVICE_LINK.match(f"{name}={value}")
     )
 
 
@@ -209,54 +208,44 @@ def _roots(settings: Settings) -> Problems:
 
 
 def _flows(setting: str, names: Iterable[str], settings: Settings) -> Problems:
-    sids = [settings.flow_aliases.get(name, name) for name in names if name != EVERY_FLOW]
-    for sid in sids:
-        if not re.fullmatch(FLOW_SID, sid):
+    known = set()
+    for name in names:
+        sid = settings.flow_aliases.get(name, name)
+        if name != EVERY_FLOW and not re.fullmatch(FLOW_SID, sid):
             yield setting, f"refers to “{sid}”, which is neither an alias nor a flow SID"
-    # SIDs are case-insensitive.
-    same = Counter(sid.upper() for sid in sids)
-    for sid in sids:
-        if same[sid.upper()] > 1:
+        # SIDs are case-insensitive.
+        if sid.upper() in known:
             yield setting, f"lists the flow {sid} twice, under different names"
+        known.add(sid.upper())
 
 
 def _policies(settings: Settings) -> Problems:
-    yield from _flows("FLOW_POLICIES", settings.flow_policies, settings)
     for name in settings.flow_policies:
         rules = settings.policy.of_flow(settings.sid_of(name))
-        escalates, approvers = rules.escalate_after_seconds is not None, rules.approvers or ()
-        are_people = approvers and not any(approver.startswith("S") for approver in approvers)
-        for is_wrong, problem in (
-            (escalates and not rules.escalate_to, "escalate_after needs escalate_to"),
-            (rules.escalate_to and not escalates, "escalate_to needs escalate_after"),
-            (rules.auto_remove and rules.auto is None, "auto_remove needs auto"),
-            (
-                are_people and len(set(approvers)) < rules.approvals_needed,
-                "needs more approvals than it has approvers",
-            ),
-        ):
-            if is_wrong:
-                yield "FLOW_POLICIES", f"{name}: {problem}"
+        for problem in _problems_of(rules):
+            yield "FLOW_POLICIES", f"{name}: {problem}"
+
+
+def _problems_of(rules: FlowPolicy) -> Iterator[str]:
+    escalates, approvers = rules.escalate_after_seconds is not None, rules.approvers or ()
+    if escalates and not rules.escalate_to:
+        yield "escalate_after needs escalate_to"
+    if rules.escalate_to and not escalates:
+        yield "escalate_to needs escalate_after"
+    if rules.auto_remove and rules.auto is None:
+        yield "auto_remove needs auto"
+    are_people = approvers and not any(approver.startswith("S") for approver in approvers)
+    if are_people and len(set(approvers)) < rules.approvals_needed:
+        yield "needs more approvals than it has approvers"
 
 
 def _gateway(settings: Settings) -> Problems:
     if settings.gateway_port and settings.gateway_port == settings.port:
         yield "GATEWAY_PORT", "must differ from PORT"
-    configured = set(map(str, settings.inventory_data_centers))
+    configured = settings.inventory_data_centers
     for name, client in settings.gateway_clients.items():
         paths = () if client.organizations == "*" else client.organizations
-        centers = {path.partition("/")[0] for path in paths}
-        for center in sorted(centers - configured if configured else ()):
-            problem = f"refers to the data center {center}, which is not in INVENTORY_DATA_CENTERS"
-            yield "GATEWAY_CLIENTS", f"{name}: {problem}"
-
-
-# Maps each check to the settings that it compares. A check runs only if all of them are valid.
-CHECKS: Mapping[Callable[[Settings], Problems], frozenset[str]] = {
-    _roots: frozenset({"inventory_data_centers", "inventory_base_url"}),
-    lambda settings: _flows("FLOW_APPROVERS", settings.flow_approvers, settings): frozenset(
-        {"flow_aliases", "flow_approvers"}
-    ),
-    _policies: frozenset({"flow_aliases", "flow_policies"}),
-    _gateway: frozenset({"gateway_clients", "gateway_port", "port", "inventory_data_centers"}),
-}
+        for center in sorted({path.partition("/")[0] for path in paths}):
+            if configured and center not in configured:
+                problem = f"the data center {center}, which is not in INVENTORY_DATA_CENTERS"
+                yield "GATEWAY_CLIENTS", f"{name}: refers to {problem}"

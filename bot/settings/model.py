@@ -65,12 +65,16 @@ def _from_json(value: object) -> object:
         raise ValueError("contains JSON that is nested too deeply") from None
 
 
-def safe_address(value: str) -> str:
-    """Return the URL if it uses HTTPS, or HTTP on this machine. Raise ValueError for other URLs."""
+def _url(value: str) -> URL:
     try:
-        url = URL(value)
+        return URL(value)
     except ValueError:
         raise ValueError("is not a valid address") from None
+
+
+def safe_address(value: str) -> str:
+    """Return the URL if it uses HTTPS, or HTTP on this machine. Raise ValueError for other URLs."""
+    url = _url(value)
     if url.scheme not in {"http", "https"} or not url.host:
         raise ValueError("must be an address that starts with https://")
     if url.scheme == "http" and not is_loopback(url.host):
@@ -81,10 +85,7 @@ def safe_address(value: str) -> str:
 
 
 def _proxy_address(value: str) -> str:
-    try:
-        url = URL(value)
-    except ValueError:
-        raise ValueError("is not a valid address") from None
+    url = _url(value)
     if url.scheme not in {"http", "https"} or not url.host or url.path not in {"", "/"}:
         raise ValueError("must be the address of a proxy that starts with http:// or https://")
     return value
@@ -398,24 +399,24 @@ class Settings(BaseSettings):
     @field_validator("flow_aliases")
     @classmethod
     def _are_clear(cls, aliases: dict[str, str]) -> dict[str, str]:
-        by_name: dict[str, set[str]] = {}
+        known: dict[str, str] = {}
         for alias, sid in aliases.items():
-            by_name.setdefault(alias.casefold(), set()).add(sid.upper())
             if re.fullmatch(FLOW_SID, alias) and alias.upper() != sid.upper():
                 raise ValueError(f"has the alias “{alias}”, which is another flow's SID")
-        both = [f"“{alias}”" for alias in aliases if len(by_name[alias.casefold()]) > 1]
-        if both:
-            names = " and ".join(both)
-            raise ValueError(f"uses {names} for different flows, but they differ only in case")
+            other = known.setdefault(alias.casefold(), alias)
+            if aliases[other].upper() != sid.upper():
+                names = f"“{other}” and “{alias}”"
+                raise ValueError(f"uses {names} for different flows, but they differ only in case")
         return aliases
 
     @field_validator("gateway_clients")
     @classmethod
     def _have_own_tokens(cls, clients: dict[str, ClientSettings]) -> dict[str, ClientSettings]:
-        hashes = Counter(client.token_sha256 for client in clients.values())
-        same = [name for name, client in clients.items() if hashes[client.token_sha256] > 1]
-        if same:
-            raise ValueError(f"gives the same token to {' and '.join(same)}")
+        known: dict[str, str] = {}
+        for name, client in clients.items():
+            other = known.setdefault(client.token_sha256, name)
+            if other != name:
+                raise ValueError(f"gives the same token to {other} and {name}")
         return clients
 
     @property
