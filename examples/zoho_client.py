@@ -6,6 +6,8 @@ gateway token takes the place of the access token. The library sends its token a
 
     INVENTORY_AUTH_HEADER='Zoho-oauthtoken {token}'
 
+It also needs the service's `X-Rate-Limit` headers, which the sandbox doesn't send.
+
 To run this example, install `pyzohoapi`, set GATEWAY_TOKEN, and name an organization:
 
     python examples/zoho_client.py eu 20077314
