@@ -4,10 +4,12 @@ import ast
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageSequence
 from pydantic import SecretStr
 
 from bot import __version__, errors
@@ -102,6 +104,21 @@ def test_each_guarantee_of_the_readme_names_a_test_that_exists() -> None:
     assert len(named_tests) >= 8
     for file, name in named_tests:
         assert re.search(rf"^(async )?def {name}\(", read(file), re.MULTILINE), name
+
+
+def test_the_clip_is_short_and_small() -> None:
+    [name] = re.findall(r"\((docs/pictures/\S+\.webp)\)", read("README.md"))
+    assert (ROOT / name).stat().st_size <= 3_000_000
+    with Image.open(ROOT / name) as clip:
+        shown = [frame.info["duration"] for frame in loaded(clip)]
+    assert 10_000 <= sum(shown) <= 30_000
+
+
+def loaded(clip: Image.Image) -> Iterator[Image.Image]:
+    """Yield each frame, with its duration in milliseconds."""
+    for frame in ImageSequence.Iterator(clip):
+        frame.load()
+        yield frame
 
 
 def test_the_readme_has_the_version() -> None:
