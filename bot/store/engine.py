@@ -25,6 +25,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     event,
+    func,
     literal_column,
     make_url,
     select,
@@ -338,6 +339,16 @@ class Database:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self.engine.dispose()
+
+
+async def serialise(tx: Transaction, name: str) -> None:
+    """Wait until no other transaction holds this name, and hold it until this one ends.
+
+    SQLite has one writer at a time, so this does nothing there.
+    """
+    if tx.is_postgres:
+        number = func.hashtextextended(name, 0)
+        await tx.write(select(func.pg_advisory_xact_lock(number)))
 
 
 async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:

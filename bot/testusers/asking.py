@@ -19,7 +19,7 @@ from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
-from bot.store.engine import Transaction
+from bot.store.engine import Transaction, serialise
 from bot.testusers import store
 from bot.testusers.lists import read_list
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
@@ -210,6 +210,8 @@ async def _open(
     undone: Request | None = None,
 ) -> Request:
     async with bot.database.transaction() as tx:
+        # Otherwise, requests made at the same moment could exceed the limits of a person.
+        await serialise(tx, f"asking:{person.slack_user_id}")
         at, is_now = await tx.now(), requested.without_approval
         expires_at = at + timedelta(hours=bot.settings.request_hours)
         request = Request(bot.new_id(), flow, Who.of(person), requested, at, expires_at)
@@ -242,7 +244,6 @@ async def _open(
         if is_now:
             await put_apply_job(tx, flow.key)
             return request
-        # Appending to the audit log has locked it, so simultaneous requests can't exceed the limit.
         if await store.count_pending(tx, person.slack_user_id) > MOST_PENDING:
             raise Conflict(
                 f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"
@@ -258,10 +259,7 @@ async def _open(
 async def _approved_by_rule(
     bot: Parts, tx: Transaction, person: Person, request: Request
 ) -> Request | None:
-    """Approve the new request by rule and return it, or return None if no rule approves it.
-
-    The caller has locked the audit log, so simultaneous requests can't exceed the daily limit.
-    """
+    """Approve the new request by rule and return it, or return None if no rule approves it."""
     policy, requested = bot.people.policy.of_flow(request.flow.sid), request.requested
     if policy.auto is None or request.state is not State.PENDING:
         return None

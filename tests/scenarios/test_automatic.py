@@ -6,6 +6,8 @@ import json
 import pytest
 
 from bot.approvals.rules import AutomaticRule, FlowPolicy, State
+from bot.errors import Conflict
+from bot.store import audit
 from bot.store.engine import Database
 from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
@@ -88,7 +90,35 @@ async def test_the_day_begins_at_midnight_of_the_requester(sqlite_url, clock):
     await database.close()
 
 
+@pytest.fixture
+def unlocked_audit(monkeypatch):
+    """Let the limits rest on their own lock, as no transaction locks the audit's last row."""
+
+    async def append(*_):
+        """Do nothing."""
+
+    monkeypatch.setattr(audit, "append", append)
+
+
 @pytest.mark.postgres
+@pytest.mark.usefixtures("unlocked_audit")
+async def test_requests_that_wait_are_counted_over_all_processes(postgres_url, clock, monkeypatch):
+    monkeypatch.setattr(asking, "MOST_PENDING", 3)
+    databases = [Database(postgres_url, clock) for _ in range(3)]
+    worlds = [World(database, clock, owner=str(database)) for database in databases]
+    person = await worlds[0].person(FAKE_OTTO)
+    asks = [
+        asking.ask(worlds[number % 3], person, parse_testusers(f"add welcome +{number}"))
+        for number in range(9)
+    ]
+    asked = await asyncio.gather(*asks, return_exceptions=True)
+    assert sum(isinstance(item, Conflict) for item in asked) == 6
+    for one in databases:
+        await one.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.usefixtures("unlocked_audit")
 async def test_day_is_counted_over_all_processes(postgres_url, clock):
     rule = FlowPolicy(auto=AutomaticRule((FAKE_OTTO,), 14_400, 5))
     policy = default_policy(flow_policies={"*": rule})
