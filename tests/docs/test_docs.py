@@ -178,7 +178,7 @@ def test_every_alert_is_in_the_page() -> None:
 
 
 # A code stands after the subject of a finding.
-CODE = re.compile(r'(?:Finding|mistake)\(\s*(?:[\w".{} ]+,\s*)?"([a-z]+(?:_[a-z]+)+)"')
+CODE = re.compile(r'(?:Finding|mistake)\(\s*(?:[\w".{}() ]+,\s*)?"([a-z]+(?:_[a-z]+)+)"')
 
 
 def _codes_of_check() -> set[str]:
