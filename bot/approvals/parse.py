@@ -50,7 +50,6 @@ NOON = 12
 LAST_MINUTE = time(23, 59)
 _CLOCK = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?(am|pm)?", re.IGNORECASE)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_STAMP = re.compile(rf"({_DATE.pattern})T([0-9:]+)(Z?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +71,12 @@ class LocalTime:
 When = LocalTime | datetime
 
 
-def spell_when(when: When) -> str:
-    """Format a time to the minute, so that `parse_when` can read it.
-
-    >>> spell_when(datetime(2026, 12, 1, 9, 0, tzinfo=UTC))
-    '2026-12-01T09:00Z'
-    """
-    return str(when) if isinstance(when, LocalTime) else f"{when.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
-
-
-def parse_when(words: Sequence[str]) -> tuple[When, int] | None:
+def parse_when(words: Sequence[str]) -> tuple[LocalTime, int] | None:
     """Return the time at the start of `words` and how many words it spans, or None if there's none.
 
     >>> parse_when(["friday", "6", "pm", "+15550100"])
     (LocalTime(at=datetime.time(18, 0), day='friday'), 3)
     """
-    if words and (stamp := _STAMP.fullmatch(words[0])):
-        at, day = _clock(stamp.group(2)), stamp.group(1)
-        if at is None or not _is_day(day):
-            return None
-        if stamp.group(3):
-            return datetime.combine(date.fromisoformat(day), at, UTC), 1
-        return LocalTime(at, day), 1
     day = words[0].casefold() if words and _is_day(words[0].casefold()) else ""
     rest = words[1:] if day else words
     for count in (2, 1):

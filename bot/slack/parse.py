@@ -44,11 +44,6 @@ class Word:
         """True if the word consists only of long dashes."""
         return not self.is_quoted and not self.text.strip(LONG_DASHES)
 
-    @property
-    def opens_quote(self) -> bool:
-        """True if the word begins with an unclosed double quotation mark."""
-        return not self.is_quoted and self.text[:1] in DOUBLE_QUOTES
-
 
 def refuse_endless(text: str, command: Command, kind: str | None = None) -> None:
     """Raise UsageError if the text is too long to parse."""

@@ -23,7 +23,7 @@ from bot.store.engine import Transaction, serialise
 from bot.testusers import store
 from bot.testusers.lists import read_list
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
-from bot.testusers.parse.command import ChangeRequest, misuse, term_of
+from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.presets import identities_of
@@ -90,7 +90,7 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     flow = bot.flows.named(requested.flow)
     await require_asking(bot, person, permission, flow)
     now = await bot.database.now()
-    term = term_of(person.time_zone, requested, now)
+    ends_at = end_of(person.time_zone, requested, now)
     typed = await identities_of(bot, requested) if requested.presets else requested.identities
     unchanged, ends = await _read(bot, flow)
     meant = meant_on(unchanged.seen, typed)
@@ -106,7 +106,7 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     change = effect.change
     if change.is_empty:
         return Asked(flow, effect, None)
-    policy, seconds = bot.people.policy.of_flow(flow.sid), term.seconds(requested, now)
+    policy, seconds = bot.people.policy.of_flow(flow.sid), _lasts(requested, ends_at, now)
     if is_addition and (too_long := duration_problem(policy, seconds)):
         raise misuse("add", too_long)
     stored = replace(
@@ -115,7 +115,7 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
         reason=requested.reason,
         presets=requested.presets,
         without_approval=requested.now,
-        ends=dict.fromkeys(change.additions, term.ends_at) if term.ends_at else {},
+        ends=dict.fromkeys(change.additions, ends_at) if ends_at else {},
     )
     if not requested.now:
         async with bot.database.read_only(sees_snapshot=False) as tx:
@@ -176,7 +176,11 @@ def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | 
     policy = bot.people.policy.of_flow(bot.flows.named(requested.flow).sid)
     if requested.kind == "remove":
         return None
-    return duration_problem(policy, term_of("UTC", requested, now).seconds(requested, now))
+    return duration_problem(policy, _lasts(requested, end_of("UTC", requested, now), now))
+
+
+def _lasts(requested: ChangeRequest, ends_at: datetime | None, now: datetime) -> float | None:
+    return (ends_at - now).total_seconds() if ends_at else requested.duration_seconds
 
 
 def longest(bot: Parts, flow: Flow) -> str:
@@ -321,7 +325,7 @@ async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Pref
     with suppress(NotFound):
         flow_sid = bot.flows.named(command.flow).sid
     with suppress(UsageError):
-        until = term_of(person.time_zone, command, await bot.database.now()).ends_at
+        until = end_of(person.time_zone, command, await bot.database.now())
     identities = command.identities
     with suppress(NotFound, UsageError):
         identities = await identities_of(bot, command)

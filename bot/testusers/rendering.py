@@ -21,7 +21,7 @@ from bot.testusers.messages.card import card
 from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
-from bot.testusers.transitions import card_key, thread_key
+from bot.testusers.transitions import card_key
 
 TRIES, PAUSE_SECONDS = 8, 0.05
 
@@ -155,8 +155,7 @@ class RequestMessages:
         request = await store.load_request(tx, outbox_message.subject)
         if request is None:
             return None
-        is_of_this_round = outbox_message.key == thread_key(outbox_message.kind, request)
-        is_waiting = request.state is State.PENDING and is_of_this_round
+        is_waiting = request.state is State.PENDING
         # A note needs a posted card. After a decision, only a note that was sent is updated.
         needed = card_key(request.id) if is_waiting else outbox_message.key
         if await outbox.sent_card(tx, needed) is None:

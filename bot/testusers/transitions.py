@@ -74,7 +74,7 @@ async def write_related_cards(tx: Transaction, request: Request) -> None:
         await write_card(tx, other.id)
 
 
-def thread_key(kind: str, request: Request) -> str:
+def _thread_key(kind: str, request: Request) -> str:
     """Return the outbox key of a `REMINDER` or an `ESCALATION` of this round of approval."""
     asked_at = request.progress.asked_at
     return f"{kind}:{request.id}" + (f":{asked_at.isoformat()}" if asked_at else "")
@@ -82,7 +82,7 @@ def thread_key(kind: str, request: Request) -> str:
 
 async def _write_in_thread(tx: Transaction, kind: str, request: Request) -> None:
     """Queue a `REMINDER` or an `ESCALATION` to be posted or edited in the card's thread."""
-    await outbox.put(tx, OutboxMessage(thread_key(kind, request), kind, request.id))
+    await outbox.put(tx, OutboxMessage(_thread_key(kind, request), kind, request.id))
 
 
 async def tell_requester(tx: Transaction, request: Request, event: str, **detail: object) -> None:

@@ -14,7 +14,6 @@ from bot.approvals.parse import (
     parse_duration,
     parse_when,
     spell_duration,
-    spell_when,
 )
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -30,8 +29,6 @@ BERLIN = ZoneInfo("Europe/Berlin")
         ("tomorrow 9:00 for", "tomorrow 09:00", 2),
         ("Monday 17:05", "monday 17:05", 2),
         ("2026-12-01 09:00", "2026-12-01 09:00", 2),
-        ("2026-12-01T09:00 x", "2026-12-01 09:00", 1),
-        ("2026-12-01T09:00Z x", "2026-12-01T09:00Z", 1),
         ("18:00 friday", "friday 18:00", 2),
         ("6 pm Friday x", "friday 18:00", 3),
         ("friday", "friday", 1),
@@ -44,13 +41,12 @@ BERLIN = ZoneInfo("Europe/Berlin")
         ("24:00", None, 0),
         ("13pm", None, 0),
         ("2026-13-01 +1", None, 0),
-        ("2026-13-01T09:00Z", None, 0),
         ("", None, 0),
     ],
 )
 def test_a_time_is_read_as_it_is_typed(words: str, start: str | None, taken: int) -> None:
     found = parse_when(words.split())
-    assert (spell_when(found[0]), found[1]) == (start, taken) if found else start is None
+    assert (str(found[0]), found[1]) == (start, taken) if found else start is None
     assert found is None or parse_when(start.split()) == (found[0], len(start.split()))
 
 

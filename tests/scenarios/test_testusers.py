@@ -292,7 +292,9 @@ async def test_a_request_is_remembered_once_and_expires(world):
     await world.later(timedelta(hours=25))
     await world.shows(message, "Expired")
     assert message.buttons == []
-    await world.shows(reminder, "because it expired: Otto Operator asked to add")
+    await world.shows(
+        reminder, "*Expired* because nobody approved it in time: Otto Operator asked to add"
+    )
     assert thread("C0APPROVALS", message.ts) == [reminder]
     await world.told(OTTO, "*Expired* because nobody approved it in time")
 

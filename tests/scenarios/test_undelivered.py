@@ -53,7 +53,7 @@ async def test_reminder_and_escalation_are_corrected_once_decided(world):
     await world.shows(message, "*Expired*")
     await world.slack.until(lambda: all(item.is_edited for item in thread(world, message)))
     for item in thread(world, message):
-        assert item.text.startswith("No longer waiting for approval, because it expired: ")
+        assert item.text.startswith("No longer waiting for approval. :alarm_clock: *Expired*")
 
 
 async def test_refused_direct_message_is_given_up_after_a_day(world):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.approvals.parse import WEEKDAYS
 from bot.testusers.messages.card import card
-from bot.testusers.parse.command import ChangeRequest, parse_testusers, term_of
+from bot.testusers.parse.command import ChangeRequest, end_of, parse_testusers
 from bot.testusers.rules.changes import Change
 from bot.testusers.rules.requests import Request, RequestedChange
 from tests.support.requests import FLOW, OTTO, texts_of
@@ -55,8 +55,8 @@ def shown_on_card(typed: str, zone_name: str, now: datetime = NOW) -> set[dateti
     """The moments on the card of a command, as its readers in that zone see them."""
     command = parse_testusers(f"add welcome +1 {typed}")
     assert isinstance(command, ChangeRequest)
-    term = term_of(zone_name, command, now)
-    ends = {"+1": term.ends_at} if term.ends_at else {}
+    ends_at = end_of(zone_name, command, now)
+    ends = {"+1": ends_at} if ends_at else {}
     requested = RequestedChange(Change(("+1",)), (), 0, ends=ends)
     request = Request("1", FLOW, OTTO, requested, now, now + timedelta(hours=24))
     shown = "\n".join(texts_of(card(request, 1, "")))

@@ -206,14 +206,8 @@ def still_waiting(request: Request, approvers: str, escalate_to: Sequence[str] =
 
 def no_longer_waiting(request: Request) -> Message:
     """Return the text that replaces a reminder or an escalation once the request is decided."""
-    became = {
-        State.DENIED: f"{phrases.decider(request)} denied it",
-        State.CANCELLED: f"{phrases.decider(request)} cancelled it",
-        State.EXPIRED: "it expired",
-        State.PENDING: "it needs approval again",
-    }.get(request.state, f"{phrases.approvers(request)} approved it")
     asked = f"{who(request.requester)} asked to {change_of(request)}"
-    return Message.of(f"No longer waiting for approval, because {became}: {asked}.")
+    return Message.of(f"No longer waiting for approval. {phrases.outcome_line(request, asked)}")
 
 
 def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Message:

@@ -83,17 +83,13 @@ def approvers(request: Request) -> str:
 
 
 def names(people: Sequence[Who]) -> str:
-    """Return people's names, with their IDs if two people have the same name.
-
-    A name that could be read as two names is put in quotation marks.
-    """
+    """Return people's names, with their IDs if a name could stand for somebody else, too."""
     shared = Counter(person.name for person in set(people))
     shown = []
     for person in people:
-        is_like_two = "," in person.name or " and " in person.name
-        name = f"“{who(person)}”" if is_like_two else who(person)
-        has_namesake = shared[person.name] > 1
-        shown.append(f"{name} ({text.escape(person.slack_user_id)})" if has_namesake else name)
+        is_unclear = shared[person.name] > 1 or "," in person.name or " and " in person.name
+        by_id = f" ({text.escape(person.slack_user_id)})" if is_unclear else ""
+        shown.append(f"{who(person)}{by_id}")
     return ", ".join(shown)
 
 

@@ -18,7 +18,6 @@ from bot.approvals.parse import (
     moment_of,
     parse_duration,
     parse_when,
-    spell_when,
     zone_of,
 )
 from bot.commands import FORM, HELP, TESTUSERS
@@ -138,7 +137,6 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
             change = replace(change, presets=(*change.presets, preset.group(1)))
         else:
             named.append(word)
-    _refuse_unclosed(kind, named)
     identities, odd = read_identities(named, text)
     presets = tuple(dict.fromkeys(change.presets))
     change = replace(change, identities=identities, presets=presets)
@@ -169,8 +167,7 @@ def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str)
             raise misuse(kind, problem, has_right_form=bool(reason))
         return replace(change, reason=reason)
     if kind == "remove":
-        way_out = f"If “{keyword}” is really someone's ID, put it in quotes."
-        raise misuse(kind, f"“{keyword}” only works with “add”. {way_out}")
+        raise misuse(kind, f"“{keyword}” only works with “add”.")
     if getattr(change, TERMS[keyword]) is not None:
         raise misuse(kind, f"You used “{keyword}” twice.")
     typed = [folded(word.text) for word in takewhile(_is_plain, left)]
@@ -179,14 +176,11 @@ def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str)
         if count:
             del left[:count]
             return replace(change, duration_seconds=seconds)
-        # Quote a number with its unit, or a single word, in the error.
-        unread = " ".join(typed[: 2 if typed and typed[0].isdigit() else 1])
-        raise misuse(kind, duration_problem(unread or (left[0].text if left else "")))
+        raise misuse(kind, duration_problem(" ".join(typed[:2])))
     found = parse_when(typed)
     if found is None:
-        problem = f"I can't read “{' '.join(typed[:2])[:80]}” as a time. Try"
-        missing = f"Add a time after “{keyword}”, e.g."
-        raise misuse(kind, f"{problem if typed else missing} {TIME_EXAMPLES}.")
+        unread = f"I can't read “{' '.join(typed[:2])[:80]}” as a time. Try"
+        raise misuse(kind, f"{unread if typed else 'Add a time, e.g.'} {TIME_EXAMPLES}.")
     when, count = found
     del left[:count]
     return replace(change, until=when)
@@ -324,7 +318,6 @@ def _joined(names: Sequence[str]) -> str:
 
 def people(action: str, words: Sequence[Word], text: str) -> tuple[str, ...]:
     """Return the identities in these words, or raise UsageError if a word isn't an identity."""
-    _refuse_unclosed(action, words)
     identities, odd = read_identities(words, text)
     if odd:
         raise misuse(action, unclear(odd), has_right_form=True)
@@ -332,33 +325,15 @@ def people(action: str, words: Sequence[Word], text: str) -> tuple[str, ...]:
     return identities
 
 
-def _refuse_unclosed(action: str, words: Sequence[Word]) -> None:
-    if unclosed := next((word for word in words if word.opens_quote), None):
-        raise misuse(action, f"The quote before “{unclosed.text[1:81]}” isn't closed.")
-
-
 def _check_identities(action: str, identities: Sequence[str]) -> None:
     if problem := identities_problem(identities):
         raise misuse(action, problem, has_right_form=bool(identities))
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """The end of access in UTC, or None if there's no fixed end."""
-
-    ends_at: datetime | None = None
-
-    def seconds(self, requested: ChangeRequest, now: datetime) -> float | None:
-        """Return how many seconds the access lasts, or None if it has no end."""
-        if self.ends_at is None:
-            return requested.duration_seconds
-        return (self.ends_at - now).total_seconds()
-
-
-def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
-    """Return the end of the requested access. Typed times are in `time_zone`."""
+def end_of(time_zone: str, requested: ChangeRequest, now: datetime) -> datetime | None:
+    """Return the fixed end of the requested access, if any. Typed times are in `time_zone`."""
     if requested.until is None:
-        return Term()
+        return None
     zone = zone_of(time_zone)
     if zone is None:
         problem = f"I don't know your time zone ({time_zone}), so I don't know when that is."
@@ -366,8 +341,8 @@ def term_of(time_zone: str, requested: ChangeRequest, now: datetime) -> Term:
     ends_at = moment_of(requested.until, now, zone)
     if ends_at is None:
         far = "has passed, or is more than ten years away"
-        raise misuse("add", f"“{spell_when(requested.until)}” {far}.", has_right_form=True)
-    return Term(ends_at)
+        raise misuse("add", f"“{requested.until}” {far}.", has_right_form=True)
+    return ends_at
 
 
 def is_identity(text: str) -> bool:
