@@ -26,12 +26,12 @@ BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take time as it comes, and keep temporary files in memory where there is room.
+    """Give Hypothesis no deadline, and keep temporary files in memory if there is room.
 
-    A machine with other work stands still for half a second now and then, which says nothing about
-    a rule; and SQLite waits for the disk otherwise.
+    A busy machine can stop a test for half a second, which says nothing about a rule. On a disk,
+    SQLite would wait for each write.
     """
-    # No settings file of a developer's own takes part.
+    # Tests must not read a settings file of the developer.
     os.environ["GATEHOUSE_CONFIG"] = ""
     # Rich, where it is installed, takes seconds to show a traceback with its values.
     *others, _ = structlog.get_config()["processors"]
@@ -42,17 +42,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if memory.is_dir() and shutil.disk_usage(memory).free > ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
     if config.getoption("numprocesses", None):
-        # Started here, it is the server of all processes that share the tests.
+        # Started here, the server serves all test processes.
         has_server()
 
 
 def pytest_asyncio_loop_factories() -> dict[str, type[SteadyLoop]]:
-    """Let no timeout be over because the machine had other work: see `tests.support.steady`."""
+    """Use a loop whose timeouts don't count the time that other programs took."""
     return {"steady": SteadyLoop}
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """Say at the end what was skipped, and how to run it."""
+    """List the skipped tests at the end, and the programs that they need."""
     skipped = terminalreporter.stats.get("skipped", [])
     if skipped:
         terminalreporter.section("skipped")
@@ -69,13 +69,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than processors: half of them begin with what mostly waits."""
+    """Return two more than the processors, as half of the processes start with waiting tests."""
     return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Search what importing makes, which stays for good, for garbage neither now nor later."""
+    """Exclude all imported objects from garbage collection, because they are never garbage."""
     gc.disable()
     try:
         return (yield)
@@ -85,10 +85,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that nobody waits for one of those in the end.
+    """Start with the slowest tests, so that the run doesn't end with waiting for one of them.
 
-    Most of them wait more than they work, so every other process begins with them: the tests are
-    dealt to the processes in as many parts of the same size.
+    Most slow tests wait more than they work, so every second process starts with them. The tests
+    are dealt to the processes in equal parts.
     """
     slow = [item for item in items if item.get_closest_marker("slow")]
     quick = [item for item in items if not item.get_closest_marker("slow")]
@@ -103,20 +103,20 @@ def clock() -> FakeClock:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory) -> Path:
-    """A migrated SQLite file."""
+    """Return the path of a migrated SQLite file."""
     return databases.migrated_file(tmp_path_factory.mktemp("template") / "gatehouse.db")
 
 
 @pytest.fixture(scope="session")
 def postgres_template() -> Iterator[str]:
-    """The name of a migrated database; skips where there is no server."""
+    """Return the name of a migrated database; skip the test without a server."""
     with databases.postgres_template(server_url()) as name:
         yield name
 
 
 @pytest.fixture
 def sqlite_url(tmp_path, sqlite_template) -> str:
-    """The address of a migrated SQLite database of this test's own."""
+    """Return the address of a migrated SQLite database for this test alone."""
     path = tmp_path / "gatehouse.db"
     databases.copy_sqlite(sqlite_template, path)
     return f"sqlite:///{path}"
@@ -124,39 +124,39 @@ def sqlite_url(tmp_path, sqlite_template) -> str:
 
 @pytest.fixture
 async def postgres_url(postgres_template) -> AsyncIterator[str]:
-    """The address of a migrated PostgreSQL database of this test's own."""
+    """Yield the address of a migrated PostgreSQL database for this test alone."""
     async with own_database(server_url(), postgres_template, is_durable=False) as url:
         yield url
 
 
 @pytest.fixture
 def empty_sqlite_url(tmp_path) -> str:
-    """As `sqlite_url`, with nothing in it."""
+    """Return the address of an empty SQLite database for this test alone."""
     return f"sqlite:///{tmp_path}/empty.db"
 
 
 @pytest.fixture
 async def empty_postgres_url(postgres_template) -> AsyncIterator[str]:
-    """As `postgres_url`, with nothing in it."""
+    """Yield the address of an empty PostgreSQL database for this test alone."""
     async with own_database(server_url(), is_durable=False) as url:
         yield url
 
 
 @pytest.fixture(params=BOTH)
 def database_url(request) -> str:
-    """The address of a migrated database: once SQLite, once PostgreSQL."""
+    """Return the address of a migrated database: once SQLite, once PostgreSQL."""
     return request.getfixturevalue(f"{request.param}_url")
 
 
 @pytest.fixture(params=BOTH)
 def empty_database_url(request) -> str:
-    """As `database_url`, with nothing in it."""
+    """Return the address of an empty database: once SQLite, once PostgreSQL."""
     return request.getfixturevalue(f"empty_{request.param}_url")
 
 
 @pytest.fixture
 async def database(database_url, clock) -> AsyncIterator[Database]:
-    """A migrated database whose time is `clock`."""
+    """Yield a migrated database that takes its time from `clock`."""
     database = Database(database_url, clock, own_clock=False)
     try:
         yield database

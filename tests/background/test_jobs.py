@@ -1,4 +1,4 @@
-"""The job loop: whatever is due is run, once, by whoever lives, until it is stopped."""
+"""The job loop runs every due job once, in any living process, until the loop is stopped."""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +17,7 @@ PATIENCE = 10
 
 
 class Work:
-    """A runner that a test holds, and the runs that it saw."""
+    """A job runner that a test can hold, and its runs."""
 
     def __init__(self, *results: object) -> None:
         self.runs: list[Job] = []
@@ -56,7 +56,7 @@ async def rows(database):
 
 
 async def until(loop, is_true):
-    """Let the loop go on until something is true of the jobs that stand."""
+    """Let the loop go on until the predicate holds for the stored jobs."""
     async with asyncio.timeout(PATIENCE):
         while not is_true(await rows(loop._database)):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
@@ -64,7 +64,7 @@ async def until(loop, is_true):
 
 @pytest.fixture
 async def another_database(database_url, clock):
-    """The same as another process sees it."""
+    """The same database, opened by another process."""
     database = Database(database_url, clock, own_clock=False)
     yield database
     await database.close()
@@ -111,7 +111,7 @@ async def test_a_process_leases_the_job_that_it_stores(database, clock):
 
 
 async def until_asleep(clock, count=2):
-    """Until so many sleep: the loop between two looks, and who renews."""
+    """Wait until `count` tasks sleep: the loop between two looks, and renewals of leases."""
     async with asyncio.timeout(PATIENCE):
         while len(clock._sleepers) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.005)

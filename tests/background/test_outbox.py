@@ -1,4 +1,4 @@
-"""The outbox's sender against the stand-in Slack: in order, once, until Slack has taken it."""
+"""The outbox sends messages to the stand-in Slack in order and once, until Slack accepts them."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ KEY = "incident:1"
 
 @dataclass
 class Rig:
-    """A sender, the state that its card shows, and the channel."""
+    """A sender, the state that the card shows, and the channel."""
 
     database: Database
     clock: FakeClock
@@ -51,12 +51,12 @@ class Rig:
         return Outgoing(payload.get("to", CHANNEL), shown, thread_of)
 
     async def change(self, words: str, key: str = KEY, **payload: object) -> None:
-        """A card is out of date."""
+        """Make the card out of date."""
         self.state[key] = words
         await self.put(OutboxMessage(key, "some_card", key, payload))
 
     async def show(self, words: str, key: str = KEY) -> None:
-        """A card is out of date, and the work is done."""
+        """Make the card out of date, and run the jobs."""
         await self.change(words, key)
         await self.work()
 
@@ -68,7 +68,7 @@ class Rig:
         await self.put(OutboxMessage(key, "note", key, {"text": text, **payload}))
 
     async def work(self) -> list[SlackError]:
-        """Run every due job once, as the loop does; what they raised."""
+        """Run every due job once, as the loop does. Return the raised errors."""
         async with self.database.transaction() as tx:
             claimed = await jobs.claim(tx, "me", 99)
         raised = []
@@ -87,7 +87,7 @@ class Rig:
         return raised
 
     async def due_in(self) -> float | None:
-        """Seconds until something is to be sent; None when all is."""
+        """Return the seconds until the next message is due, or None if all are sent."""
         async with self.database.read_only() as tx:
             now = await tx.now()
             rows = await tx.connection.execute(jobs.jobs.select())
@@ -106,7 +106,7 @@ class Rig:
 
 @pytest.fixture
 async def rig(database, clock):
-    # Slack's client has no timeout of its own when it is given a session.
+    # Slack's client has no timeout if it gets a session.
     timeout = aiohttp.ClientTimeout(total=1)
     async with running_slack() as slack, aiohttp.ClientSession(timeout=timeout) as session:
         web = AsyncWebClient(

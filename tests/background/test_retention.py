@@ -1,4 +1,4 @@
-"""What is old is forgotten; what waits is not."""
+"""Old records are deleted; waiting work is kept."""
 
 from collections import defaultdict
 
@@ -58,7 +58,7 @@ async def test_an_unsent_letter_stays_whatever_its_age(database, clock):
 
 
 async def remember_card(world, request):
-    """As the sender does once it has posted the card."""
+    """Record a posted card, as the sender does."""
     async with world.database.transaction() as tx:
         card = SentCard(card_key(request.id), "C1", "1.1", 1, await tx.now())
         await outbox.record_card(tx, card, None)
@@ -112,7 +112,7 @@ async def test_the_card_of_an_open_incident_stays_and_goes_with_it(database, clo
 
 @pytest.fixture
 def steps(database, monkeypatch):
-    """How many rows each `DELETE` removed, by its table, where two may go at a time."""
+    """Return the numbers of rows that each `DELETE` removed, if two rows may go at a time."""
     monkeypatch.setattr("bot.store.engine.BATCH", 2)
     removed = defaultdict(list)
 
@@ -126,7 +126,7 @@ def steps(database, monkeypatch):
 
 
 def old_row(table, number, now):
-    """A row of any table that is over and done with."""
+    """Return an old and finished row for any table."""
     values = {
         column.name: now
         if isinstance(column.type, UtcDateTime)
@@ -167,6 +167,6 @@ async def test_all_that_is_old_but_the_audit_goes_in_small_steps(database, clock
         verdict = await audit.verify(tx)
     assert (verdict.is_intact, verdict.entries) == (True, 1)
     left = {table.name: len(await rows_of(database, table)) for table in forgotten}
-    # The last change keeps its number in use.
+    # The last change still uses its number.
     assert left == {table.name: int(table is flow_changes) for table in forgotten}
     assert {name: max(removed) for name, removed in steps.items()} == dict.fromkeys(left, 2)

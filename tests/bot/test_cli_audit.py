@@ -1,4 +1,4 @@
-"""`gatehouse audit verify` says what holds, what does not, and what it cannot show."""
+"""`gatehouse audit verify` reports an intact or broken chain, and the limits of the check."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def settings(url: str, **more: str) -> Settings:
 
 @pytest.fixture
 async def chain(sqlite_url):
-    """A database with four entries."""
+    """Return the address of a database with four audit entries."""
     database = Database(sqlite_url, SystemClock())
     try:
         for number in range(4):
@@ -59,7 +59,7 @@ async def test_a_file_that_is_not_there_is_said_and_not_made(tmp_path, capsys):
 
 @pytest.fixture
 def unused_url(empty_database_url) -> str:
-    """A database that is there, with nothing in it."""
+    """Return the address of an empty database."""
     address = make_url(empty_database_url)
     if address.get_backend_name() == "sqlite":
         Path(address.database).touch()

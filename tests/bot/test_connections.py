@@ -1,4 +1,4 @@
-"""Whoever reaches the port holds up nobody: large bodies, silent connections, what is no HTTP."""
+"""Large bodies, silent connections and invalid HTTP delay nobody else."""
 
 import asyncio
 import gzip
@@ -16,13 +16,13 @@ from bot.server import Site, make_server
 
 @cache
 def bomb() -> bytes:
-    """A small body that unpacks to 300 MB."""
+    """Return a small body that unpacks to 300 MB."""
     return gzip.compress(b"\0" * (300 << 20), 9)
 
 
 @asynccontextmanager
 async def listening(most: int = 500):
-    """A listener as the bot has it, without Slack; its port, and what it counted."""
+    """Run the bot's listener without Slack. Yield its port and the counted events."""
     counted: list[str] = []
 
     async def ready():
@@ -41,7 +41,7 @@ async def listening(most: int = 500):
 
 
 async def exchange(port: int, sent: bytes) -> bytes:
-    """Send raw bytes; everything that comes back until the other side hangs up."""
+    """Send raw bytes. Return all bytes until the other side closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(sent)

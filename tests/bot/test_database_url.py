@@ -1,4 +1,4 @@
-"""`DATABASE_URL`, as it is sold and as it is mistyped."""
+"""`DATABASE_URL` in the forms that providers give, and with typing mistakes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Logs: one JSON line an event, with the request's id, and no secret in any form."""
+"""Logs have one JSON line per event, with the request's id, and no secret in any form."""
 
 import base64
 import io
@@ -22,7 +22,7 @@ SECRET = "xoxb-very-secret"
 
 @dataclass
 class Logs:
-    """What was printed, and what must not be."""
+    """The printed text, and the secret that it must not contain."""
 
     redactor: Redactor
     stream: io.StringIO
@@ -40,7 +40,7 @@ class Logs:
 
 @pytest.fixture
 def logs():
-    """Logs as in production, with one secret; as before afterwards."""
+    """Configure logs as in production with one secret, and restore them at the end."""
     logs = Logs(Redactor([SECRET]), io.StringIO())
     with logging_as_before():
         logs.configure()
@@ -64,7 +64,7 @@ def test_an_event_is_one_line_of_json(logs):
 def test_warning_of_a_library_is_one_line_of_json(logs):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        # As `configure_logs` leaves it: what catches warnings puts its own in the way.
+        # pytest catches warnings with its own function, so this restores that of `configure_logs`.
         logging.captureWarnings(capture=False)
         logs.configure()
         warnings.warn("is deprecated", stacklevel=1)

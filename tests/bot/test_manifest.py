@@ -1,4 +1,4 @@
-"""The app manifest: right for Slack, and in step with the code."""
+"""The app manifest is valid for Slack and matches the code."""
 
 import json
 import re
@@ -23,7 +23,7 @@ NO_SCOPE = {
     *("auth_test", "apps_connections_open", "chat_getPermalink"),
     *("views_open", "views_update", "views_publish"),
 }
-# The Web API's methods by the bot scopes that they want.
+# The Web API's methods by the bot scopes that they need.
 SCOPES_OF = {
     "chat_postMessage": {"chat:write"},
     "chat_update": {"chat:write"},
@@ -75,7 +75,7 @@ def test_the_link_creates_the_app_from_the_same_manifest() -> None:
     query = parse_qs(link.query)
     assert (link.netloc, link.path, query["new_app"]) == ("api.slack.com", "/apps", ["1"])
     assert json.loads(query["manifest_json"][0]) == app_manifest(PLACEHOLDER_URL, socket=False)
-    # Some programs cut a link at these, and some read "+" as itself.
+    # Some programs end a link at these characters, and some don't decode "+".
     assert not set(" +'\"<>()") & set(link.query)
 
 

@@ -1,4 +1,4 @@
-"""The table of the contract, section 4, cell by cell, and what a decision says besides."""
+"""Every cell of the table of roles and permissions, and the details of a decision."""
 
 import pytest
 from hypothesis import given

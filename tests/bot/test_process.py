@@ -1,4 +1,4 @@
-"""The program itself, `python -m bot`, started and stopped as an operator does."""
+"""The program `python -m bot`, started and stopped as an operator does."""
 
 import asyncio
 import contextlib
@@ -25,13 +25,13 @@ from tests.support.world import environment_for
 
 pytestmark = pytest.mark.slow
 
-# Ten, and what a process takes to end on a machine that others use too.
+# Ten seconds, and the time that a process needs to end on a busy machine.
 MOST_STOPPING_SECONDS = 20.0
 
 
 @pytest.fixture
 async def fleet(sqlite_url):
-    """Nobody runs yet."""
+    """Yield a fleet without a process."""
     async with (
         running_services() as services,
         running_slack() as slack,
@@ -119,7 +119,7 @@ async def test_a_port_in_use_ends_it_with_one_sentence(fleet, tmp_path):
 
 
 async def readiness(process: BotProcess, expected: tuple[int, str]) -> None:
-    """Wait until `/readyz` says so."""
+    """Wait until `/readyz` answers this."""
     async with asyncio.timeout(60):
         while await process.readiness() != expected:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.02)
@@ -235,7 +235,7 @@ async def test_it_serves_over_socket_mode(fleet):
 
 
 def rights_of(path: Path) -> set[str]:
-    """The rights of a SQLite file and of its log."""
+    """Return the rights of a SQLite file and of its log."""
     files = [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")]
     return {oct(file.stat().st_mode & 0o777) for file in files if file.exists()}
 
@@ -298,7 +298,7 @@ async def test_garbage_is_not_kept_in_memory(fleet):
         each = [(port, sent) for port in ports for sent in GARBAGE] * times
         await asyncio.gather(*(hang_up_on(port, sent, turns) for port, sent in each))
 
-    # What the first ones leave in the allocator stays.
+    # The allocator keeps the memory of the first requests.
     await send(40)
     before = megabytes(process.pid)
     await send(40)  # 320 connections: 64 MiB, if they were kept

@@ -1,4 +1,4 @@
-"""Starting and stopping, and looking names up, hold up nothing."""
+"""Neither start, stop nor name look-ups delay other work."""
 
 import asyncio
 import socket
@@ -46,7 +46,7 @@ async def test_readiness_is_looked_up_once_for_all_who_ask(sqlite_url, monkeypat
         said = await asyncio.gather(*(service.missing() for _ in range(100)))
         assert {*said} == {"slack"}
         assert looks == [True]
-        # What was true a moment ago is told for a tenth of a second at most.
+        # An answer of `/readyz` is kept for a tenth of a second at most.
         async with asyncio.timeout(5):
             while await service.missing() == "slack":  # noqa: ASYNC110 - a cache of its own time
                 await asyncio.sleep(0.02)
@@ -77,7 +77,7 @@ FOUND = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 443))]
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The names that were looked up; the slow one takes until the test ends."""
+    """Return the list of looked-up names. The slow name takes until the test ends."""
     asked, over = [], threading.Event()
 
     def look_up(host, *_, **_hints):

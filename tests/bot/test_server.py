@@ -1,4 +1,4 @@
-"""What Slack signed gets in and everything else is 401; health, readiness, metrics."""
+"""Requests that Slack signed are accepted, and all others get 401; health, readiness, metrics."""
 
 import io
 import time
@@ -56,7 +56,7 @@ async def test_what_slack_signed_gets_in(bot):
 
 
 async def test_command_about_a_payload_gets_in(bot):
-    # Bolt reads a form with this word in it as an interaction, and would find nothing there.
+    # Bolt reads a form with this word as an interaction, and would find no payload.
     asked = urlencode({"command": "/x", "user_id": "U0VIEWER", "text": "payload"}).encode()
     assert await post(bot, asked, signed(bot.slack.signing_secret, asked)) == 200
 
@@ -96,7 +96,7 @@ async def test_an_unsigned_request_is_refused(bot):
 async def test_header_that_is_there_twice_is_refused(bot):
     for name in ("X-Slack-Signature", "X-Slack-Request-Timestamp"):
         headers = CIMultiDict(signed(bot.slack.signing_secret, COMMAND))
-        # Whoever replays a request could let one be verified, and be known by the other.
+        # With two differing headers, a replay could be verified by one and recognised by the other.
         headers.add(name, "v0=" + "0" * 64 if name.endswith("Signature") else "1")
         assert await post(bot, COMMAND, headers) == 401
 
@@ -191,7 +191,7 @@ async def test_fault_of_ours_is_a_500_and_counted(bot, capsys, caplog):
     bot.app.async_dispatch = broken
     assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND)) == 500
     assert (await bot.outcomes())["slack.request", "broken"] == 1
-    # Another test of the same process may have sent the log to the standard library.
+    # Another test in this process may have redirected the log to the standard library.
     assert "slack.broken" in capsys.readouterr().out + caplog.text
 
 

@@ -1,4 +1,4 @@
-"""Every setting: what it takes, and what is said when it is wrong; tests/docs has the defaults."""
+"""The accepted values of every setting, and the sentences about wrong values."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ def problems(**settings: str) -> list[str]:
     return caught.value.problems
 
 
-# Everybody reads the examples: none of them is a key.
+# Everybody reads the examples, so none of them may be a real key.
 KEYS = {"SLACK_SIGNING_SECRET"}
 
 

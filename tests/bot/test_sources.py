@@ -1,4 +1,4 @@
-"""The files of settings: which place wins, and each mistake in a file with its line or key."""
+"""Settings files: the order of the places, and each mistake with its line or key."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def path(tmp_path) -> Path:
 
 
 def in_env_file(path: Path, content: str | bytes, **environment: str) -> dict[str, str]:
-    """Return the variables that are set after a dotenv file with this content was read."""
+    """Return the variables that a dotenv file with this content sets."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     given = {"GATEHOUSE_ENV_FILE": str(path), "GATEHOUSE_CONFIG": "", **environment}
     found = dict(find_sources(given).environment)
@@ -231,7 +231,7 @@ def test_mistakes_in_all_places_are_named_together(path, tmp_path):
     assert ["line 1" in problem for problem in found] == [True, True]
 
 
-# Who could have written a file
+# Writable files and folders
 
 
 @pytest.mark.parametrize("name", ["GATEHOUSE_CONFIG", "GATEHOUSE_ENV_FILE"])

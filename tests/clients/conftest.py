@@ -1,4 +1,4 @@
-"""What the tests of every client stand on."""
+"""Fixtures for the tests of all clients."""
 
 from collections.abc import AsyncIterator, Iterator
 

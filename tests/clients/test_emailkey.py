@@ -1,4 +1,4 @@
-"""The email key: does it work, what is listed, and what the answers say."""
+"""The email key: its check, its listing of templates, and the answers."""
 
 import json
 

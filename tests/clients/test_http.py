@@ -1,4 +1,4 @@
-"""How every service is called, against real local servers."""
+"""The HTTP calls of all services, against real local servers."""
 
 import asyncio
 import gzip
@@ -56,7 +56,7 @@ def a_call(url: str, method: str = "GET", *, service: str = "email", **more: obj
 
 
 class FakeAttempts(Permit):
-    """Counts attempts, and what each was told."""
+    """Counts attempts, and the results that each attempt reported."""
 
     def __init__(self, *, refuse_after: int = 99, broken: bool = False) -> None:
         self.events: list[object] = []

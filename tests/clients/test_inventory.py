@@ -1,4 +1,4 @@
-"""The inventory client: what is sent, what is understood, and no call without a grant."""
+"""The inventory client's requests and answers, and no call without a grant."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ LISTING = {
 
 
 class FakeCredential:
-    """One that is renewed whenever it is refused."""
+    """A credential that is renewed after each refusal."""
 
     def __init__(self) -> None:
         self.renewals = 0
@@ -133,7 +133,7 @@ async def test_a_broken_answer_is_one_error_with_a_sentence(
     assert says in sentence
     assert "db-7" not in sentence
     assert "t0ken" not in sentence
-    # A call that did not pass: it must not end a block.
+    # This call did not pass, so it must not end a block.
     assert guard.events == [EU, "responded"]
 
 

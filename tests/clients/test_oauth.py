@@ -185,7 +185,7 @@ async def test_each_way_to_fail_has_a_sentence_and_no_secret(
     assert says in caught.value.sentence
     assert "eu" in caught.value.sentence
     if error is CredentialsRefused:
-        # The alert rule looks for this label, whatever the status was.
+        # The alert rule looks for this label with any status.
         assert [observed.label for observed in bench.observed] == ["401"]
     assert bench.observed[-1].label != "200"
     assert not any(

@@ -1,4 +1,4 @@
-"""A proxy of the environment is used for all calls, or by NO_PROXY for none."""
+"""The proxy in the environment is used for all calls, or for none with NO_PROXY."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ WEBSOCKETS = URL("https://wss-primary.slack.com")
 
 @pytest.fixture
 async def asked() -> AsyncIterator[list[str]]:
-    """What a proxy was asked for; it answers nothing."""
+    """Run a proxy that never answers. Yield the targets of its requests."""
     lines: list[str] = []
 
     async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -44,7 +44,7 @@ async def asked() -> AsyncIterator[list[str]]:
 
 
 async def call_everybody() -> None:
-    """One call to a service, and one to Slack."""
+    """Make one call to a service and one call to Slack."""
     async with open_session() as session:
         with suppress(aiohttp.ClientError):
             await session.get(f"{ELSEWHERE}/v2/Flows")
@@ -55,7 +55,7 @@ async def call_everybody() -> None:
 
 async def test_services_and_slack_are_called_through_the_proxy(asked) -> None:
     await call_everybody()
-    # A GET that gets no answer is sent a second time.
+    # A GET without an answer is sent a second time.
     assert list(dict.fromkeys(asked)) == [f"{ELSEWHERE}/v2/Flows", f"{ELSEWHERE}/api/auth.test"]
 
 

@@ -35,7 +35,7 @@ CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 def run(*command: str | Path) -> str:
-    """Run a command and return what it printed; what goes wrong is printed, and ends all."""
+    """Run a command and return its output. A failure is printed and ends the program."""
     print("$", *command, flush=True)
     done = subprocess.run(
         list(map(str, command)), env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True
@@ -44,7 +44,7 @@ def run(*command: str | Path) -> str:
 
 
 def base_image(folder: Path) -> str:
-    """The image to build on: the one named, or a Debian made here."""
+    """Return the base image: the image in BASE, or a new Debian."""
     named = os.environ.get("BASE")
     if named:
         return named
@@ -57,7 +57,7 @@ def base_image(folder: Path) -> str:
 
 
 def build(folder: Path, base: str) -> None:
-    """Build the image; pip trusts what this machine trusts."""
+    """Build the image. pip trusts the certificates of this machine."""
     pip = folder / "pip.conf"
     pip.write_text("[global]\ncert = /run/certificates.crt\ntimeout = 180\n", encoding="utf-8")
     run(
@@ -71,7 +71,7 @@ def build(folder: Path, base: str) -> None:
 
 @contextmanager
 def mounted(image: str) -> Iterator[Path]:
-    """The root of a container of the image."""
+    """Yield the root folder of a container of the image."""
     container = run("buildah", "from", image)
     try:
         yield Path(run("buildah", "mount", container))
@@ -81,7 +81,7 @@ def mounted(image: str) -> Iterator[Path]:
 
 @contextmanager
 def read_only(tree: Path, folder: Path) -> Iterator[Path]:
-    """The tree as a read-only root, with /data and /tmp writable."""
+    """Yield the tree as a read-only root with writable /data and /tmp."""
     root = folder / "root"
     root.mkdir()
     with ExitStack() as mounts:
@@ -100,12 +100,12 @@ def read_only(tree: Path, folder: Path) -> Iterator[Path]:
 
 
 def megabytes(tree: Path) -> int:
-    """The size of everything in a tree."""
+    """Return the size of a tree in megabytes."""
     return int(run("du", "--summarize", "--block-size=1M", "--one-file-system", tree).split()[0])
 
 
 async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.subprocess.Process:
-    """Start what the image starts, with nothing but its settings."""
+    """Start the image's command with only its settings."""
     settings = {
         "HOST": "127.0.0.1",
         "PORT": str(PORT),
@@ -121,7 +121,7 @@ async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.s
 
 
 async def start(root: Path, *words: str, **options: Any) -> asyncio.subprocess.Process:
-    """Start a command in the image's own environment; the words may begin with more variables."""
+    """Start a command in the image's environment; the first words may be more variables."""
     image = json.loads(run("buildah", "inspect", "--type", "image", IMAGE))
     return await asyncio.create_subprocess_exec(
         *(shutil.which("chroot") or "chroot", f"--userspec={USER}", str(root)),
@@ -131,7 +131,7 @@ async def start(root: Path, *words: str, **options: Any) -> asyncio.subprocess.P
 
 
 async def until_ready() -> None:
-    """Return when `/readyz` says so."""
+    """Return when `/readyz` answers 200."""
     async with aiohttp.ClientSession() as session, asyncio.timeout(READY_SECONDS):
         while True:
             try:
@@ -144,7 +144,7 @@ async def until_ready() -> None:
 
 
 async def try_it(root: Path) -> float:
-    """Run the image until it has answered a command; return the seconds that its end took."""
+    """Run the image until it has answered a command. Return the seconds that the stop took."""
     async with own_database(server_url()) as url, running_slack() as slack:
         process = await serve(root, slack, url)
         try:
@@ -165,7 +165,7 @@ async def try_it(root: Path) -> float:
 
 
 async def try_the_sandbox(root: Path) -> None:
-    """Open the sandbox at the address that it prints; under another name it must refuse."""
+    """Open the sandbox at the printed address. Under another name, the sandbox must refuse."""
     process = await start(root, "gatehouse", "sandbox", stdout=asyncio.subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -183,7 +183,7 @@ async def try_the_sandbox(root: Path) -> None:
 
 
 def main() -> int:
-    """Build, measure, run; 0 when all of it holds."""
+    """Build, measure and run the image. Return 0 if everything works."""
     with tempfile.TemporaryDirectory(prefix="gatehouse-image-") as name:
         folder = Path(name)
         base = base_image(folder)

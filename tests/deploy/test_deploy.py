@@ -1,4 +1,4 @@
-"""Each file under deploy/ is read by the program that it is for."""
+"""Each file under deploy/ is valid for its program."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def run(*command: str | Path, expect: int = 0) -> str:
 def test_systemd_takes_the_unit(tmp_path):
     analyze = needs("systemd-analyze")
     text = (DEPLOY / "systemd/gatehouse.service").read_text(encoding="utf-8")
-    # The program that it starts is not installed here; what systemd verifies is the rest.
+    # The unit's program is not installed here, and systemd verifies the rest.
     unit = tmp_path / "gatehouse.service"
     unit.write_text(text.replace("/opt/gatehouse/bin/gatehouse", "/bin/true"), encoding="utf-8")
     assert run(analyze, "verify", "--man=no", unit).strip() == ""
@@ -106,7 +106,7 @@ def test_kubernetes_has_two_replicas_probes_and_no_rights():
     }
     assert by_kind["Deployment"]["replicas"] == 2
     pod = by_kind["Deployment"]["template"]["spec"]
-    # A Service named "gateway" sets GATEWAY_PORT otherwise.
+    # Otherwise, a Service named "gateway" sets GATEWAY_PORT.
     assert pod["enableServiceLinks"] is False
     settings, *folders = pod["volumes"]
     assert all("sizeLimit" in volume["emptyDir"] for volume in folders)
@@ -150,7 +150,7 @@ def test_compose_file_names_settings_that_are_there():
     _, file = compose["services"]["gatehouse"]["volumes"]
     assert (file["target"], file["read_only"]) == (named[CONFIG], True)
     assert compose["services"]["gatehouse"]["read_only"] is True
-    # The password stands in an address too, so it must need no escaping there.
+    # The password is also part of an address, so it must need no escaping.
     assert (
         "openssl rand -hex" in compose["services"]["database"]["environment"]["POSTGRES_PASSWORD"]
     )
@@ -199,7 +199,7 @@ def test_health_check_of_the_image_asks_the_bots_address(host):
     ],
 )
 def test_file_of_settings_is_never_committed(name, is_ignored, tmp_path):
-    # A checkout of its own: what is tested may be none, and has its own excludes.
+    # A new checkout, because the tested folder may not be a checkout or may have own excludes.
     git = (needs("git"), "-C", tmp_path)
     run(*git, "init", "--quiet", "--template=")
     shutil.copy(ROOT / ".gitignore", tmp_path)

@@ -1,4 +1,4 @@
-"""Each command in the documentation can be typed: its program, subcommand, flags and files exist.
+"""The programs, subcommands, flags and files of all commands in the documentation exist.
 
 Other tests run the commands of docs/install.md, docs/operations.md and docs/gateway.md.
 """
@@ -20,9 +20,9 @@ from sandbox.__main__ import _parser as sandbox_parser
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")])
 LANGUAGES = {"console", "env", "json", "python", "sh", "text", "toml"}
-# People fill these in.
+# Placeholders that people fill in.
 FILLED_IN = {"HASH": "0" * 64, "N": "7"}
-# These belong to the system. The tests that run a page run them too.
+# Programs of the system. The tests that run a page run these too.
 SYSTEM = {
     *("cd", "chmod", "chown", "cp", "curl", "git", "install", "mkdir", "mv", "nc", "openssl"),
     *("pg_dump", "pg_restore", "psql", "sudoedit", "tar", "umask"),
@@ -72,7 +72,7 @@ def is_make(words: list[str]) -> bool:
 
 
 def is_docker(words: list[str]) -> bool:
-    """`docker compose` of a service in compose.yaml, or `docker run` of our own image."""
+    """Return True for `docker compose` with a known service, or `docker run` with our image."""
     if words[0] == "run":
         return words[-1:] == ["sandbox"] or words[1:] == ["--env-file"]
     services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
@@ -86,7 +86,7 @@ def is_docker(words: list[str]) -> bool:
 
 
 def is_kubectl(words: list[str]) -> bool:
-    """Each name and file of ours is in the manifests."""
+    """Return True if the manifests have every named object and file."""
     manifests = (ROOT / "deploy/kubernetes/gatehouse.yaml").read_text("utf-8")
     names = [word.split("/")[1] for word in words if word.startswith("deployment/")]
     names += [word for word in words if word.startswith("gatehouse-")]

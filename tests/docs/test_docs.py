@@ -1,4 +1,4 @@
-"""The documentation says what the code does: settings, commands, metrics, alerts, roles, codes."""
+"""The documentation matches the code: settings, commands, metrics, alerts, roles, codes."""
 
 import ast
 import re
@@ -37,13 +37,13 @@ def read(name: str) -> str:
 
 
 def rows(name: str) -> list[list[str]]:
-    """The cells of every table row of a page."""
+    """Return the cells of every table row of a page."""
     lines = [line for line in read(name).splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])] for line in lines]
 
 
 def named(name: str) -> set[str]:
-    """The words in backticks in the first cells of a page's tables."""
+    """Return the words in backticks in the first cells of a page's tables."""
     return {word for row in rows(name) for word in re.findall(r"`([^`]+)`", row[0])}
 
 
@@ -329,7 +329,7 @@ def test_every_dependency_is_defended() -> None:
 
 
 def _imported(*folders: str) -> set[str]:
-    """The dotted names of everything that the sources in these folders import."""
+    """Return the dotted names of all imports in these folders."""
     sources = [path.read_text("utf-8") for name in folders for path in (ROOT / name).rglob("*.py")]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     modules = {item.name for node in nodes if isinstance(node, ast.Import) for item in node.names}
@@ -338,7 +338,7 @@ def _imported(*folders: str) -> set[str]:
 
 
 def _packages(*folders: str) -> set[str]:
-    """What these folders import of others, by the names to install it by."""
+    """Return the packages that these folders import, by their names in the package index."""
     theirs = {name.split(".")[0] for name in _imported(*folders)} - {"bot", "handlers", "sandbox"}
     packages = packages_distributions()
     found = {packages[name][0] for name in theirs - sys.stdlib_module_names}
@@ -348,7 +348,7 @@ def _packages(*folders: str) -> set[str]:
 def test_what_is_imported_is_declared_and_no_more() -> None:
     declared = tomllib.loads(read("pyproject.toml"))["project"]["dependencies"]
     names = {re.split(r"[\[><=]", item)[0] for item in declared}
-    # SQLAlchemy loads its driver of SQLite by name, `zoneinfo` its data.
+    # SQLAlchemy loads its SQLite driver by name, and `zoneinfo` loads its data.
     assert names == _packages("bot", "handlers") | {"aiosqlite", "tzdata"}
 
 

@@ -14,26 +14,26 @@ SUDO = '#!/bin/sh\n[ "$1" = -u ] && shift 2\nexec "$@"\n'
 
 
 def section() -> str:
-    """The page's section on backups."""
+    """Return the page's section on backups."""
     page = (ROOT / "docs/operations.md").read_text("utf-8")
     return page.split("\n## Back up and restore\n")[1].split("\n## ")[0]
 
 
 def commands(database: str) -> tuple[str, str]:
-    """The shell commands that back up this database ("SQLite", "PostgreSQL"), and restore it."""
+    """Return the shell commands that back up and restore "SQLite" or "PostgreSQL"."""
     part = section().split(f"### {database}\n")[1].split("\n### ")[0]
     backup, restore = re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
     return backup, restore
 
 
 def restore_of(name: str) -> str:
-    """The commands that restore a PostgreSQL database of this name: other tests use the server."""
+    """Return the commands that restore a PostgreSQL database of this name."""
     restore = commands("PostgreSQL")[1]
     return restore.replace("gatehouse", name).replace(f"{name}.dump", "gatehouse.dump")
 
 
 def run(script: str, folder: Path, settings: Mapping[str, str]) -> None:
-    """Run commands in a folder as a person would who pastes them."""
+    """Run commands in a folder, as if a person pasted them into a shell."""
     gatehouse = f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m bot "$@"\n'
     with tempfile.TemporaryDirectory() as programs:
         for name, content in {"sudo": SUDO, "gatehouse": gatehouse}.items():

@@ -11,9 +11,9 @@ PATIENCE_SECONDS = 15.5
 
 
 class Balancer:
-    """Forwards to each of `backends()` in turn; one that refuses the connection is passed over.
+    """Forwards to each of `backends()` in turn, and skips a backend that refuses the connection.
 
-    A backend that dies under a request answers 502, as everywhere: nobody knows what it did.
+    If a backend dies during a request, the answer is 502, because its effect is unknown.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Balancer:
 @asynccontextmanager
 async def running_balancer(backends: Callable[[], Sequence[str]]) -> AsyncIterator[Balancer]:
     """Yield a balancer on a loopback port."""
-    # A kept connection to a process that was killed would look like one that died at work.
+    # On a kept connection, a killed process would look like a process that died at work.
     connector = aiohttp.TCPConnector(force_close=True)
     async with aiohttp.ClientSession(connector=connector) as session:
         balancer = Balancer(session, backends)

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to go on."""
+"""A clock that stands still until a test moves it."""
 
 import asyncio
 import heapq
@@ -8,7 +8,7 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 class FakeClock:
-    """Time that a test owns: `advance` moves it and wakes who sleeps."""
+    """A clock that a test controls: `advance` moves the time and wakes sleepers."""
 
     def __init__(self, start: datetime = START) -> None:
         self._start = start
@@ -35,7 +35,7 @@ class FakeClock:
         await future
 
     def advance(self, seconds: float) -> None:
-        """Move the time and wake whoever has slept long enough."""
+        """Move the time, and wake the sleepers whose time has come."""
         self._elapsed += seconds
         while self._sleepers and self._sleepers[0][0] <= self._elapsed:
             _, _, future = heapq.heappop(self._sleepers)
@@ -43,7 +43,7 @@ class FakeClock:
                 future.set_result(None)
 
     def jump(self) -> bool:
-        """Move the time to the next one who sleeps; whether anybody does."""
+        """Move the time to the end of the next sleep. Return False if nobody sleeps."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         if not self._sleepers:
@@ -53,7 +53,7 @@ class FakeClock:
 
 
 class JumpingClock(FakeClock):
-    """Time that jumps to the end of every sleep at once; `slept` has how long each was."""
+    """A clock that jumps to the end of every sleep; `slept` lists the seconds of each."""
 
     def __init__(self, start: datetime = START) -> None:
         super().__init__(start)

@@ -1,4 +1,4 @@
-"""Databases for tests: each test gets one of its own, copied from one that was migrated once."""
+"""Databases for tests: each test gets its own copy of a database that was migrated once."""
 
 import asyncio
 import shutil
@@ -28,15 +28,15 @@ async def migrated(url: str) -> None:
 
 
 def copy_sqlite(template: Path, target: Path) -> None:
-    """Copy a closed SQLite database; closing has folded its log into the file."""
+    """Copy a closed SQLite database, whose log was folded into the file by the close."""
     shutil.copyfile(template, target)
 
 
 @contextmanager
 def postgres_template(server: str) -> Iterator[str]:
-    """Yield the name of a migrated database of the server, for as long as the block lasts.
+    """Yield the name of a migrated database of the server while the block lasts.
 
-    It lives in an event loop of its own, as it outlives those of the tests.
+    The database has its own event loop, which outlives the loops of the tests.
     """
     names: Queue[str | BaseException] = Queue()
     done = threading.Event()
@@ -72,7 +72,7 @@ def migrated_file(path: Path) -> Path:
 
 @asynccontextmanager
 async def database_of(kind: Kind, folder: str) -> AsyncIterator[str]:
-    """Yield the address of a new, empty database; SQLite's lies in the folder."""
+    """Yield the address of a new, empty database; a SQLite file is in the folder."""
     if kind == "sqlite":
         yield f"sqlite:///{folder}/gatehouse.db"
         return

@@ -1,4 +1,4 @@
-"""Every way in, with the permission of the contract, what to send there, and how it is delivered.
+"""All entry points of the bot: the required permission, a sample, and the delivery.
 
 A listener that is not here, or that requires another permission, fails
 `tests/handlers/test_permissions.py`.
@@ -20,11 +20,11 @@ Kind = Literal["command", "action", "view", "options", "event", "shortcut"]
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """One way in.
+    """An entry point of the bot.
 
-    `name` is the command with its slash, the action ID, or the callback ID. `sample` has the words
-    after the command, a button's value, or a modal's `private_metadata` (with `RESPONSE_URL` for
-    the reply), and is enough to get to the permission check. `form` names a form in `bot.commands`.
+    `name` is the command with its slash, the action ID, or the callback ID. `sample` holds the
+    words after the command, a button's value, or a modal's `private_metadata` (with `RESPONSE_URL`
+    for the reply), and reaches the permission check. `form` names a form in `bot.commands`.
     """
 
     kind: Kind
@@ -68,7 +68,7 @@ def _input(block_id: str, typed: str) -> dict[str, Any]:
     return {block_id: {"typed": {"type": "plain_text_input", "value": typed}}}
 
 
-# Changes that are true already, so that asking for them leaves nothing behind.
+# These changes are true already, so requests for them leave nothing behind.
 TESTUSERS: Rows = (
     _typed("/testusers", "", Permission.REQUEST, "form"),
     _typed("/testusers", "help", Permission.ASK_FOR_HELP),
@@ -155,22 +155,22 @@ RATELIMITS: Rows = (
 )
 
 HOME: Rows = (
-    # Everybody has a Home tab; without a role it says who manages access.
+    # Everybody has a Home tab. Without a role, the tab says who manages access.
     EntryPoint("event", "app_home_opened", Permission.ASK_FOR_HELP),
     _pressed(ids.HOME_TESTUSERS, Permission.REQUEST, "home"),
     _pressed(ids.HOME_ORGS, Permission.READ, "home"),
     _pressed(ids.HOME_RATELIMITS, Permission.READ, "home"),
     _pressed(ids.TESTUSERS_PERSON, Permission.REQUEST, "{}"),
-    # For everyone: the command in its value requires what it takes.
+    # Everybody may press this button. The command in its value has its own permission.
     _pressed(f"{ids.RUN_COMMAND}.0", Permission.ASK_FOR_HELP, "/gatehouse whoami"),
     _pressed(ids.SHARE, Permission.READ, "1 /gatehouse audit"),
     EntryPoint("shortcut", ids.CHANGE_TEST_USERS, Permission.REQUEST),
     EntryPoint("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, "call +15550100"),
-    # A direct message that is no command; one that is is answered as the command is.
+    # A direct message that is not a command. Commands are answered as if typed in a channel.
     EntryPoint("event", "message", Permission.ASK_FOR_HELP, "hello"),
 )
 
-# What nobody listens to any more is explained to whoever is of this workspace.
+# A retired button is explained to all people of this workspace.
 UNKNOWN: Rows = (
     _typed("/gone", "", Permission.ASK_FOR_HELP),
     _pressed("gone.button", Permission.ASK_FOR_HELP),
@@ -185,7 +185,7 @@ CHANNEL = "C0GENERAL"
 async def deliver(
     world: World, user: str, entry: EntryPoint, sample: str
 ) -> Message | View | list[Any]:
-    """Return the answer that only `user` sees, the modal that opened, or the options."""
+    """Deliver the sample. Return the answer that only `user` sees, the modal, or the options."""
     slack = world.slack
     if entry.kind == "event" and entry.name == "app_home_opened":
         return await _home(world, user)
@@ -205,7 +205,7 @@ async def deliver(
 
 
 async def write(world: World, user: str, text: str) -> Message:
-    """Write to the bot; return what it answers."""
+    """Write a direct message to the bot. Return the answer."""
     before = len(world.slack.workspace.dm(user))
     delivery = await world.slack.direct_message(user, text)
     assert (delivery.status, delivery.error) == (200, None)
@@ -218,14 +218,14 @@ async def write(world: World, user: str, text: str) -> Message:
 
 
 def _seen(world: World, user: str) -> list[Message]:
-    """What only this person sees, in channels and in their direct messages."""
+    """Return the messages that only this person sees, in channels and in direct messages."""
     workspace = world.slack.workspace
     seen = [*workspace.ephemerals(user), *workspace.dm(user)]
     return sorted(seen, key=lambda item: item.number)
 
 
 async def _home(world: World, user: str) -> View:
-    """Return the Home tab that came of it."""
+    """Return the Home tab that the bot published."""
     world.slack.workspace.homes.pop(user, None)
     delivery = await world.slack.open_home(user)
     assert (delivery.status, delivery.error) == (200, None)
@@ -248,7 +248,7 @@ async def _outcome(world: World, user: str, before: int) -> Message | View:
 
 
 def payload_of(slack: RunningSlack, user: str, entry: EntryPoint, sample: str) -> dict[str, Any]:
-    """What Slack would send for this entry point."""
+    """Return the payload that Slack would send for this entry point."""
     workspace = slack.workspace
     sender = Sender(workspace, workspace.people[user])
     key = workspace.new_response_url(CHANNEL, user)

@@ -1,4 +1,4 @@
-"""Several processes of the real bot behind a balancer, on one database, among stand-ins."""
+"""Several processes of the real bot behind a balancer, with one database and stand-ins."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -20,31 +20,31 @@ from tests.support.processes import BotProcess
 from tests.support.world import environment_for
 
 ANSWER_SECONDS = 25.0
-# Slack waits for three seconds, which a process on a busy machine can take to be let on.
+# Slack waits for three seconds. On a busy machine, a process can need longer to get its turn.
 ACK_SECONDS = 15.0
 SLACKBOT = "USLACKBOT"
 WORKING = "Working on it"
 
 
 class NoAnswerError(AssertionError):
-    """Somebody was left without an answer."""
+    """A person got no answer."""
 
 
 @dataclass
 class Fleet:
-    """The processes and what they talk to."""
+    """The processes, Slack and the services."""
 
     slack: RunningSlack
     services: RunningServices
     session: aiohttp.ClientSession
     environment: dict[str, str]
     processes: list[BotProcess] = field(default_factory=list)
-    # As operators start them, and slower: see `BotProcess`.
+    # Processes start as operators start them, which is slower: see `BotProcess`.
     are_fresh: bool = False
     answer_seconds: float = ANSWER_SECONDS
 
     def alive(self) -> list[str]:
-        """Where the balancer sends what comes."""
+        """Return the addresses of the running processes, for the balancer."""
         return [
             process.address for process in self.processes if process.is_running and process.address
         ]
@@ -52,7 +52,7 @@ class Fleet:
     async def add(
         self, launcher: Sequence[str] = ("-m", "bot"), *, wait: bool = True, **settings: str
     ) -> BotProcess:
-        """Start one process more, with settings of its own if need be."""
+        """Start another process, with its own settings if given."""
         own = {name.upper(): value for name, value in settings.items()}
         environment = {**self.environment, **own}
         process = BotProcess(environment, self.session, launcher, is_fresh=self.are_fresh)
@@ -61,25 +61,25 @@ class Fleet:
         return await process.ready() if wait else process
 
     async def ask(self, user: str, command: str, text: str = "") -> Message:
-        """Type a command; return the answer once it is there and no longer "Working on it".
+        """Type a command. Return the answer when it is no longer "Working on it".
 
-        What Slack itself says when the bot did not answer counts as the answer; see `is_silence`.
+        A message from Slack that the bot did not answer counts as the answer; see `is_silence`.
         """
         before = len(self.seen_by(user))
         await self.slack.command(user, "C0GENERAL", command, text)
         return await self.answer(user, after=before, channel="C0GENERAL")
 
     def seen_by(self, user: str) -> list[Message]:
-        """What only this person saw, oldest first."""
+        """Return the messages that only this person sees, oldest first."""
         return self.slack.workspace.ephemerals(user)
 
     async def answer(
         self, user: str, *, after: int = 0, seconds: float = 0.0, channel: str = ""
     ) -> Message:
-        """Wait for the next answer to somebody, in one channel if it is given.
+        """Wait for the next answer to a person, in this channel if given.
 
         Raises:
-            NoAnswerError: There is none in time.
+            NoAnswerError: No answer came in time.
         """
 
         seconds = seconds or self.answer_seconds
@@ -94,14 +94,14 @@ class Fleet:
             raise NoAnswerError(f"{user} has no answer after {seconds:.0f} s") from None
 
     async def verify_audit(self) -> str:
-        """Run `python -m bot audit verify`; return what it says."""
+        """Run `python -m bot audit verify`. Return its output."""
         environment = {"PATH": "", **self.environment}
         status, said = await run_forked(("audit", "verify"), environment)
         assert status == 0, said
         return said.strip()
 
     async def look_at_audit(self) -> int:
-        """Do the same from here, which is quicker; return how many entries there are."""
+        """Verify the audit in this process, which is quicker. Return the number of entries."""
         database = Database(self.environment["DATABASE_URL"], SystemClock())
         try:
             async with database.read_only() as tx:
@@ -113,12 +113,12 @@ class Fleet:
 
     @property
     def tracebacks(self) -> list[str]:
-        """Every traceback that any process logged."""
+        """All tracebacks in the logs of the processes."""
         return [line for process in self.processes for line in process.tracebacks]
 
 
 def is_silence(message: Message) -> bool:
-    """Whether this is Slack saying that the bot did not answer."""
+    """Return True for Slack's own message that the bot did not answer."""
     return message.user == SLACKBOT
 
 
@@ -130,9 +130,9 @@ async def running_fleet(
     services: ServicesState | None = None,
     **settings: str,
 ) -> AsyncIterator[Fleet]:
-    """Run `count` processes on a new database until the block ends; then none is left.
+    """Run `count` processes on a new database, and kill all of them at the end of the block.
 
-    `settings` are environment variables in small letters, which replace the usual ones.
+    `settings` are environment variables in lower case, which replace the usual values.
     """
     async with (
         running_services(services or ServicesState()) as running,

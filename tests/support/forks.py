@@ -1,7 +1,7 @@
-"""Child processes that have nothing to import: each is forked from one that has loaded the bot.
+"""Child processes that start fast: each is forked from a process that has loaded the bot.
 
-`python -m bot` takes a second of a processor before its first line, nearly all of it for imports.
-What is forked here runs the same module with the same arguments, environment and output.
+`python -m bot` needs a second of processor time before its first line, mostly for imports. A forked
+process runs the same module with the same arguments, environment and output.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-# What the program imports sooner or later, whatever its settings.
+# The program imports these modules sooner or later, with any settings.
 LOADED = [
     *("bot.serve", "bot.configured", "bot.ops.logs", "bot.ops.loop", "bot.store.postgres"),
     *("bot.setup.run", "bot.check", "bot.backup", "bot.audit.reading"),
@@ -28,7 +28,7 @@ FORKS.set_forkserver_preload(LOADED)
 
 
 class ForkedProcess:
-    """As much of `asyncio.subprocess.Process` as tests need; errors go to the output."""
+    """The part of `asyncio.subprocess.Process` that tests need; errors go to the output."""
 
     def __init__(self, process: BaseProcess, output: asyncio.StreamReader) -> None:
         self.stdout = output
@@ -39,25 +39,25 @@ class ForkedProcess:
 
     @property
     def pid(self) -> int:
-        """Of the child."""
+        """The process id of the child."""
         assert self._process.pid is not None
         return self._process.pid
 
     @property
     def returncode(self) -> int | None:
-        """The exit status, or a signal below zero; None while it lives."""
+        """The exit status, a negative signal number, or None while the process runs."""
         return self._ended.result() if self._ended.done() else None
 
     async def wait(self) -> int:
-        """Return the exit status once it has ended."""
+        """Wait for the end of the process. Return the exit status."""
         return await asyncio.shield(self._ended)
 
     def terminate(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._process.kill()
 
     def _end(self) -> None:
@@ -68,7 +68,7 @@ class ForkedProcess:
 
 
 class _Inherited:
-    """A file descriptor that becomes the child's own on the way there."""
+    """A file descriptor that is duplicated into the child."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -84,7 +84,7 @@ def _taken(duplicate: Any) -> int:
 async def forked(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> ForkedProcess:
-    """Do what `python <arguments>` does, which begin with `-m` and a module."""
+    """Start `python <arguments>` in a fork; the arguments begin with `-m` and a module."""
     loop = asyncio.get_running_loop()
     ours, theirs = os.pipe()
     output = asyncio.StreamReader(limit=2**22)
@@ -93,7 +93,7 @@ async def forked(
     given = (_Inherited(theirs), list(arguments), str(folder), dict(environment))
     process = FORKS.Process(target=_run, args=given, daemon=True)
     try:
-        # The first one waits for the imports.
+        # The first start waits for the imports.
         await asyncio.to_thread(process.start)
     finally:
         os.close(theirs)
@@ -101,18 +101,18 @@ async def forked(
 
 
 async def run_forked(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """Do what `python -m bot <arguments>` does; return the exit status and what was printed."""
+    """Run `python -m bot <arguments>` in a fork. Return the exit status and the output."""
     process = await forked(("-m", "bot", *arguments), ROOT, environment)
     said = (await process.stdout.read()).decode()
     return await process.wait(), said
 
 
 def _run(output: int, arguments: list[str], folder: str, environment: dict[str, str]) -> None:
-    """Be that program, in the child."""
+    """Run the program in the child."""
     for stream in (1, 2):
         os.dup2(output, stream)
     os.close(output)
-    # The old streams remember a position in what they wrote to before.
+    # The old streams remember a position in their old files.
     sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", closefd=False)
     os.chdir(folder)

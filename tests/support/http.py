@@ -1,4 +1,4 @@
-"""Real local servers, answers made up, and the parts that clients are made of in tests."""
+"""Real local servers, prepared answers, and parts of clients for tests."""
 
 import asyncio
 import ssl
@@ -21,7 +21,7 @@ SELF_SIGNED = Path(__file__).with_name("self_signed.pem")
 
 
 class Bench:
-    """A `ServiceHttp` with what can be seen from outside of it."""
+    """A `ServiceHttp` with its metrics, its clock and its logs."""
 
     def __init__(self, session: ClientSession, total_seconds: float) -> None:
         self.clock = JumpingClock()
@@ -36,7 +36,7 @@ class Bench:
         )
 
     async def request(self, call: ServiceCall, permits: OpenPermit = unlimited) -> Answer:
-        """Make a call whose every answer is good."""
+        """Make a call for which every answer is good."""
         return await self.http.request(call, lambda answer: answer, permits)
 
 
@@ -50,7 +50,7 @@ async def open_bench(total_seconds: float = 10.0) -> AsyncIterator[Bench]:
 async def web_server(
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]], *, tls: bool = False
 ) -> AsyncIterator[str]:
-    """Yields the address of a server that answers everything with `handler`."""
+    """Yield the address of a server that answers every request with `handler`."""
     context = None
     if tls:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -67,9 +67,9 @@ async def web_server(
 
 
 class RawServer:
-    """Writes bytes of its own choice: after a request is read, `answers[n]`, then it hangs up.
+    """Reads the n-th request, writes the bytes `answers[n]`, and closes the connection.
 
-    The last answer is repeated. An answer may be `None`: hang up at once.
+    The last answer is repeated. `None` closes the connection at once.
     """
 
     def __init__(self, *answers: bytes | None, hang: bool = False) -> None:
@@ -109,13 +109,13 @@ class RawServer:
 
 
 class _NothingSent:
-    """Stands for the writer of a request that was never sent."""
+    """Takes the place of the writer of a request that was never sent."""
 
     output_size = 0
 
 
 class CompatibleResponse(ClientResponse):
-    """A response without a connection: aioresponses 0.7.9 lacks the writer that aiohttp wants."""
+    """A response without a connection: aioresponses 0.7.9 lacks the writer that aiohttp needs."""
 
     content: StreamReader
 

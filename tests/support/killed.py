@@ -1,9 +1,9 @@
-"""Runs the real program and kills it with -9 at a step of its work, then at the next, and so on.
+"""Run the real program, and kill it with -9 at each step of its work in turn.
 
-`python -m tests.support.killed FIRST EVERY`: the first process dies at step FIRST after somebody
-clicked, the next one EVERY steps later. A step is a commit, or a call that changes something: in
-between, nothing outside of the process changes. Each process is named on a line of the output, as
-`<step> <process id>`. SIGTERM ends it all.
+`python -m tests.support.killed FIRST EVERY`: the first process dies at step FIRST after a person's
+click, and each later process EVERY steps later. A step is a commit or a call that changes
+something; between steps, nothing outside the process changes. A line of the output names each
+process, as `<step> <process id>`. SIGTERM stops the run.
 """
 
 import itertools
@@ -25,7 +25,7 @@ __all__ = ["serve"]  # imported before the fork, so that a restart takes a momen
 
 
 def patch(steps: Steps) -> None:
-    """Count from the first click on, and make leases and doubt short."""
+    """Count the steps from the first click, and shorten leases and doubt."""
     store = interactions.store_click
 
     async def arming_store(bot: Parts, click: StoredInteraction) -> None:
@@ -35,15 +35,15 @@ def patch(steps: Steps) -> None:
     handlers.testusers.store_click = arming_store  # type: ignore[attr-defined]
     count_commits(steps)
     count_calls(steps)
-    # A run that is starved for longer than its lease is begun anew, and may never come to its end.
+    # A run that gets no processor for longer than its lease starts again, and may never end.
     shorten_leases()
-    # A death between the note of a POST and its answer leaves the flow in doubt.
+    # A death between the note of a POST and its answer leaves the flow in doubt for this time.
     applying.IN_DOUBT = timedelta(seconds=4)
 
 
 def run(first: int, every: int) -> None:
-    """Start one process after the other, until told to stop."""
-    # Handled while forking, a SIGTERM would go to the dead process and be lost.
+    """Start processes one after the other until SIGTERM."""
+    # A SIGTERM during the fork would go to the dead process and be lost.
     signals = {signal.SIGTERM, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     for step in itertools.count(first, every):

@@ -1,11 +1,11 @@
-"""Start the real program with something wrong under it: `python -m tests.support.launch …`.
+"""Start the real program with a planted fault: `python -m tests.support.launch …`.
 
---clock FILE   the wall clock is off by as many seconds as the file says at the moment
---short-leases  another process takes over after two seconds what a dead one has begun
---die-at N     `kill -9` to itself right after the N-th step that leaves a trace somewhere, counted
-               from the first SIGUSR1: a commit, or a call of another program that changes something
+--clock FILE    the wall clock is wrong by the seconds in the file, which may change
+--short-leases  another process takes over a dead process's work after two seconds
+--die-at N      the program kills itself with -9 right after the N-th step, counted from the first
+                SIGUSR1; a step is a commit, or a call to another program that changes something
 
-Each step is printed as a line `{"step": …}`. Nothing in the program itself knows of this.
+Each step is printed as a line `{"step": …}`. The program itself is unchanged.
 """
 
 import argparse
@@ -36,7 +36,7 @@ CHANGES = {
 
 
 class Steps:
-    """Counts steps from 1, prints each, and kills the process at the step `die_at`."""
+    """Counts and prints the steps from 1, and kills the process at step `die_at`."""
 
     def __init__(self, die_at: int) -> None:
         self._die_at = die_at
@@ -44,11 +44,11 @@ class Steps:
         self._is_armed = False
 
     def arm(self, *_: object) -> None:
-        """Begin to count."""
+        """Start to count."""
         self._is_armed = True
 
     def took(self, what: str) -> None:
-        """One more step."""
+        """Count a step."""
         if not self._is_armed:
             return
         self._count += 1
@@ -77,7 +77,7 @@ def count_commits(steps: Steps) -> None:
 
 
 def count_calls(steps: Steps) -> None:
-    """Make every call that changes something a step, once its answer is there."""
+    """Make every call that changes something a step, after its answer has arrived."""
     honest = aiohttp.ClientSession._request
 
     async def request(self: aiohttp.ClientSession, method: str, url: Any, **rest: Any) -> Any:
@@ -90,7 +90,7 @@ def count_calls(steps: Steps) -> None:
 
 
 def shift_clock(file: Path) -> None:
-    """Let `time.time` be off by what the file says."""
+    """Make `time.time` wrong by the seconds in the file."""
     honest = time.time
 
     def shifted() -> float:
@@ -102,12 +102,12 @@ def shift_clock(file: Path) -> None:
 
 
 def shorten_leases() -> None:
-    """Let what a dead process has begun be taken over after two seconds."""
+    """Let other processes take over the work of a dead process after two seconds."""
     job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 2.0, 0.3, 0.1
 
 
 def launch() -> int:
-    """Read the arguments, break what they say, and serve."""
+    """Read the arguments, plant the faults, and serve."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--clock", type=Path)
     parser.add_argument("--die-at", type=int)

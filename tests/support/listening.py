@@ -1,4 +1,4 @@
-"""A small bot: the real frame, endpoint and replies around listeners that a test makes up."""
+"""A small bot: the real endpoint, middleware and replies around a test's own listeners."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -63,7 +63,7 @@ def listener(answer: Answer) -> Answer:
 
 
 class FakePeople:
-    """Finds and admits everybody."""
+    """Knows and admits every person."""
 
     bot_user_id = "U0BOT"
 
@@ -76,7 +76,7 @@ class FakePeople:
 
 @dataclass
 class FakeDeliveries:
-    """Says whether what comes came before, and counts how often it is asked."""
+    """Recognises repeated deliveries, and counts the questions."""
 
     is_first: bool = True
     asked: int = 0
@@ -88,7 +88,7 @@ class FakeDeliveries:
 
 @dataclass
 class SmallBot:
-    """Listeners of a test's own, and what can be seen from outside."""
+    """A test's own listeners, with Slack, the metrics and the logs."""
 
     parts: SimpleNamespace
     app: GatehouseApp
@@ -97,7 +97,7 @@ class SmallBot:
     deliveries: FakeDeliveries
 
     def command(self, name: str, answer: Answer) -> None:
-        """Answer a command that takes whatever is typed."""
+        """Add a listener for a command with any text."""
         self.app.command(name, middleware=[COMMAND])(ack=acknowledge, lazy=[listener(answer)])
 
     def action(
@@ -107,12 +107,12 @@ class SmallBot:
         place: Place = Place.BELOW,
         permission: Permission = Permission.ASK_FOR_HELP,
     ) -> None:
-        """Answer a button."""
+        """Add a listener for a button."""
         asks = Needs(permission, place)
         self.app.action(action_id, middleware=[asks])(ack=acknowledge, lazy=[listener(answer)])
 
     async def outcomes(self) -> dict[tuple[str, str], float]:
-        """How often each (name, outcome) was counted, once nothing runs any more."""
+        """Wait until nothing runs. Return the count of each (name, outcome)."""
         await self.parts.tasks.drain(5)
         return {
             (sample.labels["name"], sample.labels["outcome"]): sample.value
@@ -124,7 +124,7 @@ class SmallBot:
 
 @asynccontextmanager
 async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
-    """Listen until the block ends; a test adds its listeners inside it."""
+    """Run a small bot until the block ends; the test adds its listeners in the block."""
     async with running_slack() as slack, open_session() as session:
         clock, waits, deliveries = SystemClock(), JumpingClock(), FakeDeliveries()
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
@@ -170,7 +170,7 @@ def seen(bot) -> list[str]:
 
 
 async def shown_button(bot):
-    """The button's message, as the answer to a command."""
+    """Return the message with the button, which is the answer to a command."""
 
     async def answer(ask):
         return BUTTON
@@ -181,7 +181,7 @@ async def shown_button(bot):
 
 
 class Held:
-    """Work that stands still until it is released."""
+    """Work that waits until a test releases it."""
 
     def __init__(self, result: Message | Exception | None) -> None:
         self.release = asyncio.Event()

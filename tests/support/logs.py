@@ -1,6 +1,6 @@
-"""Logs as in production, into a text that a test reads.
+"""Logs as in production, written to a text that a test reads.
 
-pytest's own capturing changes `sys.stderr` between the phases of a test, so it is not used.
+pytest's own capture is not used, because it changes `sys.stderr` between the phases of a test.
 """
 
 import io
@@ -15,7 +15,7 @@ from bot.ops.redaction import Redactor
 
 
 def log_into(stream: io.StringIO, level: str, style: str, redactor: Redactor) -> None:
-    """Configure the logs, and let them go where a test can read them."""
+    """Configure the logs, and write them to a text that a test can read."""
     configure_logs(level, style, redactor)
     (handler,) = logging.getLogger().handlers
     assert isinstance(handler, logging.StreamHandler)
@@ -24,7 +24,7 @@ def log_into(stream: io.StringIO, level: str, style: str, redactor: Redactor) ->
 
 @contextmanager
 def logging_as_before() -> Iterator[None]:
-    """Put everything back that `configure_logs` changes."""
+    """Restore everything that `configure_logs` changes."""
     root, loud = logging.getLogger(), logging.raiseExceptions
     handlers, level, configured = root.handlers[:], root.level, structlog.get_config()
     try:

@@ -1,4 +1,4 @@
-"""PgBouncer in front of the tests' PostgreSQL, each client's transactions on any connection."""
+"""PgBouncer in front of the tests' PostgreSQL, in transaction pooling mode."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ USER = "postgres"
 
 @asynccontextmanager
 async def running_pgbouncer(database_url: str, mode: str = "transaction") -> AsyncIterator[str]:
-    """Yield the address of the same database through a pooler with four server connections."""
+    """Yield the database's address through a pooler with four server connections."""
     program = needs("pgbouncer")
     server = urlsplit(database_url)
     with tempfile.TemporaryDirectory(prefix="gatehouse-pgb-") as name:
@@ -37,7 +37,7 @@ async def running_pgbouncer(database_url: str, mode: str = "transaction") -> Asy
         )
         user = {}
         if os.geteuid() == 0:
-            # It refuses to run as root.
+            # PgBouncer refuses to run as root.
             user = {"user": USER, "group": USER}
             for path in (folder, folder / "ini", folder / "users"):
                 shutil.chown(path, USER, USER)

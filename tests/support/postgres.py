@@ -1,4 +1,4 @@
-"""PostgreSQL for tests: a database on the shared server, or a whole server."""
+"""PostgreSQL for tests: a database on the shared server, or a separate server."""
 
 import asyncio
 import atexit
@@ -21,15 +21,15 @@ from tests.support.needs import POSTGRESQL, find_program, lacks
 POSTGRES_USER = "postgres"
 
 
-# Nobody minds what a crash of the shared server would lose.
+# Data that a crash of the shared server would lose doesn't matter.
 QUICK = ("max_connections=300", "fsync=off", "full_page_writes=off", "autovacuum=off")
 MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - a folder of our own is made in it
 
 
 def server_url() -> str:
-    """Return the address of the server that tests share; skip the test where there is none.
+    """Return the address of the tests' shared server; skip the test without PostgreSQL.
 
-    It is the server that `TEST_DATABASE_URL` names, or one that is started for this run.
+    `TEST_DATABASE_URL` names the server. Without it, a server is started for this run.
     """
     if "TEST_DATABASE_URL" not in os.environ:
         os.environ["TEST_DATABASE_URL"] = _start_server()
@@ -37,12 +37,12 @@ def server_url() -> str:
 
 
 def has_server() -> bool:
-    """Return whether `server_url` has a server to name, after starting it where needed."""
+    """Return True if there is a shared server, which is started if needed."""
     return bool(find_program("initdb") or "TEST_DATABASE_URL" in os.environ) and bool(server_url())
 
 
 def _start_server() -> str:
-    """Start a server in memory, where there is room, and stop it when this process ends."""
+    """Start a server, in memory if there is room, and stop it at the end of this process."""
     has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM_BYTES
     folder = Path(tempfile.mkdtemp(prefix="gatehouse-pg-", dir=MEMORY if has_room else None))
     _give_away(folder)
@@ -59,7 +59,7 @@ def _start_server() -> str:
 
 
 async def connect(url: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-    """Return a connection on which each statement is a transaction of its own."""
+    """Return a connection with autocommit."""
     seconds = round(PATIENCE_SECONDS)
     return await psycopg.AsyncConnection.connect(
         url, autocommit=True, prepare_threshold=None, connect_timeout=seconds
@@ -70,19 +70,18 @@ async def connect(url: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
 async def own_database(
     server: str, template: str | None = None, *, is_durable: bool = True
 ) -> AsyncIterator[str]:
-    """Yield the address of a new database, empty or a copy of `template`, and drop it afterwards.
+    """Yield the address of a new database (empty or a copy of `template`), and drop it at the end.
 
-    `is_durable` is off where nobody minds what a crash of the server would lose, and everybody the
-    waiting for its disk.
+    Without `is_durable`, commits don't wait for the disk, and a crash of the server loses data.
 
     Raises:
-        psycopg.OperationalError: There is no such server.
+        psycopg.OperationalError: The server can't be reached.
     """
     admin = await connect(server)
     name = f"gatehouse_test_{uuid.uuid4().hex}"
     how = f' TEMPLATE "{template}"' if template else ""
     if not is_durable and admin.info.server_version >= 150000:
-        # As before 15: it takes half as long where the disk is not waited for.
+        # The default before version 15 takes half as long if commits don't wait for the disk.
         how += " STRATEGY file_copy"
     await admin.execute(f'CREATE DATABASE "{name}"{how}')
     if not is_durable:
@@ -90,7 +89,7 @@ async def own_database(
     try:
         yield server.rsplit("/", 1)[0] + "/" + name
     finally:
-        # A connection of its own: the server may have been restarted meanwhile.
+        # A new connection, because the server may have been restarted meanwhile.
         await admin.close()
         admin = await connect(server)
         await admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
@@ -98,7 +97,7 @@ async def own_database(
 
 
 class Cluster:
-    """A PostgreSQL server that nobody else uses, so that it may be restarted and killed."""
+    """A PostgreSQL server of one test, which may restart and kill the server."""
 
     def __init__(self, data: Path, port: int) -> None:
         self.data = data
@@ -106,22 +105,22 @@ class Cluster:
         self.url = f"postgresql://{POSTGRES_USER}@127.0.0.1:{port}/postgres"
 
     async def start(self) -> None:
-        """Start it and return when it takes connections."""
+        """Start the server, and return when it accepts connections."""
         await _run(self.starting())
 
     async def stop(self, mode: str = "fast") -> None:
-        """Stop it: `fast`, or `immediate` as in a crash."""
+        """Stop the server: `fast`, or `immediate` as in a crash."""
         await _run(self.stopping(mode))
 
     def starting(self, *settings: str) -> list[str]:
-        """Return the command that starts it."""
+        """Return the command that starts the server."""
         given = ("listen_addresses=127.0.0.1", "unix_socket_directories=", *settings)
         options = " ".join([f"-p {self.port}", *(f"-c {setting}" for setting in given)])
         log = str(self.data / "server.log")
         return [_program("pg_ctl"), "-D", str(self.data), "-l", log, "-o", options, "-w", "start"]
 
     def stopping(self, mode: str) -> list[str]:
-        """Return the command that stops it."""
+        """Return the command that stops the server."""
         return [_program("pg_ctl"), "-D", str(self.data), "-m", mode, "-w", "stop"]
 
 
@@ -129,7 +128,7 @@ class Cluster:
 async def private_cluster() -> AsyncIterator[Cluster]:
     """Yield a running server in a temporary folder.
 
-    It skips the test without PostgreSQL's programs.
+    The test is skipped without PostgreSQL's programs.
     """
     with tempfile.TemporaryDirectory(prefix="gatehouse-pg-") as folder:
         _give_away(Path(folder))
@@ -152,7 +151,7 @@ def _program(name: str) -> str:
 
 
 def _as_postgres() -> dict[str, Any]:
-    """PostgreSQL refuses to run as root; a child of pytest has nothing to print."""
+    """Return options that run PostgreSQL silently and not as root, which it refuses."""
     user = {"user": POSTGRES_USER, "group": POSTGRES_USER} if os.geteuid() == 0 else {}
     silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     return {"cwd": "/", **silent, "stderr": subprocess.DEVNULL, **user}

@@ -12,20 +12,20 @@ import aiohttp
 
 from tests.support.forks import ROOT, ForkedProcess, forked
 
-# A start takes a second or two; on a machine that many others use, much longer.
+# A start takes a second or two, or much longer on a busy machine.
 START_SECONDS = 120.0
 KEPT_LINES = 5_000
 
 
 class NotReadyError(AssertionError):
-    """A process did not become what was waited for; holds its last words."""
+    """A process did not become ready in time; the message has its last output."""
 
 
 class BotProcess:
-    """One `python -m bot`; `address` is where it listens.
+    """A process of `python -m bot`; `address` is the address at which it listens.
 
-    `launcher` replaces `-m bot` to disturb the process. With `is_fresh`, Python itself is started,
-    as operators do; otherwise the process is forked from one that has imported everything.
+    `launcher` replaces `-m bot` to disturb the process. With `is_fresh`, Python is started as
+    operators start it; otherwise the process is forked from a process with all imports.
     """
 
     def __init__(
@@ -50,22 +50,22 @@ class BotProcess:
 
     @property
     def pid(self) -> int:
-        """Of the child."""
+        """The process id."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether it lives."""
+        """True while the process runs."""
         return self._process is not None and self._process.returncode is None
 
     @property
     def tracebacks(self) -> list[str]:
-        """The log records that hold a traceback: an expected failure has none."""
+        """The log records with a traceback; expected failures have none."""
         return [line for line in self.lines if "Traceback (most recent call last)" in line]
 
     async def start(self) -> "BotProcess":
-        """Start it and return once it listens; `ready` says more."""
+        """Start the process, and return when it listens; it may not be `ready` yet."""
         self._starting = asyncio.ensure_future(self._spawn())
         await asyncio.shield(self._starting)
         await self.says(lambda: bool(self.address))
@@ -88,10 +88,10 @@ class BotProcess:
         self._reading = asyncio.create_task(self._read())
 
     async def says(self, is_true: Callable[[], bool], seconds: float = START_SECONDS) -> None:
-        """Return when what it has printed makes something true.
+        """Return when the predicate holds for the printed lines.
 
         Raises:
-            NotReadyError: It ended, or the time is over.
+            NotReadyError: The process ended, or the time is over.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -107,11 +107,11 @@ class BotProcess:
             raise NotReadyError(f"not there in time; it said: {words or 'nothing'}")
 
     async def ready(self, seconds: float = START_SECONDS) -> "BotProcess":
-        """Return once `/readyz` says so."""
+        """Return when `/readyz` answers 200."""
         answer = (0, "")
         try:
             async with asyncio.timeout(seconds):
-                # Another process's readiness can only be asked for.
+                # There is no notice of readiness from another process, so this polls.
                 while (answer := await self.readiness())[0] != 200:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
         except TimeoutError:
@@ -120,7 +120,7 @@ class BotProcess:
         return self
 
     async def readiness(self) -> tuple[int, str]:
-        """Return what `/readyz` answers, (0, "") when nothing does."""
+        """Return the status and body of `/readyz`, or (0, "") without an answer."""
         timeout = aiohttp.ClientTimeout(total=5)
         try:
             async with self._session.get(f"{self.address}/readyz", timeout=timeout) as got:
@@ -129,7 +129,7 @@ class BotProcess:
             return 0, ""
 
     async def ended(self) -> int:
-        """Wait until it has ended, and return the exit status."""
+        """Wait for the end of the process. Return the exit status."""
         assert self._process is not None
         status = await self._process.wait()
         if self._reading is not None:
@@ -137,7 +137,7 @@ class BotProcess:
         return status
 
     async def kill(self) -> None:
-        """`kill -9`, also where whoever starts it was cancelled meanwhile."""
+        """Kill the process with -9, even if its start was cancelled."""
         if self._starting is None:
             return
         await self._starting
@@ -145,22 +145,22 @@ class BotProcess:
         await self.ended()
 
     async def stop(self) -> int:
-        """SIGTERM; return the exit status."""
+        """Send SIGTERM. Return the exit status."""
         self._signal(signal.SIGTERM)
         return await self.ended()
 
     def freeze(self) -> None:
-        """Let it stand still, as a machine does that is suspended."""
+        """Stop the process, as if its machine was suspended."""
         self.is_frozen = True
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let the stopped process go on."""
         self._signal(signal.SIGCONT)
         self.is_frozen = False
 
     def _signal(self, number: signal.Signals) -> None:
-        # It may have ended a moment ago, which is heard of a moment later.
+        # The process may have ended a moment ago, and the notice comes a moment later.
         with contextlib.suppress(ProcessLookupError):
             if self.is_running:
                 os.kill(self.pid, number)

@@ -1,4 +1,4 @@
-"""Requests of every kind, and what a message about them shows."""
+"""Requests of every kind, and the text that their messages show."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -94,7 +94,7 @@ def everybody(request: Request) -> list[str]:
 
 
 def shown_in_full(identities, message) -> list[str]:
-    """Who can be read there although four characters are all that a viewer sees."""
+    """Return the identities that a message shows in full; viewers may see four characters."""
     everything = "\n".join(texts_of(message))
     return [
         identity for identity in identities if len(identity) > 4 and in_full(identity) in everything

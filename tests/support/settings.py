@@ -1,4 +1,4 @@
-"""The fewest settings that a bot can have."""
+"""The smallest valid settings of a bot."""
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",

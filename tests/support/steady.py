@@ -1,4 +1,4 @@
-"""An event loop whose time stands still while the process does, and what time it is."""
+"""An event loop and clocks whose time stops while the process gets no processor."""
 
 import asyncio
 import selectors
@@ -15,20 +15,20 @@ SORTED = 60_000
 
 
 def seconds_now() -> float:
-    """As timeouts count it; in a test, time in which the whole process stood still is none."""
+    """Return the time of timeouts, without the time in which the whole process was stopped."""
     return asyncio.get_running_loop().time()
 
 
 def yardstick_seconds() -> float:
-    """Return what a piece of work takes now that takes 50 ms on a quiet machine."""
+    """Return the present duration of a piece of work that takes 50 ms on a quiet machine."""
     began = time.thread_time()
     sorted((number * 7919 % 10_007, str(number)) for number in range(SORTED))
     return time.thread_time() - began
 
 
-# So much later than it wanted, and a thread was not let on.
+# A thread that wakes up later than this did not get a processor in time.
 NOTICED_SECONDS = 0.2
-# Whoever sleeps looks at the time this often, to see how long it was stopped.
+# A sleeping thread reads the time this often, to see how long it was stopped.
 LONGEST_SLEEP_SECONDS = 0.1
 
 Result = TypeVar("Result")
@@ -36,9 +36,9 @@ Events = list[tuple[selectors.SelectorKey, int]]
 
 
 class SteadyTime:
-    """Seconds, less those in which this thread neither worked nor wanted to wait.
+    """Seconds without the time in which this thread neither worked nor wanted to wait.
 
-    `lost` is how many did not count so far.
+    `lost` is the number of seconds that were not counted so far.
     """
 
     def __init__(self) -> None:
@@ -49,14 +49,14 @@ class SteadyTime:
         self._thread = threading.get_ident()
 
     def __call__(self, wanted: float = 0.0) -> float:
-        """The time; `wanted` is for how long this thread has wanted to sleep since it was asked."""
+        """Return the time; `wanted` is the sleep that this thread asked for since the last call."""
         passed = time.monotonic()
         if threading.get_ident() != self._thread:
             return passed - self.lost
         self._waited += min(wanted, passed - self._asked)
         self._asked = passed
         stood = passed - self._seen[0] - self._waited
-        # Asking how long a thread has worked takes a call of the system.
+        # Reading the processor time of a thread needs a system call.
         if stood > NOTICED_SECONDS:
             worked = time.thread_time()
             stood -= worked - self._seen[1]
@@ -67,7 +67,7 @@ class SteadyTime:
 
 
 class SteadySelector(selectors.DefaultSelector):
-    """Sleeps in short pieces; `heard` counts how often anything came from a socket or a thread."""
+    """A selector that sleeps in short pieces; `heard` counts events from sockets and threads."""
 
     def __init__(self, steady_time: SteadyTime) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class SteadySelector(selectors.DefaultSelector):
         self.heard = 0
 
     def select(self, timeout: float | None = None) -> Events:
-        """As ever, but a process that was stopped sleeps for the rest of its time."""
+        """Select as usual, but after a stop of the process sleep for the rest of the timeout."""
         if timeout is not None and timeout <= 0:
             events = super().select(0)
             self.heard += bool(events)
@@ -93,7 +93,7 @@ class SteadySelector(selectors.DefaultSelector):
 
 
 class SteadyLoop(asyncio.SelectorEventLoop):
-    """The loop of tests."""
+    """The event loop of tests."""
 
     def __init__(self) -> None:
         self.steady_time = SteadyTime()
@@ -101,18 +101,18 @@ class SteadyLoop(asyncio.SelectorEventLoop):
         super().__init__(self.selector)
 
     def time(self) -> float:
-        """As timeouts and sleeps count it."""
+        """Return the time that timeouts and sleeps use."""
         return self.steady_time()
 
 
 def run_steadily(program: Coroutine[Any, Any, Result]) -> Result:
-    """As `asyncio.run`, in a `SteadyLoop`."""
+    """Do the same as `asyncio.run` in a `SteadyLoop`."""
     with asyncio.Runner(loop_factory=SteadyLoop) as runner:
         return runner.run(program)
 
 
 class SteadyClock(SystemClock):
-    """The machine's clock for a bot in a test's loop, less what the process stood still."""
+    """The machine's clock without the time in which the process was stopped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -136,9 +136,9 @@ class SteadyClock(SystemClock):
 
 
 class LaterClock(SteadyClock):
-    """The machine's clock, set forward by a test; whoever has slept long enough then wakes up.
+    """The machine's clock, which a test can set forward to wake sleepers.
 
-    Leases go by `since_boot`, which goes on as ever: a test sets time forward, not the machine.
+    Leases use `since_boot`, which a test does not set forward.
     """
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class LaterClock(SteadyClock):
 
     @property
     def ahead(self) -> timedelta:
-        """How far the clock was set forward."""
+        """The time by which the clock was set forward."""
         return self._ahead
 
     @ahead.setter

@@ -1,4 +1,4 @@
-"""What people wished and did, and what must therefore be true: the model that drills compare with.
+"""The model that drills compare the bot with: people's requests and clicks, and their results.
 
 card = await story.request("person:1")
 await story.press("U0APPROVER", card, "Approve", "applied")
@@ -29,7 +29,7 @@ TOLD = {
     "denied": "*Denied*",
     "expired": "*Expired*",
 }
-# What a requester's Home tab says of a request.
+# The words about a request in its requester's Home tab.
 AT_HOME = {"pending": "Waiting for approval", "cancelled": "Cancelled", "applied": "Applied"}
 TRUE_SECONDS, HOME_SECONDS = 30.0, 60.0
 IDENTITY = re.compile(r"person:\d{4,}")
@@ -38,10 +38,10 @@ IS_UNDO = "Undoes "
 
 @dataclass
 class ExpectedRequest:
-    """One request to add an identity, and what has to have become of it.
+    """A request to add an identity, and its expected result.
 
-    No other request adds this identity. `flow` is an alias; `state` and `undo` (empty without one)
-    are where the request and that of its `Undo` end; `says` is what the card shows besides.
+    No other request adds this identity. `flow` is an alias. `state` and `undo` (empty without an
+    undo) are the final states of the request and of its undo; `says` are further words on the card.
     """
 
     identity: str
@@ -54,18 +54,18 @@ class ExpectedRequest:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the person has to be on the list."""
+        """True if the person must be on the list."""
         return self.state == "applied" and self.undo != "applied" and not self.ended
 
     @property
     def times_applied(self) -> int:
-        """How often the requester has to be told that something is applied."""
+        """The number of messages to the requester that a change is applied."""
         return [self.state, self.undo].count("applied")
 
 
 @dataclass
 class Story:
-    """Requests of one requester, each for one identity, and edits by others."""
+    """One requester's requests, each for one identity, and other people's edits."""
 
     fleet: Fleet
     expected_requests: dict[str, ExpectedRequest] = field(default_factory=dict)
@@ -78,11 +78,11 @@ class Story:
         self.outside = {name: list(self._flow(name).identities) for name in FLOWS}
 
     def new_identity(self) -> str:
-        """A name that nobody had."""
+        """Return an identity that was never used."""
         return f"person:{next(self._numbers):04d}"
 
     async def request(self, identity: str = "", flow: str = "welcome", extra: str = "") -> Message:
-        """Ask to add somebody; return the card once it is there."""
+        """Ask to add an identity. Return the card."""
         identity = identity or self.new_identity()
         self.expected_requests[identity] = ExpectedRequest(identity, flow)
         answer = await self.fleet.ask(REQUESTER, "/testusers", f"add {flow} {identity} {extra}")
@@ -90,16 +90,16 @@ class Story:
         return await self.card(identity)
 
     async def card(self, identity: str, seconds: float = TRUE_SECONDS) -> Message:
-        """Return the card of a request once it is there."""
+        """Wait for the card of a request."""
         found = await self.fleet.slack.until(lambda: self.cards(identity), timeout=seconds)
         return found[0]
 
     def cards(self, identity: str) -> list[Message]:
-        """Every card that stands for a request, without that of its undo."""
+        """Return all cards of a request, without the card of its undo."""
         return [item for item in self._cards_by_identity().get(identity, []) if not is_undo(item)]
 
     async def undo_card(self, identity: str, seconds: float = TRUE_SECONDS) -> Message:
-        """Return the card of the request to undo another one, once it is there."""
+        """Wait for the card of the request that undoes another request."""
 
         def found() -> list[Message]:
             return [item for item in self._cards_by_identity().get(identity, []) if is_undo(item)]
@@ -123,7 +123,7 @@ class Story:
         return found
 
     async def press(self, user: str, card: Message, button: str, becomes: str = "") -> Message:
-        """Press a button; return the answer to who pressed it."""
+        """Press a button. Return the answer to the person."""
         before = len(self.fleet.seen_by(user))
         delivery = await self.fleet.slack.click(user, card, button)
         if becomes:
@@ -133,21 +133,21 @@ class Story:
         return await self.fleet.answer(user, after=before, channel=card.channel)
 
     def becomes(self, card: Message, state: str) -> None:
-        """What has been done to a request must lead to this."""
+        """Set the expected result of a request."""
         self.of(card).state = state
 
     def of(self, card: Message) -> ExpectedRequest:
-        """The request that a card shows."""
+        """Return the request that a card shows."""
         return self.expected_requests[IDENTITY.findall(card.text)[0]]
 
     def edit(self, flow: str, identity: str) -> None:
-        """Somebody adds an identity in the service's own console."""
+        """Add an identity in the service's own console."""
         self.outside[flow].append(identity)
         flow_now = self._flow(flow)
         self.fleet.services.state.edit_flow(flow_now.sid, [*flow_now.identities, identity])
 
     def problems(self) -> list[str]:
-        """Everything that is not as it must be."""
+        """Return all differences from the expected state."""
         cards, told = self._cards_by_identity(), self._told_by_identity()
         return [
             *(p for name in FLOWS for p in self._list_problems(name)),
@@ -164,7 +164,7 @@ class Story:
         ]
 
     async def comes_true(self, seconds: float = TRUE_SECONDS) -> None:
-        """Wait until everything is as it must be. Other people's Home tabs follow in a minute."""
+        """Wait until there are no differences. Other people's Home tabs follow in a minute."""
         if self.has_homes:
             seconds += HOME_SECONDS
         try:
@@ -174,12 +174,12 @@ class Story:
             assert not problems, "; ".join(problems)
 
     async def is_true(self) -> bool:
-        """Whether everything is as it must be now."""
+        """Return True if there are no differences."""
         return not self.problems()
 
     @staticmethod
     def sid(name: str) -> str:
-        """The SID of a flow."""
+        """Return the SID of a flow."""
         return FLOWS[name]
 
     def _flow(self, name: str) -> Flow:
@@ -197,7 +197,7 @@ class Story:
         return problems
 
     def _home_problems(self) -> list[str]:
-        """What is wrong with the tabs of who asks and who approves."""
+        """Return the problems in the Home tabs of the requester and the approver."""
         homes, problems = self.fleet.slack.workspace.homes, []
         for expected in self.expected_requests.values():
             own, waiting = (homes.get(user) for user in (expected.requester, APPROVER))
@@ -227,12 +227,12 @@ class Story:
 
 
 def is_undo(card: Message) -> bool:
-    """Whether a card is that of a request to undo another one."""
+    """Return True for the card of a request that undoes another request."""
     return IS_UNDO in card.all_text
 
 
 def card_problems(expected: ExpectedRequest, cards: list[Message]) -> list[str]:
-    """What is wrong with the cards of a request, and of its undo."""
+    """Return the problems of the cards of a request and of its undo."""
     undoing = [card for card in cards if is_undo(card)]
     asked = [card for card in cards if not is_undo(card)]
     if [len(asked), len(undoing)] != [1, int(bool(expected.undo))]:
@@ -244,7 +244,7 @@ def card_problems(expected: ExpectedRequest, cards: list[Message]) -> list[str]:
 
 
 def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
-    """What is wrong with a card of a request that has to be in that state."""
+    """Return the problems of a card whose request must be in this state."""
     problems = []
     if MARKS[state] not in card.text:
         problems.append(f"{identity}: is {state}, the card says {card.text!r}")
@@ -254,7 +254,7 @@ def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
 
 
 def undo_problems(expected: ExpectedRequest, undoing: Message, undone: Message) -> list[str]:
-    """What is wrong with the card of an undo, or with what the undone one says of it."""
+    """Return the problems of the card of an undo, and of the undone card's words about it."""
     problems = one_card_problems(f"undo of {expected.identity}", expected.undo, undoing)
     says = "*Undone*" if expected.undo == "applied" else "*Undo requested*"
     if says not in undone.all_text or "Undo" in undone.buttons:
@@ -265,7 +265,7 @@ def undo_problems(expected: ExpectedRequest, undoing: Message, undone: Message) 
 
 
 def told_problems(expected: ExpectedRequest, told: list[str]) -> list[str]:
-    """What is wrong with what the requester was told."""
+    """Return the problems of the messages to the requester."""
     messages = {TOLD[expected.state]: 1} if expected.state in TOLD else {}
     if expected.times_applied:
         messages[TOLD["applied"]] = expected.times_applied

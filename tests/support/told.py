@@ -1,4 +1,4 @@
-"""A bot with something broken around it, and what each of its instruments says of that."""
+"""A bot with a fault around it, and the reports of its instruments."""
 
 import asyncio
 import re
@@ -31,7 +31,7 @@ HEADLINE = re.compile(r"\*(.+?)\*")
 
 @dataclass
 class Broken:
-    """A bot, its surroundings, and what is spoilt in them."""
+    """A bot and its surroundings, in which a test breaks something."""
 
     slack: RunningSlack
     services: RunningServices
@@ -42,7 +42,7 @@ class Broken:
 
     @asynccontextmanager
     async def running(self, *, becomes_ready: bool = True) -> AsyncIterator[None]:
-        """Run the bot until the block ends, whether or not it gets ready."""
+        """Run the bot until the block ends, even if it never gets ready."""
         with structlog.testing.capture_logs() as events:
             self.events = events
             async with gatehouse(read_settings(self.environment), clock=SteadyClock()) as self.bot:
@@ -58,11 +58,11 @@ class Broken:
                     await serving
 
     async def command(self, command: str, text: str = "", user: str = "U0ADMIN") -> None:
-        """Type a command, whatever comes of it."""
+        """Type a command, and accept any result."""
         await self.slack.command(user, "C0GENERAL", command, text)
 
     async def row(self) -> list[str]:
-        """What `/readyz`, status, `check`, metrics and the channels say now."""
+        """Return the present reports of `/readyz`, status, `check`, metrics and the channels."""
         assert self.bot is not None
         status = await self.bot.health.status()
         findings = await examine(read_settings(self.environment))
@@ -77,7 +77,7 @@ class Broken:
         ]
 
     def logged(self) -> set[str]:
-        """The events that were logged as warnings or errors."""
+        """Return the events that were logged as warnings or errors."""
         levels = {"warning", "error"}
         return {str(event["event"]) for event in self.events if event["log_level"] in levels}
 
@@ -102,14 +102,14 @@ def _cell(words: Mapping[str, object]) -> str:
 
 
 def _alarm(line: str) -> str:
-    """The series; the number only where it is a gauge's 0."""
+    """Return the name of the series, with the value only if a gauge is 0."""
     series, _, value = line.rpartition(" ")
     return f"{series} 0" if value == "0.0" else series
 
 
 @asynccontextmanager
 async def surroundings(database_url: str) -> AsyncIterator[Broken]:
-    """Yield stand-ins of Slack and the services, and the settings of a bot that does not run."""
+    """Yield stand-ins of Slack and the services, with settings for a bot that doesn't run yet."""
     async with running_services(ServicesState()) as services, running_slack() as slack:
         environment = environment_for(slack, services, database_url)
         environment |= {"INVENTORY_WATCH": "off"}

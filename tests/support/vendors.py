@@ -1,4 +1,4 @@
-"""Slack and the three vendors stood in for, and the answers that are right for them."""
+"""Stand-ins of Slack and the three vendors, and the right answers for `setup`."""
 
 import asyncio
 import json
@@ -25,13 +25,13 @@ from tests.support.forks import run_forked
 
 @dataclass
 class Place:
-    """A folder in which setup runs, with everything that it calls."""
+    """A folder in which setup runs, and the stand-ins that setup calls."""
 
     slack: RunningSlack
     services: RunningServices
     folder: Path
     answers: dict[str, Any]
-    # An installed program; empty for one forked from a process that has imported the bot.
+    # An installed program; empty for a fork of a process that has imported the bot.
     program: tuple[str | Path, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -40,20 +40,20 @@ class Place:
         return self.folder / "gatehouse.toml"
 
     def set(self, path: str, value: object) -> None:
-        """Change an answer; `path` has its keys, separated by slashes."""
+        """Change an answer; `path` is its keys, separated by slashes."""
         answers, (*keys, last) = self.answers, path.split("/")
         for key in keys:
             answers = answers[key]
         answers[last] = value
 
     async def set_up(self) -> tuple[int, str]:
-        """Run setup on the answers; return the exit status and what was printed."""
+        """Run setup with the answers. Return the exit status and the output."""
         file = self.folder / "answers.json"
         file.write_text(json.dumps(self.answers), encoding="utf-8")
         return await self.run("setup", "--answers", str(file), "--out", str(self.out))
 
     async def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        """Run the program; return the exit status and what was printed."""
+        """Run the program. Return the exit status and the output."""
         given = {
             "PATH": os.environ["PATH"],
             "GATEHOUSE_CONFIG": "",
@@ -77,7 +77,7 @@ class Place:
 
 
 def right_answers(services: RunningServices) -> dict[str, Any]:
-    """The answers for the stand-ins as they start."""
+    """Return the answers that fit the stand-ins at their start."""
     client = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
     return {
         "slack_bot_token": "xoxb-sandbox",
@@ -108,7 +108,7 @@ def right_answers(services: RunningServices) -> dict[str, Any]:
 
 @asynccontextmanager
 async def running_place(folder: Path, *program: str | Path) -> AsyncIterator[Place]:
-    """The stand-ins, running, with a folder in which setup is run by `program`."""
+    """Yield running stand-ins and a folder in which `program` runs setup."""
     state = ServicesState()
     state.behave_as_vendors()
     async with running_services(state) as services, running_slack() as slack:

@@ -1,4 +1,4 @@
-"""Virtual time beside a real database: the clock goes on when nobody has anything to do."""
+"""Virtual time with a real database: the clock advances when there is nothing to do."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from bot.store.engine import Database, Transaction
 from tests.support.clock import FakeClock
 
-# So many rounds of the event loop without a statement, and everybody is asleep.
+# After so many rounds of the event loop without a statement, all tasks are asleep.
 QUIET_ROUNDS = 30
 ROUND_SECONDS = 0.0005
 
 
 class CountedDatabase(Database):
-    """Knows how many transactions are under way, and the most that ever were."""
+    """Counts the transactions under way, and their highest number so far."""
 
     under_way = 0
     most_under_way = 0
@@ -40,7 +40,7 @@ class CountedDatabase(Database):
 
 @asynccontextmanager
 async def virtual_time(clock: FakeClock, database: CountedDatabase) -> AsyncIterator[None]:
-    """Let the clock jump to the next thing to do, as long as the block lasts."""
+    """Let the clock jump to the next timer while the block lasts."""
     driver = asyncio.create_task(_drive(clock, database))
     try:
         yield

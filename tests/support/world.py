@@ -1,4 +1,4 @@
-"""The whole world on loopback: the real bot over signed HTTP, Slack and the services stood in for.
+"""The real bot over signed HTTP, with stand-ins of Slack and the services.
 
 async with running_world(tmp_path) as world:
     await world.slack.command("U0OPERATOR", "C0GENERAL", "/orgs", "")
@@ -42,7 +42,7 @@ ROLES = {
 
 @dataclass
 class World:
-    """A running bot and what it talks to."""
+    """A running bot with its stand-ins."""
 
     bot: Gatehouse
     slack: RunningSlack
@@ -51,7 +51,7 @@ class World:
     clock: LaterClock
 
     async def until(self, predicate: Callable[[], Found]) -> Found:
-        """Wait until something is true; stands in for `slack.until`, but waits for no pause."""
+        """Wait until the predicate is true, as `slack.until` does, but skip the bot's pauses."""
         loop, workspace = asyncio.get_running_loop(), self.slack.workspace
         deadline = loop.time() + PATIENCE_SECONDS
         while not (found := attempt(predicate)):
@@ -61,13 +61,13 @@ class World:
         return found
 
     async def later(self, ahead: timedelta) -> None:
-        """Set the clock so far forward, when no job runs that would seem to take so long."""
+        """Set the clock forward, at a moment when no job runs that would seem to take as long."""
         while not await self._is_quiet() or self.bot.jobs._running:
             pass
         self.clock.ahead = max(ahead, self.clock.ahead)
 
     async def _is_quiet(self) -> bool:
-        """Whether nothing comes from any socket or thread: then nothing will before time passes."""
+        """Return True if no socket or thread is active, so that only time can change something."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SteadyLoop)
         heard = loop.selector.heard
@@ -77,14 +77,14 @@ class World:
         return loop.selector.heard == heard
 
     async def ask(self, user: str, command: str, text: str = "", channel: str = "C0GENERAL"):
-        """Type a command; return the answer once it is there and no longer "Working on it"."""
+        """Type a command. Return the answer when it is no longer "Working on it"."""
         before = len(self.slack.workspace.ephemerals(user))
         delivery = await self.slack.command(user, channel, command, text)
         assert delivery.status == 200
         return await self.answer(user, after=before)
 
     async def answer(self, user: str, *, after: int = 0) -> Message:
-        """Wait for the next private answer to somebody."""
+        """Wait for the next private answer to a person."""
 
         def found() -> Message | None:
             new = self.slack.workspace.ephemerals(user)[after:]
@@ -94,38 +94,38 @@ class World:
 
     @property
     def flow(self) -> Flow:
-        """The flow `welcome`, as the service has it."""
+        """The flow `welcome` in the service."""
         return self.services.state.flows[WELCOME]
 
     def cards(self) -> list[Message]:
-        """Return what the channel of approvals shows, threads apart."""
+        """Return the messages in the approvals channel, without threads."""
         return self.slack.workspace.messages("C0APPROVALS")
 
     async def card(self, nth: int = 0) -> Message:
-        """Wait for a card in the channel of approvals."""
+        """Wait for a card in the approvals channel."""
         return await self.slack.until(lambda: self.cards()[nth])
 
     async def asked(self, text: str, by: str = OTTO) -> Message:
-        """Ask with `/testusers`; return the card."""
+        """Ask with `/testusers`. Return the card."""
         before = len(self.cards())
         await self.ask(by, "/testusers", text)
         return await self.card(before)
 
     async def applied(self, text: str) -> Message:
-        """Ask, approve, and return the card once it says that the change is applied."""
+        """Ask and approve. Return the card when it says that the change is applied."""
         card = await self.asked(text)
         await self.slack.click(ADA, card, "Approve")
         await self.shows(card, "*Applied*")
         return card
 
     async def click(self, user: str, message: Message, button: str) -> Message:
-        """Click, and return the answer."""
+        """Click on a button. Return the answer."""
         before = len(self.slack.workspace.ephemerals(user))
         assert (await self.slack.click(user, message, button)).status == 200
         return await self.answer(user, after=before)
 
     async def form(self, user: str = OTTO) -> View:
-        """Wait for the form that is open in front of somebody."""
+        """Wait for the open form of a person."""
         return await self.slack.until(lambda: self.slack.workspace.open_view(user))
 
     async def opened_form(self) -> View:
@@ -134,11 +134,11 @@ class World:
         return await self.form()
 
     async def shows(self, message: Message | View, *words: str) -> None:
-        """Wait until a message or a Home tab shows all these words."""
+        """Wait until a message or a Home tab shows all of these words."""
         await self.slack.until(lambda: all(item in message.all_text for item in words))
 
     async def approve(self, message: Message, *words: str, by: str = ADA) -> None:
-        """Approve, and wait until the message shows these words."""
+        """Click `Approve`, and wait until the message shows these words."""
         await self.click(by, message, "Approve")
         await self.shows(message, *words)
 
@@ -159,8 +159,8 @@ async def running_world(
 ) -> AsyncIterator[World]:
     """Run the bot in this process on a new database, as `python -m bot` does.
 
-    `prepare` is called before the bot starts. Without a `clock`, the bot has one that `until` sets
-    forward. `settings` are environment variables in small letters, which replace the usual ones.
+    `prepare` is called before the bot starts. Without a `clock`, the bot gets a clock that `until`
+    sets forward. `settings` are environment variables in lower case, which replace the defaults.
     """
     clock = clock or LaterClock()
     if services is None:
@@ -170,7 +170,7 @@ async def running_world(
             **environment_for(slack, running, database_url),
             **{name.upper(): value for name, value in settings.items()},
         }
-        # Whoever measures an acknowledgement does so; the others wait for it on a busy machine.
+        # Some tests measure the acknowledgement. The other tests wait longer on a busy machine.
         slack.wait_for_acknowledgements(PATIENCE_SECONDS)
         if prepare is not None:
             await prepare(slack)
@@ -199,14 +199,14 @@ async def empty_world(database_url: str, **more: Any) -> AsyncIterator[World]:
 
 
 def _time_of(database_url: str, clock: Clock) -> Callable[[], float]:
-    """The clock by which the bot sees to the limits: a server has its own, which goes on."""
+    """Return the clock that limits use: the bot's with SQLite, the server's with PostgreSQL."""
     return (lambda: clock.now().timestamp()) if is_sqlite(database_url) else time.time
 
 
 def environment_for(
     slack: RunningSlack, services: RunningServices, database_url: str
 ) -> dict[str, str]:
-    """Return the settings of a bot among the default people."""
+    """Return settings for a bot with the default people."""
     return {
         "GATEHOUSE_CONFIG": "",
         "SLACK_BOT_TOKEN": slack.workspace.bot_token,
@@ -218,7 +218,7 @@ def environment_for(
         "ROLES": json.dumps(ROLES),
         "ALERTS_CHANNEL": "C0ALERTS",
         "APPROVALS_CHANNEL": "C0APPROVALS",
-        # A fault of Slack's that is meant for another message would hit the audit's.
+        # A fault of Slack that is meant for another message would hit the audit's message.
         "AUDIT_WITNESS": "off",
         **services.bot_settings(),
     }

@@ -1,6 +1,6 @@
-"""A database as version 0.3.0 left it, dumped from SQLite and from PostgreSQL.
+"""A database of version 0.3.0, dumped from SQLite and from PostgreSQL.
 
-What that version did before its process ended, by the test user of each request:
+Version 0.3.0 left these requests, listed by their test users:
 
 - `+15550001`: pending, for 2 hours.
 - `+15550002`: pending, with a planned start in 2099, for 2 hours.
@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 
 
 async def write(url: str) -> None:
-    """Write that database to `url`, which is empty."""
+    """Write the dumped database to `url`, which is empty."""
     if url.startswith("sqlite:"):
         with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
             file.executescript((HERE / "sqlite.sql").read_text("utf-8"))
@@ -50,7 +50,7 @@ async def cards(url: str) -> dict[str, str]:
 
 
 async def move_card(url: str, key: str, message_ts: str) -> None:
-    """Say that a card is at another message."""
+    """Record another message as the place of a card."""
     database = Database(url, SystemClock())
     async with database.transaction() as tx:
         moved = text("UPDATE cards SET message_ts = :ts WHERE key = :key")
