@@ -152,8 +152,9 @@ class OrganizationDirectory:
         last = self.listings.get(center)
         if last is None:
             return True
-        age = (now - last.fetched_at).total_seconds()
-        return not 0 <= age < (JUST_FETCHED_SECONDS if is_refresh else self.cache_seconds)
+        # The clock may have been set back in the meantime.
+        age = abs((now - last.fetched_at).total_seconds())
+        return age >= (JUST_FETCHED_SECONDS if is_refresh else self.cache_seconds)
 
     async def _fetch(self, center: str, cause: CallCause) -> DataCenterReport:
         """Fetch a data center's listing. If this fails, return the old listing and the reason."""
