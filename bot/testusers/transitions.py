@@ -191,6 +191,7 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await tell_thread(tx, new)
     if State.PENDING in states:
         await write_related_cards(tx, new)
+    if old.state is State.PENDING:
         for name, kind in (("remind", REMINDER), ("escalate", ESCALATION)):
             if name in old.progress.rung:
                 await _write_in_thread(tx, kind, old)
