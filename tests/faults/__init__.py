@@ -1,1 +1,1 @@
-"""The fault drills: `python -m tests.faults` runs them all and prints what they found."""
+"""The fault drills: `python -m tests.faults` runs all of them and prints the results."""

@@ -1,4 +1,4 @@
-"""What a drill is, how it runs, and what it finds as a table."""
+"""Drills: their parts, their runs, and the table of their results."""
 
 import asyncio
 import re
@@ -23,9 +23,10 @@ RECOVERY_SECONDS = 30.0
 
 @dataclass
 class Notes:
-    """What a drill writes down while it runs.
+    """The notes of a running drill.
 
-    `seconds` is how long its fault lasts; `database` on what it runs, `folder` is its own.
+    `seconds` is the duration of the fault, `database` the kind of database, and `folder` a folder
+    for this drill alone.
     """
 
     database: Kind
@@ -38,11 +39,11 @@ class Notes:
     async def people_see(
         self, fleet: Fleet, user: str, command: str, text: str, *says: str
     ) -> None:
-        """Type a command; the answer must be the bot's own and hold one of the words."""
+        """Type a command. The answer must be the bot's own and contain one of the words."""
         self.saw(await fleet.ask(user, command, text), *says)
 
     def saw(self, answer: Message, *says: str) -> None:
-        """Write down an answer, which must be the bot's own and hold one of the words."""
+        """Note an answer, which must be the bot's own and contain one of the words."""
         assert not is_silence(answer), f"silence: {answer.all_text}"
         said = [line for line in answer.all_text.splitlines() if any(word in line for word in says)]
         assert said, answer.all_text
@@ -51,7 +52,7 @@ class Notes:
     async def until(
         self, is_well: Callable[[], Awaitable[bool]], seconds: float = RECOVERY_SECONDS
     ) -> None:
-        """Ask again and again whether it is well."""
+        """Repeat the check until it returns True."""
         began = seconds_now()
         while not await is_well():
             assert seconds_now() - began < seconds, f"not well after {seconds:.0f} s"
@@ -59,7 +60,7 @@ class Notes:
 
     @asynccontextmanager
     async def recovery(self) -> AsyncIterator[None]:
-        """Measure the block, which begins at the fault's end and ends when all is well."""
+        """Measure the time of the block: from the end of the fault until everything works."""
         began = seconds_now()
         yield
         took = seconds_now() - began
@@ -67,11 +68,11 @@ class Notes:
         assert took <= RECOVERY_SECONDS, f"recovered only after {took:.0f} s"
 
     async def click_says(self, story: Story, card: Message, button: str, *says: str) -> None:
-        """Press a button; the answer must be the bot's own and hold one of the words."""
+        """Press a button. The answer must be the bot's own and contain one of the words."""
         self.saw(await story.press(APPROVER, card, button), *says)
 
     async def all_holds(self, story: Story, *, by_command: bool = True) -> None:
-        """Hold the lists, the cards, what people were told, the audit and the logs to the model."""
+        """Compare the lists, the cards, the messages, the audit and the logs with the model."""
         await story.comes_true()
         self.holds("the list as approved, one true card, told once")
         if story.cleared_alerts:
@@ -86,14 +87,14 @@ class Notes:
         assert not story.fleet.tracebacks, story.fleet.tracebacks[0][:6000]
 
     def holds(self, what: str) -> None:
-        """Write down something that was checked and held."""
+        """Note a check that passed."""
         if what not in self.held:
             self.held.append(what)
 
 
 @dataclass(frozen=True)
 class Drill:
-    """A fault, what is promised for it, and what raises AssertionError when that is broken."""
+    """A fault, the promise about it, and the function that raises AssertionError if it fails."""
 
     name: str
     promise: str
@@ -102,7 +103,7 @@ class Drill:
 
 
 async def lasts(began: float, seconds: float) -> None:
-    """Wait until a fault that began then has lasted so long."""
+    """Wait until a fault that began at `began` has lasted for `seconds`."""
     await asyncio.sleep(max(0.0, began + seconds - seconds_now()))
 
 
@@ -113,7 +114,7 @@ MOST_CHARACTERS = 6000
 
 @dataclass(frozen=True)
 class Result:
-    """One row: a drill on one database."""
+    """A row of the table: a drill on one database."""
 
     drill: Drill
     notes: Notes
@@ -123,7 +124,7 @@ class Result:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """As it is printed."""
+        """The printed cells of the row."""
         recovered = self.notes.recovered_seconds
         return (
             self.drill.name,
@@ -136,7 +137,7 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """The verdict in words."""
         if self.lacking:
             return f"not run: {self.lacking}"
         return f"FAILED: {self.failure[:MOST_CHARACTERS]}" if self.failure else "passed"
@@ -146,7 +147,7 @@ HEAD = ("drill", "database", "seen meanwhile", "held afterwards", "recovered in 
 
 
 async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS) -> Result:
-    """Run one drill on one database, in a folder of its own."""
+    """Run a drill on one database, in a new folder."""
     began = seconds_now()
     failure = lacking = ""
     with tempfile.TemporaryDirectory(prefix="gatehouse-drill-") as folder:
@@ -165,13 +166,13 @@ async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS)
 
 
 def asserted_in(error: AssertionError) -> str:
-    """The place of an assertion that has no words of its own."""
+    """Return the place of an assertion without a message."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{frame.line} (line {frame.lineno} of {frame.filename.rpartition('/')[2]})"
 
 
 def plain(said: str) -> str:
-    """What was said, as one reads it: without Slack's marks and the ids of this run."""
+    """Return readable text: without Slack's markup and the ids of this run."""
     said = re.sub(r"<[^<>|]*\|([^<>]*)>", r"\1", said)
     said = re.sub(r" \(`FW\w+`\)", "", said).replace("<#C0APPROVALS>", "#approvals")
     said = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "11:04 UTC", said)
@@ -189,7 +190,7 @@ def table(rows: Iterable[Sequence[str]], head: Sequence[str] = HEAD) -> str:
 
 
 def brief(result: Result) -> str:
-    """Return one line for somebody who watches."""
+    """Return a line for the person who watches the run."""
     verdict = result.row[-1]
     name = f"{result.drill.name} ({result.notes.database})"
     return textwrap.shorten(f"{name}: {verdict}, {result.took_seconds:.0f} s", 400)

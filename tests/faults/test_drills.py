@@ -1,4 +1,4 @@
-"""A quick round of the drills: short faults, one database each. `make faults` is the long one."""
+"""Short drills with one database each. `make faults` runs the long drills on both."""
 
 import pytest
 
@@ -14,7 +14,7 @@ QUICK = [
 
 @pytest.fixture
 def server(request, database) -> None:
-    """Skip where there is no PostgreSQL, and say so."""
+    """Skip the test without PostgreSQL."""
     if database == "postgres":
         request.getfixturevalue("postgres_template")
 

@@ -1,4 +1,4 @@
-"""The real bot with its gateway, in this process, among stand-ins."""
+"""The real bot with its gateway in this process, with stand-ins."""
 
 import asyncio
 import json
@@ -59,7 +59,7 @@ class Caller:
             return answer.status
 
     async def used(self) -> Standing | None:
-        """How the organization stands in the ledger, once it was called."""
+        """Return the organization's use in the ledger after the first call."""
         database = self.world.bot.database
         async with database.read_only() as tx:
             terms = Terms(lambda _key: Plan.FREE, 10.0)
@@ -68,7 +68,7 @@ class Caller:
 
 
 def data_centers(url: str) -> str:
-    """Two data centers of the same upstream, each with a credential of its own."""
+    """Return two data centers of the same upstream with different credentials."""
     return json.dumps(
         {
             name: {
@@ -82,7 +82,10 @@ def data_centers(url: str) -> str:
 
 @asynccontextmanager
 async def running_gateway(database_url, **settings):
-    """Everything, until the block ends; settings are environment variables in small letters."""
+    """Run a bot with its gateway and the stand-ins until the block ends.
+
+    `settings` are environment variables in lower case.
+    """
     async with running_upstream() as upstream:
         own = {
             "gateway_port": "0",
@@ -99,7 +102,7 @@ async def running_gateway(database_url, **settings):
 
 
 async def note_listed(world, ids=(EU,)) -> None:
-    """Let both data centers list some organizations, as an earlier call has found."""
+    """Store a listing of organizations for both data centers, as an earlier call would."""
     for center in ("eu", "com"):
         found = tuple(
             Organization(organization_id=item, name=f"No. {item}", is_org_active=False)
@@ -121,7 +124,7 @@ async def gateway_on_each(database_url):
 
 
 async def hold_all(gateway) -> tuple[asyncio.Event, list[asyncio.Task]]:
-    """Four calls that run until the event is set: as many as clients may have at once."""
+    """Run four calls until the event is set: as many as clients may have at once."""
     go_on = asyncio.Event()
 
     async def answer(_request, _body):

@@ -6,7 +6,7 @@ import yaml
 
 from tests.docs.test_rules import RULES, promtool, rules
 
-# For each alert the series that change, and their values from then on, every 30 s.
+# For each alert, the series that change, and their new values every 30 s.
 GATEWAY = 'gatehouse_gateway_requests_total{client="nightly",data_center="eu",outcome="%s"}'
 GROWS, GONE, THERE = "0+30x60", "0x60", "1x60"
 EVENTS = {
@@ -33,9 +33,9 @@ EVENTS = {
 
 async def test_alerts_fire_from_the_series_of_a_fresh_process(gateway, tmp_path):
     page = gateway.world.bot.metrics.page().decode()
-    # A label's value may have a blank, a sample's line ends with its value.
+    # A label's value may contain a blank; a sample's line ends with its value.
     fresh = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
-    # What a scrape of a process that works brings along: Prometheus' own series, and the database.
+    # A scrape of a healthy process also has Prometheus' own series and the database's.
     fresh |= {'up{job="gatehouse"}': "1", "gatehouse_database_up": "1"}
     tests = [expected(fresh, {}, [])]
     for alert, events in EVENTS.items():
@@ -50,7 +50,7 @@ async def test_alerts_fire_from_the_series_of_a_fresh_process(gateway, tmp_path)
 def expected(
     fresh: Mapping[str, str], events: Mapping[str, str], firing: list[dict[str, object]]
 ) -> dict[str, object]:
-    """A test of promtool: what fires half an hour after a start when these series change."""
+    """Return a promtool test of the alerts that fire if these series change after half an hour."""
     series = [
         {"series": name, "values": f"{value}x9 {events.get(name, f'{value}x60')}"}
         for name, value in fresh.items()

@@ -1,4 +1,4 @@
-"""What must not go through: no call is made, no credential leaves, nothing is a fault of ours."""
+"""Forbidden requests make no call, leak no credential, and cause no error in the gateway."""
 
 import asyncio
 import html
@@ -27,7 +27,7 @@ FORGED = 3_000
 
 
 async def raw(gateway, *requests: bytes) -> bytes:
-    """Send bytes as they are; return all that comes back until the connection ends."""
+    """Send raw bytes. Return all bytes until the connection ends."""
     host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     for request in requests:
@@ -40,7 +40,7 @@ async def raw(gateway, *requests: bytes) -> bytes:
 
 
 async def kept(gateway, requests: Iterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Each request with its answer, on one connection for as long as the gateway keeps it."""
+    """Return each request with its answer, on one connection while the gateway keeps it open."""
     host, port = gateway.url.removeprefix("http://").split(":")
     while request := next(requests, None):
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -306,7 +306,7 @@ def junk(dice: random.Random) -> str:
     return quote("".join(chr(dice.randrange(0x21, 0x7F)) for _ in range(dice.randrange(1, 12))), "")
 
 
-# Each has at least one thing wrong with it, whatever else it says.
+# Each request has at least one mistake.
 FORGERIES = {
     "no token": lambda dice: request_of(ITEMS, token=dice.choice([None, "", " "])),
     "wrong token": lambda dice: request_of(

@@ -1,4 +1,4 @@
-"""No room: who is declined, in which form, and who waits; and what the service itself declines."""
+"""Declined and waiting calls when there is no room, and calls that the service declines."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ from tests.gateway.conftest import EU, ITEMS, hold_all, running_gateway
 
 
 async def declined(gateway, client="script", **rest) -> tuple[str, int, int]:
-    """What a decline says: its kind, its code, and when to come again."""
+    """Return the kind, the code and the `Retry-After` of a declined call."""
     async with gateway.call(ITEMS, client, **rest) as answer:
         assert answer.status == 429
         body = await answer.json()
@@ -36,7 +36,7 @@ async def use_up(gateway, calls: int, client="script") -> None:
 
 
 def assert_is_left(seconds: int, told: int, began: float) -> None:
-    """That so many whole seconds are told of a time that has begun since `began`."""
+    """Assert that `told` is the rest of `seconds` that began at `began`, in whole seconds."""
     assert seconds - 1 - (time.monotonic() - began) <= told <= seconds + 1
 
 
@@ -64,7 +64,7 @@ async def test_share_is_declined_in_the_same_form(gateway):
 async def test_fifth_call_at_once_is_declined(gateway):
     go_on, calls = await hold_all(gateway)
     kind, code, seconds = await declined(gateway)
-    # The calls that run may take 15 s, and seldom do.
+    # The calls under way may take 15 s, but seldom do.
     assert (kind, code, seconds <= 2) == ("concurrent", 1070, True)
     go_on.set()
     assert await asyncio.gather(*calls) == [200] * 4
@@ -148,7 +148,7 @@ async def test_longer_pause_of_the_service_is_kept(gateway, told, kept):
 
 
 def breaking_off(length: int | None = None, seconds: float = 0.0):
-    """Answer 429 with a part of a body, of a length or in chunks; then hang up, or be silent."""
+    """Answer 429 with part of a body (by length or chunks), then close or stay silent."""
 
     async def answer(request, _body):
         response = web.StreamResponse(status=429, headers={"Content-Type": "application/json"})

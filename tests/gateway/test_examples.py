@@ -1,4 +1,4 @@
-"""The examples and the commands that call the gateway, run as they are."""
+"""The examples and commands that call the gateway, run unchanged."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Database or service away, clients that go: nothing is counted twice, and nothing forgotten."""
+"""If the database, the service or a client goes away, each call is still counted once."""
 
 import asyncio
 import itertools
@@ -38,7 +38,7 @@ async def connected(gateway):
 
 
 async def until(condition, expected=True) -> None:
-    """Wait until the condition, of either kind, gives what is expected."""
+    """Wait until the condition, a function or a coroutine function, returns the expected value."""
     async with asyncio.timeout(20):
         while (await found if isawaitable(found := condition()) else found) != expected:
             await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0.02))])
@@ -68,12 +68,12 @@ async def test_database_that_breaks_meanwhile_costs_nobody_an_answer(gateway, mo
     gateway.upstream.answer = answer
     assert await gateway.status(ITEMS) == 200
     monkeypatch.undo()
-    # Never settled, so it is held as a call without an answer is.
+    # The call was never settled, so it is held like a call without an answer.
     assert await in_use(gateway) == (1, 1)
 
 
 async def test_call_of_a_process_that_stood_still_is_not_sent(gateway, monkeypatch):
-    # As if it was frozen between its grant and the first byte: the slot may be somebody else's.
+    # The process was stopped between the grant and the first byte, so the slot may be taken.
     readings = iter([0.0])
     monkeypatch.setattr(gateway.world.bot.clock, "since_boot", lambda: next(readings, 61.0))
     async with gateway.call(ITEMS) as answer:
@@ -236,9 +236,9 @@ async def test_client_that_goes_while_it_waits_takes_no_slot(gateway):
 
 
 class Leaver:
-    """A client that sends a request and hangs up at the step of that number, counted from 1.
+    """A client that sends a request and closes the connection at a numbered step, from 1.
 
-    Steps are the looks at the database on the way, before and after, and the pieces of the answer.
+    Steps are the transactions of the call, before and after it, and the pieces of the answer.
     """
 
     def __init__(self, gateway, monkeypatch) -> None:
@@ -268,7 +268,7 @@ class Leaver:
 
     @asynccontextmanager
     async def _watched(self):
-        # Jobs of the bot look at the database too.
+        # The bot's jobs use the database too.
         task = repr(asyncio.current_task())
         is_request = "RequestHandler" in task or "turns eu/" in task
         if is_request:
@@ -298,14 +298,14 @@ async def test_client_that_goes_at_any_step_is_counted_once(gateway_on_each, mon
     async def is_settled() -> bool:
         if gateway.world.bot.inventory.gateway._running.total():
             return False
-        # What was granted and never sent counts for nothing, in the minute and in the day.
+        # A granted call that was never sent counts neither in the minute nor in the day.
         seen, account = len(gateway.upstream.got), await gateway.used()
         return (*(await in_use(gateway)), account.day.used) == (seen, 0, seen)
 
     for step in range(1, steps + 1):
         await leaver.call(step)
         await until(is_settled)
-    # Whoever goes before their call was sent has none made.
+    # If the client goes away before its call was sent, no call is made.
     assert 1 < len(gateway.upstream.got) < 1 + steps
     await leaver.call(0)
     assert leaver.count == steps
@@ -341,7 +341,7 @@ async def test_token_that_is_revoked_again_within_a_minute_is_renewed_again(sqli
     async def answer(request, _body):
         if request.path == "/token":
             given.append(f"token-{len(given)}")
-            # Milliseconds, as some providers state it.
+            # Some providers state milliseconds.
             return web.json_response({"access_token": given[-1], "expires_in": 3_600_000})
         sent = request.headers["Authorization"].removeprefix("Bearer ")
         return web.json_response({"code": 0}, status=401 if sent in revoked else 200)

@@ -1,4 +1,4 @@
-"""What goes through the gateway, and what stays here, over real connections."""
+"""The gateway forwards and withholds the right parts of a call, over real connections."""
 
 import asyncio
 import gzip
@@ -190,7 +190,7 @@ async def test_only_a_401_for_a_client_is_an_alarm(gateway, status, outcome, cou
     assert ("Needs attention" in shown) == (status == 401)
     page = gateway.world.bot.metrics.page().decode()
     assert f'gatehouse_service_calls_total{{service="inventory",status="{counted}"}} 1.0' in page
-    # The paging rule reads this series.
+    # The alert rule that pages somebody reads this series.
     assert 'gatehouse_service_calls_total{service="inventory",status="403"} 0.0' in page
     assert f'client="script",data_center="eu",outcome="{outcome}"}} 1.0' in page
 
@@ -235,7 +235,7 @@ async def test_header_that_is_not_utf8_passes_as_it_came(gateway):
 async def test_header_with_a_control_character_is_left_out(gateway, sign):
     gateway.upstream.answer = sending(b"X-Odd: a" + sign + b"b\r\nX-Good: 1\r\n")
     async with gateway.call(ITEMS) as answer:
-        # aiohttp's own parser refuses some of them.
+        # aiohttp's own parser refuses some of these answers.
         assert answer.status in {200, 502}
         assert "X-Odd" not in answer.headers
     assert (await gateway.used()).in_use.concurrent == 0

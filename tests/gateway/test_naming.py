@@ -1,4 +1,4 @@
-"""Clients are named beside people: in `/ratelimits`, in alerts, in `status` and by `check`."""
+"""`/ratelimits`, alerts, `status` and `check` name clients beside people."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Each write through the gateway is in the audit log, once, whatever becomes of it."""
+"""The audit log has each write through the gateway once, with any result."""
 
 import hashlib
 import json
@@ -66,7 +66,7 @@ async def test_reads_and_refused_requests_are_not_recorded(gateway):
 async def test_a_write_that_was_refused_with_429_is_recorded(gateway):
     gateway.upstream.responds(status=429, body=b'{"code": 44}')
     assert await post(gateway) == 429
-    # This one is declined, and never sent.
+    # This call is declined, and never sent.
     assert await post(gateway) == 429
     assert [entry["status"] for entry in await writes(gateway)] == [429]
 
@@ -95,7 +95,7 @@ async def test_a_write_without_an_answer_is_recorded_as_unknown(gateway_on_each)
 
 
 async def tidied(gateway) -> None:
-    """Run the job that comes after each start, when every hold has ended."""
+    """Run the job that follows each start, after every hold has ended."""
     bot = gateway.world.bot
     gateway.world.clock.ahead += timedelta(seconds=20)
     job = Job("quota_tidy:writes", TIDY_JOB, WRITES, bot.clock.now())

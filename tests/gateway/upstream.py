@@ -1,4 +1,4 @@
-"""A service behind the gateway that writes down everything it gets, and answers as it is told."""
+"""A service behind the gateway that records all requests, and answers as the test wants."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +13,7 @@ Answer = Callable[[web.BaseRequest, bytes], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Got:
-    """One request as it arrived."""
+    """A request as it arrived."""
 
     method: str
     target: str
@@ -22,7 +22,7 @@ class Got:
 
     @property
     def text(self) -> str:
-        """All of it, to look for what must not be there."""
+        """The whole request as text, to search for forbidden words."""
         return repr((self.target, self.headers, self.body))
 
     def header(self, name: str) -> list[str]:
@@ -31,7 +31,7 @@ class Got:
 
 @dataclass
 class Upstream:
-    """`answer` makes the answer; `got` has every request, `running` how many are at work."""
+    """`answer` makes the answers, `got` has all requests, and `running` counts calls under way."""
 
     url: str = ""
     got: list[Got] = field(default_factory=list)

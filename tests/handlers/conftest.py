@@ -1,4 +1,4 @@
-"""A small bot for each test of what surrounds listeners."""
+"""A small bot for the tests of the middleware around listeners."""
 
 import pytest
 

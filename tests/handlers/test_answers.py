@@ -1,4 +1,4 @@
-"""Answers that Slack drops, delays or refuses come through in another way, and once."""
+"""Answers that Slack drops, delays or refuses arrive once in another way."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Payloads are read whatever their form, and what acts is stored before it is acknowledged."""
+"""Payloads of any form are read, and clicks are stored before the acknowledgement."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def register_stored(bot, keep, seconds=1.5):
 
 
 async def held_storing(bot, seconds=1.5):
-    """A button whose clicks are stored once the event is set, and what is stored."""
+    """Add a button whose clicks are stored after the event is set. Return the stored clicks."""
     stored, go_on = [], asyncio.Event()
 
     async def keep(action):
@@ -104,7 +104,7 @@ async def test_payload_of_a_socket_is_known_by_its_trigger(bot):
 
 
 async def press_what_requires(bot, permission, place=Place.BELOW) -> list[str]:
-    """Press a button that requires a permission; return what was done."""
+    """Press a button that requires a permission. Return the recorded acts."""
     done = []
 
     async def answer(ask):

@@ -1,4 +1,4 @@
-"""The frame around every listener: acknowledged at once, answered whatever happens."""
+"""Every listener is acknowledged at once, and answered in any case."""
 
 import asyncio
 
@@ -22,8 +22,8 @@ from tests.support.listening import (
     small_bot,
 )
 
-# What Bolt forgets is answered after three seconds; what it does not after milliseconds, or, on a
-# busy machine, some hundreds of them.
+# Bolt answers a forgotten acknowledgement after three seconds. Others take milliseconds, or some
+# hundreds of milliseconds on a busy machine.
 AT_ONCE = 2.9
 
 

@@ -1,7 +1,7 @@
-"""Role × entry point, through signed HTTP; and no listener beside the table.
+"""Each role at each entry point through signed HTTP, and no listener outside the table.
 
-What a refusal is: an answer that only the asker sees, an entry in the audit that names the
-permission, and no call of a service.
+A refusal is an answer that only the person sees, an audit entry that names the permission, and no
+call of a service.
 """
 
 import json
@@ -46,7 +46,7 @@ async def world(tmp_path_factory):
 
 
 def is_granted(who: str, permission: Permission) -> bool:
-    """The table of the contract, section 4, for the people of the sandbox."""
+    """Return True if the table of roles allows this permission to this person of the sandbox."""
     if who in NOBODY:
         return False
     if permission is Permission.ASK_FOR_HELP:
@@ -57,14 +57,14 @@ def is_granted(who: str, permission: Permission) -> bool:
 
 
 async def refusals(world: World) -> list[tuple[str, str]]:
-    """Who was refused which permission, newest first."""
+    """Return the refused people and permissions, newest first."""
     entries, _ = await latest(world.bot.database, 1000)
     refused = [entry for entry in entries if entry.action == "permission.refused"]
     return [(entry.actor, entry.subject) for entry in refused]
 
 
 def least_and_next(permission: Permission) -> list[str]:
-    """Who only just may, and who only just may not: the roles are ordered."""
+    """Return the lowest role that may, and the highest role that may not."""
     if permission is Permission.ASK_FOR_HELP:
         return ["no role", "of another workspace"]
     rank = RANK[LEAST_ROLE[permission]]
@@ -72,7 +72,7 @@ def least_and_next(permission: Permission) -> list[str]:
 
 
 CASES = [(who, entry) for entry in ENTRY_POINTS for who in least_and_next(entry.permission)]
-# Every kind of person at one of each way in; tests/bot has every role with every permission.
+# Every kind of person at one entry point of each kind; tests/bot has every role and permission.
 EACH_WAY = {entry.kind: entry for entry in ENTRY_POINTS}
 CASES += [(who, entry) for entry in EACH_WAY.values() for who in PEOPLE]
 CASES_BY_NAME = {f"{who}: {entry}": (who, entry) for who, entry in CASES}
@@ -88,7 +88,7 @@ async def test_the_role_decides(world: World, who: str, entry: EntryPoint) -> No
 
     new = (await refusals(world))[: -len(before) or None]
     if entry.name == "app_home_opened":
-        # A Home tab is no refusal: it says in a sentence who manages access.
+        # A Home tab is not a refusal: it says who manages access.
         assert new == []
         assert ("Your requests" in answer.all_text) is is_granted(who, Permission.READ)
     elif is_granted(who, entry.permission):
@@ -97,7 +97,7 @@ async def test_the_role_decides(world: World, who: str, entry: EntryPoint) -> No
     elif entry.kind == "options":
         assert answer == []
     else:
-        # A stranger is refused before what they typed is read; a stored click is followed later.
+        # A stranger is refused before the text is read. A stored click is handled later.
         missing = {entry.permission} | ({Permission.ASK_FOR_HELP} if who in NOBODY else set())
         assert new in [[(user, item.name.lower())] for item in missing]
         assert isinstance(answer, View) is False

@@ -1,4 +1,4 @@
-"""The drills, by what goes wrong."""
+"""The drills, sorted by the kind of fault."""
 
 from tests.faults.drills import database, kills, services, slack, time
 

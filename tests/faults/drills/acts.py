@@ -1,4 +1,4 @@
-"""What people do while processes die: where they see that nothing came of it, they do it again."""
+"""People's acts while processes die: an act without a visible result is repeated."""
 
 import asyncio
 from contextlib import suppress
@@ -20,9 +20,9 @@ from tests.support.story import (
 
 MOST_PRESSES = 60
 AGAIN_SECONDS = 0.5
-# A little less than handlers.listening waits for a click to be stored.
+# A little less than the time that handlers.listening waits for a click to be stored.
 KEPT_SECONDS = 1.4
-# Work of a dead process is taken over within 30 s, and then it is written.
+# Other processes take over a dead process's work within 30 s, and then write the result.
 CARD_SECONDS = 60.0
 IN_DOUBT_SECONDS = 60.0
 OK = 200
@@ -33,8 +33,8 @@ WITHOUT_APPROVAL = "without approval"
 async def pressed(story: Story, user: str, card: Message, button: str) -> None:
     """Press until the bot takes the click.
 
-    An acknowledgement that came late may have been given before the click was stored: Slack waits
-    three seconds for it. Who then sees nothing presses again.
+    Slack waits three seconds for the acknowledgement, so a late one may have come before the click
+    was stored. A person who then sees no result presses again.
     """
     for _ in range(MOST_PRESSES):
         before = len(story.fleet.seen_by(user))
@@ -47,7 +47,7 @@ async def pressed(story: Story, user: str, card: Message, button: str) -> None:
 
 
 async def sees_something(story: Story, user: str, before: int) -> bool:
-    """Whether the person gets an answer."""
+    """Return True if the person gets an answer."""
     try:
         await story.fleet.answer(user, after=before)
     except NoAnswerError:
@@ -58,7 +58,7 @@ async def sees_something(story: Story, user: str, before: int) -> bool:
 async def asked(
     story: Story, expected: ExpectedRequest, extra: str = "", seconds: float = TRUE_SECONDS
 ) -> Message:
-    """Ask; look for the card before asking again."""
+    """Ask, and look for the card before asking again."""
     story.expected_requests[expected.identity] = expected
     words = f"add {expected.flow} {expected.identity} {extra}".strip()
     for _ in range(MOST_PRESSES):
@@ -68,19 +68,19 @@ async def asked(
             answer = None
         if answer is not None and not is_silence(answer):
             break
-        # Only clicks are durable. Who sees nothing looks for the card before asking again.
+        # Only clicks are durable. A person without an answer looks for the card, then asks again.
         with suppress(AssertionError):
             return await story.card(expected.identity)
     return await story.card(expected.identity, seconds)
 
 
 async def pending(story: Story) -> Message:
-    """A request that waits."""
+    """Prepare a pending request."""
     return await story.request()
 
 
 async def applied(story: Story, extra: str = "") -> Message:
-    """A request that is applied."""
+    """Prepare an applied request."""
     card = await story.request(extra=extra)
     await story.press(APPROVER, card, "Approve", "applied")
     await story.comes_true()
@@ -97,18 +97,18 @@ async def ask_now(story: Story, _: Message | None) -> None:
     expected = ExpectedRequest(
         story.new_identity(), "welcome", "applied", requester=ADMIN, says=WITHOUT_APPROVAL
     )
-    # A card without approval says what was done, and a POST can be in doubt for a minute.
+    # A card without approval shows the result, and a POST can be in doubt for a minute.
     await asked(story, expected, "now because of the drill", TRUE_SECONDS + IN_DOUBT_SECONDS)
 
 
 async def approve(story: Story, card: Message) -> None:
-    """Approve, until it is applied."""
+    """Approve until the change is applied."""
     await pressed(story, APPROVER, card, "Approve")
     story.becomes(card, "applied")
 
 
 async def approve_by_two(story: Story, card: Message) -> None:
-    """Approve where two have to: the first approval alone changes nothing."""
+    """Approve by two people: the first approval alone changes nothing."""
     await pressed(story, APPROVER, card, "Approve")
     await story.fleet.slack.until(lambda: "1 of 2 approvals" in card.all_text, timeout=CARD_SECONDS)
     await pressed(story, SECOND, card, "Approve")
@@ -116,7 +116,7 @@ async def approve_by_two(story: Story, card: Message) -> None:
 
 
 async def undo(story: Story, card: Message) -> None:
-    """Ask to undo what is applied, and approve that."""
+    """Ask to undo an applied change, and approve the undo."""
     expected = story.of(card)
     await pressed(story, REQUESTER, card, "Undo")
     expected.undo = "pending"
@@ -126,7 +126,7 @@ async def undo(story: Story, card: Message) -> None:
 
 
 async def deny(story: Story, card: Message) -> None:
-    """Deny with a reason: press until the form opens, send it until the bot takes it."""
+    """Deny with a reason: press until the form opens, and send the form until the bot takes it."""
     slack = story.fleet.slack
     for _ in range(MOST_PRESSES):
         view = slack.workspace.open_view(APPROVER)
@@ -139,7 +139,7 @@ async def deny(story: Story, card: Message) -> None:
 
 
 async def failed(story: Story) -> Message:
-    """A request that could not be applied."""
+    """Prepare a failed request."""
     card = await story.request()
     fault = story.fleet.services.state.faults.add(Fault(FaultKind.STATUS, "flow"))
     await story.press(APPROVER, card, "Approve", "failed")
@@ -149,7 +149,7 @@ async def failed(story: Story) -> Message:
 
 
 async def retry(story: Story, card: Message) -> None:
-    """Try again, until it is applied."""
+    """Press `Retry` until the change is applied."""
     await pressed(story, APPROVER, card, "Retry")
     story.becomes(card, "applied")
 
@@ -169,20 +169,20 @@ async def opened(story: Story, user: str) -> None:
 
 
 async def pending_at_home(story: Story) -> Message:
-    """A request that waits, and that its requester sees at home."""
+    """Prepare a pending request that its requester's Home tab shows."""
     await opened(story, REQUESTER)
     return await story.request()
 
 
 async def open_and_cancel(story: Story, card: Message) -> None:
-    """Another one opens the Home tab, and the request is cancelled."""
+    """Let another person open the Home tab, and cancel the request."""
     story.has_homes = True
     await opened(story, APPROVER)
     await cancel(story, card)
 
 
 async def expire(story: Story, card: Message) -> None:
-    """Let the request be remembered, and end."""
+    """Let the request get its reminder, and expire."""
     story.becomes(card, "expired")
 
 
@@ -192,12 +192,12 @@ async def end(story: Story, card: Message) -> None:
 
 
 async def listed(story: Story) -> None:
-    """The organizations are known."""
+    """List the organizations."""
     await story.fleet.ask(REQUESTER, "/orgs")
 
 
 async def alert(story: Story, _: Message | None) -> None:
-    """Let an organization be blocked, and somebody notice: an alert opens, and clears by itself."""
+    """Block an organization. An alert opens after a person's check, and clears by itself."""
     at = ("jp", "80004410")
     story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
     story.cleared_alerts.add(at[1])
@@ -208,10 +208,10 @@ async def alert(story: Story, _: Message | None) -> None:
                 break
         if story.fleet.slack.workspace.messages(ALERTS):
             break
-        # Nobody has met the block yet.
+        # No call has met the block yet.
         await asyncio.sleep(AGAIN_SECONDS)
         story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
 
 
 async def nothing(story: Story) -> None:
-    """Nothing to make ready."""
+    """Prepare nothing."""

@@ -26,7 +26,7 @@ DATABASE_BYTES = 12 * 2**20
 
 @asynccontextmanager
 async def proxied_fleet() -> AsyncIterator[tuple[TcpProxy, Fleet]]:
-    """Yield two processes and the proxy through which they see their database."""
+    """Yield two processes, and the proxy between them and their database."""
     async with own_database(server_url()) as url:
         parts = urlsplit(url)
         async with running_proxy(parts.hostname or "", parts.port or 5432) as proxy:
@@ -52,12 +52,12 @@ async def hung(notes: Notes) -> None:
 
 
 async def restarted(notes: Notes) -> None:
-    """The server is stopped by its operator."""
+    """The operator stops the server."""
     await stopped(notes, "fast")
 
 
 async def crashed(notes: Notes) -> None:
-    """The server is gone at once, and recovers when it starts."""
+    """The server crashes, and recovers at its next start."""
     await stopped(notes, "immediate")
 
 
@@ -90,7 +90,7 @@ async def locked(notes: Notes) -> None:
 
 
 async def full(notes: Notes) -> None:
-    """Nothing can be written any more where the database lies."""
+    """The disk of the database is full."""
     with small_disk(Path(notes.folder) / "disk") as disk:
         ballast = disk / "ballast"
 
@@ -111,7 +111,7 @@ async def full(notes: Notes) -> None:
 
 @asynccontextmanager
 async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
-    """Yield the address of a database that lies on that disk; PostgreSQL's log lies elsewhere."""
+    """Yield the address of a database on that disk; PostgreSQL's log is on another disk."""
     if notes.database == "sqlite":
         yield f"sqlite:///{disk}/gatehouse.db"
         return
@@ -126,7 +126,7 @@ async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """Mount a disk of a few mebibytes there."""
+    """Mount a disk of a few mebibytes in the folder."""
     if os.geteuid() != 0:
         lacks(ROOT_USER)
     folder.parent.chmod(0o755)  # PostgreSQL's user has to get there
@@ -149,7 +149,7 @@ async def disturbed(
     *,
     writes_only: bool = False,
 ) -> None:
-    """Have the fault for its time among people who go on working; then all must be well again."""
+    """Cause the fault for its time while people go on working; then everything must work again."""
     story = Story(fleet)
     waiting = await story.request()
     await begin()
@@ -170,7 +170,7 @@ async def disturbed(
 
 
 async def refused(notes: Notes, story: Story) -> None:
-    """Ask until a request cannot be stored: a full disk has room on its last pages."""
+    """Ask until a request cannot be stored: a full disk still has room on its last pages."""
     for _ in range(MOST_REQUESTS):
         identity = story.new_identity()
         words = f"add survey {identity} because {'of the drill ' * 35}"
@@ -183,7 +183,7 @@ async def refused(notes: Notes, story: Story) -> None:
 
 
 async def is_answered(fleet: Fleet) -> bool:
-    """Whether a request that has to be stored is."""
+    """Return True if a request that must be stored is answered with a card."""
     answer = await fleet.ask("U0VIEWER", "/testusers", "requests")
     return "database" not in answer.all_text and not is_silence(answer)
 

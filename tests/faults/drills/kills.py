@@ -1,4 +1,4 @@
-"""`kill -9` right after every step that leaves a trace, of everything that the bot does."""
+"""`kill -9` after each step with an outside effect, for everything that the bot does."""
 
 import asyncio
 import json
@@ -30,10 +30,10 @@ AT_ONCE = 3
 
 @dataclass(frozen=True)
 class Scene:
-    """Something to be killed in.
+    """An act during which a process is killed.
 
-    `before` makes it ready, undisturbed; `act` is what is disturbed, and is safe to be done again
-    by people who see that nothing came of it.
+    `before` prepares the scene without kills. `act` is disturbed; people can safely repeat the act
+    if they see no result.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Scene:
 
 
 async def every_step(notes: Notes, scene: Scene) -> None:
-    """Count the steps of an undisturbed run, then die at each of them in a run of its own."""
+    """Count the steps of an undisturbed run, then die at each step in a separate run."""
     count, names = await one_run(notes, scene, 0)
     assert 0 < count <= MOST_STEPS, f"{count} steps"
     notes.seen.append("an error of Slack's own, where it was killed before its answer")
@@ -66,7 +66,7 @@ async def every_step(notes: Notes, scene: Scene) -> None:
 
 
 async def one_run(notes: Notes, scene: Scene, die_at: int) -> tuple[int, list[str]]:
-    """Play the scene once; return how many steps were counted, and which."""
+    """Play the scene once. Return the number of steps, and their names."""
     folder = Path(notes.folder) / f"{scene.name.split()[0]}-{die_at}"
     folder.mkdir()
     launcher = ("-m", "tests.support.launch", "--die-at", str(die_at))
@@ -93,7 +93,7 @@ async def one_run(notes: Notes, scene: Scene, die_at: int) -> tuple[int, list[st
 
 
 async def come_true(notes: Notes, story: Story, successor: asyncio.Task[float] | None) -> None:
-    """All must come true; how long that took counts where somebody died."""
+    """Wait for the expected state, and measure the time if a process died."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     await story.comes_true(TRUE_SECONDS + IN_DOUBT_SECONDS)
@@ -105,7 +105,7 @@ async def come_true(notes: Notes, story: Story, successor: asyncio.Task[float] |
 
 
 async def replace(fleet: Fleet, first: BotProcess) -> float:
-    """Start another process when the first has died; return how long its work may take."""
+    """Start another process after a death. Return the seconds that its work may take."""
     await first.ended()
     database = Database(fleet.environment["DATABASE_URL"], SystemClock())
     async with database.read_only() as tx:
@@ -116,7 +116,7 @@ async def replace(fleet: Fleet, first: BotProcess) -> float:
 
 
 def steps_of(process: BotProcess) -> tuple[int, list[str]]:
-    """What the process counted."""
+    """Return the steps that the process printed."""
     steps = [json.loads(line) for line in process.lines if line.startswith('{"step"')]
     return len(steps), [f"{step['job'] or 'answer'}:{step['what']}" for step in steps]
 

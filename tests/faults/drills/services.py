@@ -47,7 +47,7 @@ async def settled(story: Story, ts: str) -> None:
 
 
 async def inventory(notes: Notes, kind: FaultKind) -> None:
-    """One data center fails: it is named, the others and its last listing are shown."""
+    """One data center fails: `/orgs` names it, and shows its last listing and the others."""
     # Without a cache, each `/orgs` fetches the listings.
     settings = {"inventory_cache_seconds": "0"}
     async with (

@@ -1,4 +1,4 @@
-"""Slack's Web API fails in each of its ways; answers by response_url still arrive."""
+"""Slack's Web API fails in different ways; answers by response_url still arrive."""
 
 from collections.abc import Callable
 from functools import partial
@@ -58,17 +58,17 @@ def ratelimited(faults: Faults, method: str) -> None:
 
 
 def server_error(faults: Faults, method: str) -> None:
-    """500 with nothing."""
+    """500 with an empty body."""
     faults.status(method, 500, times=None)
 
 
 def a_page(faults: Faults, method: str) -> None:
-    """A proxy's page."""
+    """A web page of a proxy."""
     faults.html(method, times=None)
 
 
 def refused(name: str) -> Break:
-    """`ok: false` with a name."""
+    """`ok: false` with an error name."""
     return lambda faults, method: faults.error(method, name, times=None)
 
 
@@ -78,7 +78,7 @@ def nothing(faults: Faults, method: str) -> None:
 
 
 def lost_answers(faults: Faults, method: str) -> None:
-    """It is done, and the connection breaks before the answer."""
+    """The call takes effect, and the connection breaks before the answer."""
     faults.cut(method, times=None)
 
 

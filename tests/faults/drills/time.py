@@ -1,4 +1,4 @@
-"""The clock jumps, and processes stand still."""
+"""The clock jumps, and processes are stopped."""
 
 import asyncio
 import random
@@ -16,13 +16,13 @@ from tests.support.processes import BotProcess
 from tests.support.steady import seconds_now
 from tests.support.story import APPROVER, REQUESTER, Story
 
-# Slack's signatures are good for five minutes; beyond, the bot must refuse its requests.
+# Slack's signatures are valid for five minutes. Older requests must be refused.
 SMALL_JUMP, LARGE_JUMP = 200.0, 7200.0
 FROZEN_SECONDS = 25.0
 
 
 async def jumps(notes: Notes, seconds: float) -> None:
-    """The machine's clock is set wrong while the bot runs, and right again."""
+    """The machine's clock is set wrong while the bot runs, and then corrected."""
     clock = Path(notes.folder) / "clock"
     clock.write_text("0")
     launcher = ("-m", "tests.support.launch", "--clock", str(clock))
@@ -53,7 +53,7 @@ async def jumps(notes: Notes, seconds: float) -> None:
 
 
 async def suspended(notes: Notes) -> None:
-    """The only process stands still, as its machine does, and goes on."""
+    """The only process stops, as if its machine was suspended, and goes on."""
     async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
         story = Story(fleet)
         waiting = await story.request()
@@ -77,7 +77,7 @@ async def suspended(notes: Notes) -> None:
 
 
 async def frozen(notes: Notes) -> None:
-    """One of two processes stands still between its GET and its POST, and wakes up late."""
+    """One of two processes stops between its GET and its POST, and goes on late."""
     async with database_of("postgres", notes.folder) as url, running_fleet(url) as fleet:
         (first,) = fleet.processes
         story = Story(fleet)
@@ -110,10 +110,10 @@ OLD_CHANNEL, NEW_CHANNEL = "C0APPROVALS", "C0ALERTS"
 
 
 async def frozen_with_a_row(notes: Notes) -> None:
-    """One of two processes stands still while it holds the row that all who write need."""
+    """One of two processes stops while it holds the row that every write needs."""
     async with (
         database_of("postgres", notes.folder) as url,
-        # Whoever types too much in a minute writes nothing.
+        # A person over the pace of commands writes nothing.
         running_fleet(url, commands_per_minute="0") as fleet,
     ):
         (first,) = fleet.processes
@@ -136,7 +136,7 @@ async def frozen_with_a_row(notes: Notes) -> None:
 
 
 async def pressed(notes: Notes, story: Story) -> None:
-    """Ask for something as soon as anything can be written."""
+    """Ask for a change as soon as the database can be written again."""
 
     async def is_written() -> bool:
         answer = await story.fleet.ask("U0VIEWER", "/testusers", "add welcome nobody")
@@ -146,7 +146,7 @@ async def pressed(notes: Notes, story: Story) -> None:
 
 
 async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: str) -> None:
-    """Stop the process again and again while it writes, until it has the row when it stops."""
+    """Stop the writing process again and again, until it holds the row at a stop."""
     watcher = await connect(url)
     try:
         for number in range(300):
@@ -158,7 +158,7 @@ async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: st
             await asyncio.sleep(random.uniform(0.0, 0.06))
             process.freeze()
             if await is_locked(watcher):
-                # Slack gives up on them after three seconds.
+                # Slack gives up these deliveries after three seconds.
                 await asyncio.gather(*asking, return_exceptions=True)
                 return
             process.thaw()
@@ -169,7 +169,7 @@ async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: st
 
 
 async def is_locked(watcher: psycopg.AsyncConnection[tuple[int]]) -> bool:
-    """Whether somebody holds the row, now and in a moment: a commit on its way is over by then."""
+    """Return True if the row is locked now and a moment later, after any commit under way."""
     for _ in range(2):
         try:
             await watcher.execute("SELECT 1 FROM audit_head FOR UPDATE NOWAIT")
