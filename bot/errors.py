@@ -6,6 +6,7 @@ never contains a credential or a response body. `outcome` is a stable name for m
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import ClassVar, Self
@@ -27,7 +28,9 @@ class GatehouseError(Exception):
 
     def __init__(self, sentence: str = "") -> None:
         self.sentence = sentence or self.sentence
-        super().__init__(self.sentence)
+
+    def __str__(self) -> str:
+        return self.sentence
 
     def suggesting(self, unknown: str, closest: Mapping[str, str]) -> Self:
         """Set the unknown word and the suggestions, and return this error."""
@@ -36,6 +39,7 @@ class GatehouseError(Exception):
         return self
 
 
+@dataclass(eq=False)
 class UsageError(GatehouseError):
     """The command could not be parsed.
 
@@ -44,22 +48,12 @@ class UsageError(GatehouseError):
     wrong (such as too many people), so the usage and the example wouldn't help.
     """
 
+    sentence: str = field()
+    usage: str
+    example: str
+    kind: str | None = None
+    has_right_form: bool = field(default=False, kw_only=True)
     outcome = "usage"
-
-    def __init__(
-        self,
-        sentence: str,
-        usage: str,
-        example: str,
-        kind: str | None = None,
-        *,
-        has_right_form: bool = False,
-    ) -> None:
-        super().__init__(sentence)
-        self.usage = usage
-        self.example = example
-        self.kind = kind
-        self.has_right_form = has_right_form
 
 
 class Refused(GatehouseError):
@@ -93,14 +87,13 @@ class NotFound(GatehouseError):
     outcome = "not_found"
 
 
+@dataclass(eq=False)
 class Ambiguous(GatehouseError):
     """Several items match the text. `choices` maps each match's value to a short label."""
 
+    sentence: str = field()
+    choices: Mapping[str, str]
     outcome = "ambiguous"
-
-    def __init__(self, sentence: str, choices: Mapping[str, str]) -> None:
-        super().__init__(sentence)
-        self.choices = choices
 
 
 class TooManyCommands(GatehouseError):
@@ -215,37 +208,33 @@ class QuotaError(GatehouseError):
     outcome = "quota"
 
 
+@dataclass(eq=False)
 class QuotaExhausted(QuotaError):
     """A limit was reached. `limit_kind` is `minute`, `day` or `concurrent`.
 
     Calls are possible again at `free_at` (database time), which is `seconds` after the refusal.
     """
 
+    sentence: str = field()
+    limit_kind: str
+    free_at: datetime
+    seconds: float = 0.0
     outcome = "quota_exhausted"
     is_passing = True
 
-    def __init__(
-        self, sentence: str, *, limit_kind: str, free_at: datetime, seconds: float = 0.0
-    ) -> None:
-        super().__init__(sentence)
-        self.limit_kind = limit_kind
-        self.free_at = free_at
-        self.seconds = seconds
 
-
+@dataclass(eq=False)
 class OrganizationBlocked(QuotaError):
     """The service blocks the organization until `until`. The error `code` is 44, 45 or 1070.
 
     `seconds` is the time left, according to the database's clock.
     """
 
+    sentence: str = field()
+    code: int
+    until: datetime
+    seconds: float = 0.0
     outcome = "organization_blocked"
-
-    def __init__(self, sentence: str, *, code: int, until: datetime, seconds: float = 0.0) -> None:
-        super().__init__(sentence)
-        self.code = code
-        self.until = until
-        self.seconds = seconds
 
 
 class SlackError(GatehouseError):

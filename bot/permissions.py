@@ -185,26 +185,15 @@ class Policy:
 
     def groups(self) -> frozenset[str]:
         """Return all user groups to which the settings grant a role or permission."""
-        named = chain(
-            *self.roles.values(),
-            *self.approver_lists(),
-            *self.automatic_lists(),
-            *self.requester_lists(),
-        )
-        return frozenset(holder for holder in named if holder.startswith("S"))
+        lists = [*self.roles.values(), *self.approver_lists()]
+        for policy in self.flow_policies.values():
+            lists += filter(None, (policy.automatic, policy.requesters))
+        return frozenset(holder for holder in chain(*lists) if holder.startswith("S"))
 
     def approver_lists(self) -> list[tuple[str, ...]]:
         """Return all lists of approvers that replace the approver role for some flows."""
         by_policy = [policy.approvers for policy in self.flow_policies.values() if policy.approvers]
         return [*self.flow_approvers.values(), *by_policy]
-
-    def automatic_lists(self) -> list[tuple[str, ...]]:
-        """Return all lists of people who can get automatic approval."""
-        return [policy.automatic for policy in self.flow_policies.values() if policy.automatic]
-
-    def requester_lists(self) -> list[tuple[str, ...]]:
-        """Return all lists of the only people who can ask for changes to some flows."""
-        return [policy.requesters for policy in self.flow_policies.values() if policy.requesters]
 
     def of_flow(self, flow_sid: str) -> FlowRules:
         """Return a flow's rules. The flow's policy overrides the general policy and settings."""

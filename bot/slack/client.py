@@ -60,7 +60,6 @@ class BotIdentity:
 
     team_id: str
     slack_user_id: str
-    bot_id: str
     team_name: str
     scopes: frozenset[str]
     answered_at: str = ""
@@ -110,7 +109,6 @@ class SlackClient:
         return BotIdentity(
             team_id=answer.get("team_id", ""),
             slack_user_id=answer.get("user_id", ""),
-            bot_id=answer.get("bot_id", ""),
             team_name=answer.get("team", ""),
             scopes=frozenset(scope.strip() for scope in scopes if scope.strip()),
             answered_at=str(headers.get("date", "")),
