@@ -23,9 +23,9 @@ from bot.testusers.parse.command import (
     reason_problem,
 )
 from bot.testusers.parse.form import (
-    NOTHING,
     Prefilled,
     ShownRequest,
+    mentioned_identities,
     moment,
     parse_form,
     read_lines,
@@ -77,16 +77,20 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         app.action(ids.row_of(ids.testusers_page(kind)), middleware=[turns])(
             ack=acknowledge, lazy=[testusers.turn(show)]
         )
-    _register_acts(app, bot, testusers)
-
     asks = Needs(Permission.REQUEST)
     opens_form = Needs(Permission.REQUEST, Place.ANSWER_ONLY)
-    for action_id, needs in (
-        (ids.TESTUSERS_EXTEND, opens_form),
-        (ids.TESTUSERS_PERSON, opens_form),
-        (ids.row_of(ids.TESTUSERS_MORE), asks),
+    for action_id, needs, listener in (
+        (ids.HOME_TESTUSERS, opens_form, testusers.open_form),
+        (ids.TESTUSERS_EXTEND, opens_form, testusers.fill_in),
+        (ids.TESTUSERS_PERSON, opens_form, testusers.fill_in),
+        (ids.row_of(ids.TESTUSERS_MORE), asks, testusers.fill_in),
     ):
-        app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[testusers.fill_in])
+        app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[listener])
+    for callback_id, opens in (
+        (ids.CHANGE_TEST_USERS, testusers.open_form),
+        (ids.ADD_AS_TEST_USERS, testusers.add_mentioned),
+    ):
+        app.shortcut(callback_id, middleware=[opens_form])(ack=acknowledge, lazy=[opens])
     submits = Needs(Permission.REQUEST, Place.NEW_MESSAGE, pace="", filled_form=filled_form)
     check = form_check(bot, testusers.check_form)
     app.view(ids.TESTUSERS_FORM, middleware=[submits, check])(
@@ -96,20 +100,17 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         app.runner.suggest(testusers.suggest)
     )
 
-
-def _register_acts(app: GatehouseApp, bot: Gatehouse, testusers: "Testusers") -> None:
-    """Register the buttons of requests, whose clicks are stored before they're acknowledged."""
+    store = app.runner.before_acknowledging(testusers.store)
     for act in STORED_ACTS:
-        store = app.runner.before_acknowledging(testusers.store(act))
         app.action(f"{ids.TESTUSERS_ACT}{act}", middleware=[STORED_CLICK])(store)
     asks_why = Needs(Permission.DECIDE, Place.ANSWER_ONLY, requires_itself=True)
     app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}", middleware=[asks_why])(
         ack=acknowledge, lazy=[testusers.ask_why]
     )
-    check = form_check(bot, check_denial)
-    store_denial = app.runner.before_acknowledging(testusers.store_denial)
     denies = replace(STORED_CLICK, pace="")
-    app.view(ids.TESTUSERS_DENIAL, middleware=[denies, check])(store_denial)
+    check_reason = form_check(bot, check_denial)
+    store_denial = app.runner.before_acknowledging(testusers.store_denial)
+    app.view(ids.TESTUSERS_DENIAL, middleware=[denies, check_reason])(store_denial)
 
 
 class Testusers:
@@ -127,7 +128,7 @@ class Testusers:
             page = pages.FlowPage(typed.flow, text=typed.text)
             return _shareable(await show(bot, person, page), show, page, body)
         if typed.form == FORM:
-            return await self._open_form(person, body)
+            return await self.open_form(person, body)
         if typed.form == "save_preset":
             before = await presets.save_preset(bot, person, typed.text, typed.identities)
             return notes.preset_saved(typed.text, typed.identities, before)
@@ -146,26 +147,31 @@ class Testusers:
 
         return turn
 
-    async def _open_form(
-        self, person: Person, body: Body, known: Prefilled = NOTHING
-    ) -> Message | None:
-        flow = self._bot.flows.named(known.flow) if known.flow else None
-        await asking.require_asking(self._bot, person, flow=flow)
+    async def open_form(self, person: Person, body: Body) -> Message | None:
+        """Open an empty form."""
+        return await self._open_form(person, body, Prefilled())
+
+    async def add_mentioned(self, person: Person, body: Body) -> Message | None:
+        """Open the form with a message's identities, for the shortcut `Add as test users`."""
+        message = payloads.message_text(payloads.part(body, "message"))
+        known = Prefilled(lines=mentioned_identities(message))
+        return await self._open_form(person, body, known)
+
+    async def _open_form(self, person: Person, body: Body, known: Prefilled) -> Message | None:
+        bot = self._bot
+        flow = bot.flows.named(known.flow) if known.flow else None
+        await asking.require_asking(bot, person, flow=flow)
         trigger_id = payloads.text(body, "trigger_id")
         if not trigger_id:
             return notes.open_form()
-        await self._bot.slack.open_view(trigger_id, await self._form(body, known))
-        return None
-
-    async def _form(self, body: Body, known: Prefilled) -> dict[str, Any]:
-        bot = self._bot
-        flow = bot.flows.named(known.flow) if known.flow else None
-        return forms.change_form(
+        form = forms.change_form(
             payloads.response_url(body),
             await asking.with_current_end(bot, known),
             flow=flow,
             longest=asking.longest(bot, flow) if flow else "",
         )
+        await bot.slack.open_view(trigger_id, form)
+        return None
 
     async def fill_in(self, person: Person, action: Body, body: Body) -> Message | None:
         """Open a prefilled form. For `+2 h` and `+1 day`, request the extension without a form."""
@@ -193,21 +199,21 @@ class Testusers:
             return notes.asked_before(asked.earlier, reader, now, channel, link)
         return await answer_to(bot, person, asked, has_typed_time=typed.until is not None)
 
-    def store(self, act: Act) -> Callable[[Body, Body], Awaitable[None]]:
-        """Return the function that stores a click on this button of a request, for a job."""
+    async def store(self, action: Body, body: Body) -> None:
+        """Store a click on a button of a request so that a job can carry it out."""
+        act = Act(payloads.text(action, "action_id").removeprefix(ids.TESTUSERS_ACT))
+        await self._store(act, payloads.value(action), body)
 
-        async def store(action: Body, body: Body) -> None:
-            await self._store(act, payloads.value(action), body)
-
-        return store
-
-    async def _store(self, act: Act, value: str, body: Body, denial_reason: str = "") -> None:
-        user = payloads.user_id(body)
-        teams = payloads.team_ids(body)
-        url = payloads.response_url(body)
+    async def _store(self, act: Act, value: str, body: Body, reason: str = "") -> None:
         shown = ShownRequest.of(value)
         interaction = StoredInteraction(
-            act, shown.request_id, user, teams, url, denial_reason, version=shown.version
+            act,
+            shown.request_id,
+            payloads.user_id(body),
+            payloads.team_ids(body),
+            payloads.response_url(body),
+            reason,
+            version=shown.version,
         )
         await store_click(self._bot, interaction)
 
