@@ -1,4 +1,4 @@
-"""One installation for all tests here: by the first step of docs/install.md."""
+"""One installation for all tests in this folder, made by the first step of docs/install.md."""
 
 import fcntl
 import os
@@ -14,11 +14,11 @@ from tests.support.needs import needs, needs_package_index
 
 @pytest.fixture(scope="session")
 def first_step(tmp_path_factory) -> Path:
-    """The folder in which the first step was done; `said` in it has what it printed."""
+    """Follow the first step in a folder and return the folder. Its file `said` has the output."""
     needs("bash", "git")
     needs_package_index()
     base = tmp_path_factory.getbasetemp()
-    # Processes that share the tests share the installation, which takes 20 s.
+    # All test processes share the installation, which takes 20 s.
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "first-step"
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -45,11 +45,11 @@ def download(folder: Path) -> Path:
 
 @pytest.fixture
 def machine(first_step, tmp_path) -> Machine:
-    """A machine on which the first step was done, and no other."""
+    """Return a machine on which only the first step was followed."""
     return Machine(tmp_path, first_step)
 
 
 @pytest.fixture(scope="session")
 def installed(first_step) -> Path:
-    """The `bin` of an environment that holds the program and the locked runtime dependencies."""
+    """Return `bin` of an environment with the program and the locked runtime dependencies."""
     return first_step / PROGRAM.strip("/") / "bin"

@@ -1,4 +1,4 @@
-"""docs/install.md as something to be followed: its blocks, and what stands in for a machine."""
+"""The blocks of docs/install.md, and a folder in the place of a machine to follow them on."""
 
 import os
 import re
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/install.md"
 SECONDS = 550
 
-# What the page cannot know, or what a test must not write to: everything else is run as it stands.
+# Values that the page cannot know, and folders that a test must not touch. All else runs unchanged.
 ADDRESS = "https://git.example.com/gatehouse.git"
 PROGRAM = "/opt/gatehouse"
 FOLDERS = ("/etc/gatehouse", "/etc/systemd/system", "/var/lib/gatehouse")
@@ -36,7 +36,7 @@ STAND_INS = {
 
 @dataclass(frozen=True)
 class Block:
-    """A block of the page: the number of its step, its language, and what is in it."""
+    """A block of the page, with its step, its language and its text."""
 
     step: str
     language: str
@@ -44,7 +44,7 @@ class Block:
 
 
 def blocks(step: str, language: str = "sh") -> list[Block]:
-    """The blocks of one step, in their order."""
+    """Return the blocks of one step in order."""
     section = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     chosen = next(part for part in section if part.startswith(f"{step}. "))
     found = re.findall(r"^```(\w*)\n(.*?)^```$", chosen, re.MULTILINE | re.DOTALL)
@@ -52,16 +52,16 @@ def blocks(step: str, language: str = "sh") -> list[Block]:
 
 
 def settings_of(step: str) -> list[dict[str, Any]]:
-    """The settings in each `toml` block of a step, by their names, as they stand."""
+    """Return the settings in each `toml` block of a step, by name and unchanged."""
     return [tomllib.loads(block.text) for block in blocks(step, "toml")]
 
 
 class Machine:
-    """A folder that is followed in as if it were a whole machine.
+    """A folder in which the page is followed as if the folder were a machine.
 
     Args:
-        folder: What takes the place of `/`.
-        program: What takes the place of `/` for the program and its checkout.
+        folder: The folder in the place of `/`.
+        program: The folder in the place of `/` for the program and its checkout.
     """
 
     def __init__(self, folder: Path, program: Path) -> None:
@@ -85,13 +85,13 @@ class Machine:
             stand_in.chmod(0o755)
 
     def fill(self, text: str) -> str:
-        """The text with what is declared above in its place."""
+        """Return the text with the values of this machine filled in."""
         for stands, real in self.filled.items():
             text = text.replace(stands, real)
         return text
 
     def follow(self, block: Block, environment: dict[str, str] | None = None) -> str:
-        """Run a block as a person would who pastes it, and return what it prints."""
+        """Run a block as if a person pasted it into a shell. Return the output."""
         script = f"set -eu\n{self.fill(block.text)}"
         done = subprocess.run(
             [shutil.which("bash") or "bash", "-c", script],
@@ -107,7 +107,7 @@ class Machine:
         return done.stdout
 
     def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
-        """What a shell on that machine has, and `more`."""
+        """Return the environment of a shell on this machine, with `more` variables."""
         outside = {k: v for k, v in os.environ.items() if k.startswith(("PIP_", "SSL_", "LANG"))}
         return {
             **outside,
@@ -124,7 +124,7 @@ class Machine:
 
 
 def make_repository(folder: Path) -> Path:
-    """A repository whose one commit is what is tracked here, as it is in the working tree."""
+    """Make a repository with one commit: the tracked files of the present working tree."""
     folder.mkdir(parents=True)
     git = shutil.which("git") or "git"
     ask = [git, "ls-files", "-z"]
@@ -141,14 +141,14 @@ def make_repository(folder: Path) -> Path:
 
 @asynccontextmanager
 async def choice(machine: Machine, kind: str) -> AsyncIterator[dict[str, str]]:
-    """Do what step 4 says for one of the databases, and yield the settings for it."""
+    """Follow step 4 for one kind of database, and yield its settings."""
     if kind == "sqlite":
         yield {}
         return
     [block], [told] = blocks("4"), settings_of("4")
     needs("psql")
     admin = await connect(server_url())
-    # Others use the server as well: a name of our own.
+    # Other tests use the server too, so the database gets a unique name.
     name = f"gatehouse_page_{uuid.uuid4().hex[:12]}"
     try:
         machine.follow(
@@ -166,7 +166,7 @@ async def choice(machine: Machine, kind: str) -> AsyncIterator[dict[str, str]]:
 
 
 def postgres_environment(server: str) -> dict[str, str]:
-    """What makes `psql` speak to the server of the tests."""
+    """Return variables with which `psql` connects to the tests' server."""
     parts = urlsplit(server)
     return {
         "PGHOST": parts.hostname or "",

@@ -1,8 +1,8 @@
 """The second day: upgrade, roll back, restore, and a rolling upgrade, from one checkout.
 
-The old program is the installed one, the new one has a migration more. PostgreSQL has the role of
-the page; SQLite's file belongs to a user without other rights, who runs the service and the
-commands.
+The old version is the installed program, and the new version has one more migration. PostgreSQL has
+the role of the page. The SQLite file belongs to a user without other rights, who runs the service
+and the commands.
 """
 
 import asyncio
@@ -51,13 +51,13 @@ def upgrade():
 """
 
 
-# One of those that systemd gives to a service with `DynamicUser`.
+# A user id that systemd gives to services with `DynamicUser`.
 SERVICE_USER = 61184
 
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory) -> Iterator[Path]:
-    """A folder that every user can reach, on the same disk as pytest's, which only we can."""
+    """Yield a folder for all users, on the disk of pytest's folder, which only root can open."""
     above = tmp_path_factory.getbasetemp().parents
     beside = next(folder for folder in above if folder.stat().st_mode & stat.S_IXOTH)
     with tempfile.TemporaryDirectory(prefix="day-two-", dir=beside) as name:
@@ -67,10 +67,10 @@ def shared(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def versions(installed, shared) -> tuple[list[Path], list[Path]]:
-    """Where Python finds the old program, and where it finds the new one."""
+    """Return the import paths of the old program and of the new program."""
     (packages,) = installed.parent.glob("lib/python*/site-packages")
     old, new = shared / "old", shared / "new"
-    # What the first start has compiled comes along; other tests may be writing more of it.
+    # The compiled modules are linked too; other tests may be writing more of them.
     unfinished = shutil.ignore_patterns("*.pyc.*")
     shutil.copytree(packages, old, ignore=unfinished, copy_function=os.link)
     shutil.copytree(old / "bot", new / "bot")
@@ -87,7 +87,7 @@ def folder(shared) -> Iterator[Path]:
 
 
 def python_for(user: int | None) -> str:
-    """Return a Python of this version that the user can start: ours may be in root's home."""
+    """Return a Python of this version that the user can start; this one may be in root's home."""
     if user is None:
         return sys.executable
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -100,7 +100,7 @@ def python_for(user: int | None) -> str:
 
 @dataclass(frozen=True)
 class Program:
-    """One version, the folder that it is started in, and the user who starts it."""
+    """A version of the program, its working folder, and its user."""
 
     paths: list[Path]
     folder: Path
@@ -110,7 +110,7 @@ class Program:
         return [python_for(self.user), "-m", "bot", *map(str, words)]
 
     def started(self, settings: dict[str, str]) -> dict[str, Any]:
-        """Return how its processes are started."""
+        """Return the options that start its processes."""
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -134,7 +134,7 @@ class Program:
 
 
 class Installed(BotProcess):
-    """A version of the program, in a folder that is no checkout."""
+    """A process of a version of the program, in a folder that is not a checkout."""
 
     def __init__(self, fleet: Fleet, program: Program) -> None:
         super().__init__(fleet.environment, fleet.session)
@@ -157,7 +157,7 @@ class Installed(BotProcess):
 
 @asynccontextmanager
 async def surroundings(database_url: str) -> AsyncIterator[Fleet]:
-    """Slack and the services, and nobody running yet."""
+    """Run Slack and the services, without a bot yet."""
     async with (
         running_services() as services,
         running_slack() as slack,
@@ -181,7 +181,7 @@ async def serving(program: Program, fleet: Fleet) -> Installed:
 
 
 async def ask(fleet: Fleet, identity: str) -> Message:
-    """Ask for a test user; return the card."""
+    """Ask for a test user. Return the card."""
     await fleet.ask("U0OPERATOR", "/testusers", f"add welcome {identity}")
 
     def card() -> Message | None:
@@ -197,7 +197,7 @@ async def approve(fleet: Fleet, card: Message) -> None:
 
 
 def state_of_service(folder: Path) -> Path:
-    """Make the folder that systemd makes for the service; nobody else but root can read it."""
+    """Make the service's state folder as systemd does: only its user and root can read it."""
     if os.geteuid():
         lacks(ROOT_USER)
     state = folder / "state"
@@ -230,7 +230,7 @@ async def test_second_day_on_sqlite(versions, folder):
 
 
 async def go_back(old: Program, fleet: Fleet, waiting: str) -> None:
-    """Start the old program on the restored database, in which a request was waiting."""
+    """Start the old program on the restored database, which has a waiting request."""
     await serving(old, fleet)
     listed = await fleet.ask("U0APPROVER", "/testusers", "requests")
     assert waiting in listed.all_text
@@ -251,7 +251,7 @@ async def test_no_click_is_lost_in_a_rolling_upgrade_on_postgresql(machine, vers
             await press_until_it_counts(fleet, card, upgraded.address)
         for process in (first, second):
             async with asyncio.timeout(120):
-                # Another process's readiness can only be asked for.
+                # There is no notice of readiness from another process, so this polls.
                 while await process.readiness() != (503, "schema"):  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
         assert set(identities) <= set(fleet.services.state.flows[WELCOME].identities)
@@ -263,7 +263,7 @@ async def test_no_click_is_lost_in_a_rolling_upgrade_on_postgresql(machine, vers
 
 
 async def press_until_it_counts(fleet: Fleet, card: Message, upgraded: str) -> None:
-    """Press `Approve`; whoever is told to press again does so, at the upgraded process."""
+    """Press `Approve`, and again at the upgraded process if the answer asks for that."""
     told = len(fleet.seen_by("U0APPROVER"))
     await fleet.slack.click("U0APPROVER", card, "Approve")
 

@@ -1,4 +1,4 @@
-"""Where Gatehouse can be installed: the locked packages, with their hashes, for each of these."""
+"""The locked packages can be installed with their hashes on all these platforms and Pythons."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
-# Debian and its like; Alpine; the same on ARM; a developer's Mac.
+# Debian and similar systems; Alpine; both on ARM; a developer's Mac.
 PLATFORMS = [
     "x86_64-unknown-linux-gnu",
     "x86_64-unknown-linux-musl",
@@ -27,9 +27,9 @@ PLATFORMS = [
 
 
 def find_interpreter(python: str) -> str | None:
-    """Return an interpreter of that version: one that pyenv made, or else one in PATH."""
+    """Return an interpreter of this version from pyenv, or else from PATH."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    # pyenv puts a program into PATH for every version, which fails for those that are not chosen.
+    # pyenv has a program in PATH for each version, which fails if the version is not selected.
     made = sorted(pyenv.glob(f"versions/{python}.*/bin/python"))
     return str(made[-1]) if made else shutil.which(f"python{python}")
 
@@ -39,7 +39,7 @@ ARE_THERE = "import bot.app, bot.serve, handlers, sandbox.launch; print('all of 
 
 
 def uv(*arguments: str | Path) -> str:
-    """Run uv, which is a development dependency, and return what it said."""
+    """Run uv, which is a development dependency, and return its output."""
     needs_package_index()
     done = subprocess.run(
         [Path(sys.executable).with_name("uv"), *map(str, arguments)],
@@ -53,7 +53,7 @@ def uv(*arguments: str | Path) -> str:
 
 
 def install(*where: str | Path) -> str:
-    """Install the lock: wheels only, hashes compared."""
+    """Install the locked packages from wheels, and compare their hashes."""
     return uv(
         *("pip", "install", "--no-deps", "--require-hashes", "--only-binary", ":all:", *where),
         *("-r", ROOT / "requirements.txt"),

@@ -1,4 +1,4 @@
-"""docs/install.md, followed: its commands as they stand, up to a bot that is ready."""
+"""The unchanged commands of docs/install.md lead to a bot that is ready."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ async def test_page_leads_to_a_bot_that_is_ready(machine, slack, kind):
     needs("curl")
     async with choice(machine, kind) as chosen, running_services() as services:
         filled = {**chosen, **required(slack), **services.bot_settings()}
-        # Nothing that the page tells to set is left as it stands, and nothing else is set.
+        # All settings that the page names are filled in, and no other settings.
         told = {name.upper() for settings in settings_of("5") for name in settings}
         assert set(filled) - set(chosen) | {"INVENTORY_BASE_URL"} == told
         port = free_port()
@@ -93,7 +93,7 @@ async def test_page_leads_to_a_bot_that_is_ready(machine, slack, kind):
 
 
 def required(slack: RunningSlack) -> dict[str, str]:
-    """What takes the place of the page's `…`: what the stand-in takes."""
+    """Return the values for the page's `…` that the stand-ins accept."""
     return {
         "SLACK_BOT_TOKEN": slack.workspace.bot_token,
         "SLACK_SIGNING_SECRET": SIGNING_SECRET,
@@ -107,7 +107,7 @@ def required(slack: RunningSlack) -> dict[str, str]:
 
 
 def edited(settings: dict[str, str]) -> str:
-    """`gatehouse.example.toml` after these settings were set in it, and the rest was removed."""
+    """Return `gatehouse.example.toml` with these settings filled in and the others removed."""
     example = (ROOT / "gatehouse.example.toml").read_text(encoding="utf-8")
     for name in settings:
         assert re.search(rf"(?m)^#?\[?{name.lower()}\b", example), name
@@ -120,7 +120,7 @@ def edited(settings: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Service:
-    """What systemd makes of the unit's `[Service]`."""
+    """The unit's `[Service]` as systemd runs it."""
 
     command: list[str]
     folder: Path
@@ -128,7 +128,7 @@ class Service:
 
 
 def installed_service(machine: Machine) -> Service:
-    """The unit that the page installed."""
+    """Return the service of the unit that the page installed."""
     unit = Path(machine.fill("/etc/systemd/system/gatehouse.service")).read_text(encoding="utf-8")
     lines = re.findall(r"(?m)^(\w+)=(.*)$", machine.fill(unit))
     one = dict(lines)
@@ -146,7 +146,7 @@ def installed_service(machine: Machine) -> Service:
 
 @asynccontextmanager
 async def running(service: Service, around: dict[str, str]) -> AsyncIterator[None]:
-    """Start it as systemd does, and stop it by SIGTERM."""
+    """Start the service as systemd does, and stop it by SIGTERM at the end."""
     process = await asyncio.create_subprocess_exec(
         *service.command,
         cwd=service.folder,

@@ -8,7 +8,7 @@ from tests.load.loading import Load, run, table
 
 
 async def main() -> int:
-    """Load the bot on one database after the other; return the exit status."""
+    """Load the bot on each database in turn. Return the exit status."""
     found = {kind: await run(kind, Load()) for kind in BOTH}
     for kind, lines in found.items():
         sys.stdout.write(table(kind, lines) + "\n\n")

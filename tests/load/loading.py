@@ -1,4 +1,4 @@
-"""The load itself, on a database with a past, and what is expected of it."""
+"""The load on a database with old data, and its expected results."""
 
 import asyncio
 import os
@@ -23,13 +23,13 @@ from bot.store.tables import jobs
 from bot.testusers.tables import requests
 from tests.support.databases import Kind, database_of
 
-# More than are ever busy while acknowledgements take less than a third of a second.
+# More connections than are busy while acknowledgements take less than a third of a second.
 CONNECTIONS = 64
 
 
 @dataclass(frozen=True)
 class Command:
-    """What somebody types, and how often among the others."""
+    """A typed command, and its share of all commands."""
 
     command: str
     text: str
@@ -57,7 +57,7 @@ COMMANDS = (
 
 @dataclass
 class Played:
-    """Seconds to each acknowledgement, all other ends by status or error, and MiB by the second."""
+    """The seconds to each acknowledgement, failures by status or error, and MiB in each second."""
 
     acks: list[float] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
@@ -65,15 +65,15 @@ class Played:
 
     @property
     def sent(self) -> int:
-        """How many commands were sent."""
+        """The number of sent commands."""
         return len(self.acks) + self.others.total()
 
 
 @dataclass(frozen=True)
 class Player:
-    """Sends signed commands to one bot; `people` type in turn, `reply_to` gets the answers.
+    """Sends signed commands to one bot. `people` type in turn, and `reply_to` gets the answers.
 
-    It waits for an acknowledgement as long as Slack does.
+    The player waits for an acknowledgement as long as Slack does.
     """
 
     around: Surroundings
@@ -83,7 +83,7 @@ class Player:
     waits_seconds: float = 3.0
 
     def request(self, one: Command, number: int) -> bytes:
-        """Return the whole request of the next person."""
+        """Return the bytes of the next person's request."""
         user = f"U0LOAD{number % self.people}"
         fields = command_fields(user, self.around.team, one.command, one.text, self.reply_to)
         return signed(self.server.url, self.around.signing_secret, fields)
@@ -91,9 +91,9 @@ class Player:
     async def pace(
         self, seconds: float, a_second: float, commands: Sequence[Command] = COMMANDS
     ) -> Played:
-        """Send at an even pace for so long, whatever the bot does meanwhile.
+        """Send at an even pace for `seconds`, however slow the bot is.
 
-        The time of each runs from when it was due: a bot that stands still cannot hide it.
+        The time of each command runs from the moment when it was due, so a stopped bot is noticed.
         """
         dice, played = random.Random(1), Played()
         weights = [command.weight for command in commands]
@@ -122,7 +122,7 @@ class Player:
                 status, _ = await connection.send(request)
         except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
             played.others[type(error).__name__] += 1
-            # What comes late on this connection would be taken for another command's answer.
+            # A late answer on this connection would be taken for the next command's answer.
             await connection.close()
             connection = await Connection.open(self.server.url)
         else:
@@ -133,7 +133,7 @@ class Player:
         free.put_nowait(connection)
 
     async def outcomes(self) -> Counter[str]:
-        """Return how many commands were answered with which outcome, from the bot's metrics."""
+        """Return the number of answered commands by outcome, from the bot's metrics."""
         connection = await Connection.open(self.server.url)
         host = self.server.url.partition("//")[2]
         _, page = await connection.send(f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
@@ -146,10 +146,10 @@ class Player:
         return counted
 
     async def all_answered(self, count: int, seconds: float) -> Counter[str]:
-        """Return the outcomes once so many commands are answered, or when the time is over."""
+        """Return the outcomes when `count` commands are answered, or the time is over."""
         deadline = time.perf_counter() + seconds
         found = await self.outcomes()
-        # Another process's metrics can only be asked for.
+        # There is no notice from another process's metrics, so this polls.
         while found.total() < count and time.perf_counter() < deadline:
             await asyncio.sleep(0.2)
             found = await self.outcomes()
@@ -157,7 +157,7 @@ class Player:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that so large a share of all is not above."""
+    """Return the value that this share of all values does not exceed."""
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
 
@@ -166,7 +166,7 @@ CHUNK = 1_000
 
 
 async def fill(database: Database, pending: int, entries: int) -> None:
-    """Multiply the one request that is pending, with its jobs, and lengthen the audit."""
+    """Copy the pending request and its jobs many times, and lengthen the audit."""
     async with database.transaction() as tx:
         await _multiply_requests(tx, pending)
     for begun in range(0, entries, CHUNK):
@@ -178,7 +178,7 @@ async def fill(database: Database, pending: int, entries: int) -> None:
 
 
 async def _multiply_requests(tx: Transaction, count: int) -> None:
-    """Copy the newest request, and every job that is about it, under other ids."""
+    """Copy the newest request and its jobs with new ids."""
     newest = select(requests).order_by(requests.c.created_at.desc()).limit(1)
     row = (await tx.connection.execute(newest)).mappings().one()
     about_it = select(jobs).where(jobs.c.subject == row["id"])
@@ -196,17 +196,17 @@ async def _multiply_requests(tx: Transaction, count: int) -> None:
 
 ASK = Command("/testusers", "add survey +15550177 because of the load", 1)
 ACK_SECONDS = 0.1
-# Where the machine is the reason for more: what a bare Bolt app needs there, and a quarter.
+# On a slow machine, the limit is the time of a bare Bolt app and a quarter more.
 BARE = 1.25
 BARE_SECONDS = 10.0
-# Resident memory of the second half may be this share above the first's.
+# The resident memory of the second half may exceed the first half's by this share.
 GROWTH = 0.10
 DRAIN_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Load:
-    """How much of everything."""
+    """The size of a load."""
 
     seconds: float = 60.0
     a_second: float = 200.0
@@ -214,13 +214,13 @@ class Load:
     pending: int = 1_000
     entries: int = 20_000
     waits_seconds: float = 3.0
-    # Of the data center com.
+    # In the data center com.
     organizations: int = 2_000
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the table: what was found, what is wanted, and whether that is so."""
+    """A line of the table: the result, the limit, and True if the result is within the limit."""
 
     what: str
     found: str
@@ -229,7 +229,7 @@ class Line:
 
 
 async def run(kind: Kind, load: Load) -> list[Line]:
-    """Load the bot on a database with a past, and the smallest Bolt app before and after."""
+    """Load the bot on a database with old data, and the smallest Bolt app before and after."""
     people = surroundings(people=load.people, organizations=load.organizations)
     with tempfile.TemporaryDirectory(prefix="gatehouse-load-") as folder:
         async with people as around, database_of(kind, folder) as url:
@@ -250,10 +250,10 @@ async def _give_a_past(around: Surroundings, url: str, load: Load) -> None:
 
 
 async def play(around: Surroundings, url: str, load: Load) -> tuple[Played, list[Line]]:
-    """Load the bot on one database; return what was played, and what became of it."""
+    """Load the bot on one database. Return the played commands and their outcomes."""
     async with around.bot(url) as server:
         player = Player(around, server, load.people, around.sink, load.waits_seconds)
-        # Everybody is looked up once, and every cache is filled, before it counts.
+        # Before the measurement, every person is looked up once, and the caches are filled.
         warm = await player.pace(load.people / load.a_second + 1, load.a_second)
         await player.all_answered(warm.sent, DRAIN_SECONDS)
         used = server.running.cpu_seconds()
@@ -270,7 +270,7 @@ async def play(around: Surroundings, url: str, load: Load) -> tuple[Played, list
 
 
 async def _bare(around: Surroundings, load: Load) -> Played:
-    """Load the smallest Bolt app in the same way: what the machine allows at this moment."""
+    """Load the smallest Bolt app in the same way, to measure the machine at this moment."""
     async with around.program("bench.peer_bolt") as server:
         player = Player(around, server, load.people, around.sink)
         await player.pace(1.0, load.a_second, COMMANDS[:1])

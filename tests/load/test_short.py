@@ -1,4 +1,4 @@
-"""The load in a few seconds: every command is acknowledged and answered, whatever the pace."""
+"""A short load: every command is acknowledged and answered at any pace."""
 
 import pytest
 

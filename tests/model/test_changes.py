@@ -1,4 +1,4 @@
-"""What a change does to a list, what is sent for all that is due, and how it is undone."""
+"""Changes of a list: their effect, the update for all due changes, and the undo."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -158,7 +158,7 @@ ends = st.none() | st.integers(-3, 3).map(lambda hours: NOW + timedelta(hours=ho
 
 @st.composite
 def dones(draw: st.DrawFn) -> Done:
-    """What a request may have done: each person came, went, was there, or was gone already."""
+    """Draw a possible effect of a request: people came, left, or were present or absent before."""
     some = draw(st.lists(names, unique=True))
     kinds = [draw(st.integers(0, 3)) for _ in some]
     came, went, there, gone = (
@@ -194,7 +194,7 @@ def test_who_came_goes_who_went_comes_and_ends_are_as_before(done: Done, listed:
 
 
 def asked(change: Change, name: str = "r", *, retry_at: datetime | None = None, **more) -> Request:
-    """An approved request."""
+    """Return an approved request."""
     requested = RequestedChange(change, more.pop("seen", ()), 0, **more)
     progress = Progress(retry_at=retry_at)
     return Request(name, Flow("FW1"), OTTO, requested, NOW, LATER, State.APPLYING, progress)
@@ -217,7 +217,7 @@ def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
 
 
 def in_part(change: Change, part: Change, **more) -> Request:
-    """An approved request that failed before, when a part of it took effect."""
+    """Return an approved request of which an earlier, failed attempt changed a part."""
     request = asked(change, **more)
     done = Done(NOW, part, NO_CHANGE, NO_CHANGE, 0, 1)
     return replace(request, progress=replace(request.progress, done=done))

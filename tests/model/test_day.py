@@ -1,4 +1,4 @@
-"""The day in force, what the service tells of it, and when it ends."""
+"""The day's limit: the limit in force, the service's own headers, and the end of the day."""
 
 import pytest
 
@@ -198,7 +198,7 @@ def test_steady_calls_have_no_end_at_any_minute_of_the_hour(minutes):
 
 def test_burst_ends_the_day_though_old_calls_leave():
     old = [calls_of(NOW - 20 * HOUR, 500), calls_of(NOW - HOUR, 200)]
-    # 700 are used: 300 are left for 2 h; the 500 leave in 5 h.
+    # 700 calls are used. The 300 that are left last for 2 h; the 500 stop counting in 5 h.
     assert forecast(a_day(700), 150, NOW, old) == pytest.approx(NOW + 2 * HOUR, abs=MINUTE)
-    # By then enough have left.
+    # By then, enough calls have stopped counting.
     assert forecast(a_day(700), 30, NOW, old) is None

@@ -1,4 +1,4 @@
-"""What a request may say: whatever could be read in two ways is refused."""
+"""A request to the gateway that could be read in two ways is refused."""
 
 import re
 from urllib.parse import unquote

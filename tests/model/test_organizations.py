@@ -1,4 +1,4 @@
-"""Organizations as they are listed, and how they are looked up."""
+"""The listing of organizations, and looking them up."""
 
 import json
 from datetime import UTC, datetime
@@ -102,7 +102,7 @@ LISTING = Listing("com", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
 
 
 def a_listing(*named: str, center: str = "com") -> Listing:
-    """Organizations of these names, with the ids 10000001, 10000002 …"""
+    """Return organizations with these names and the ids 10000001, 10000002 …"""
     organizations = tuple(
         Organization(organization_id=str(10000001 + number), name=name, contact_name=f"of {name}")
         for number, name in enumerate(named)
@@ -115,7 +115,7 @@ def names_of(places) -> list[str]:
 
 
 def a_directory(*named: str, center: str = "com") -> Directory:
-    """All in one data center."""
+    """Return a directory with these organizations in one data center."""
     return Directory((DataCenterReport(center, a_listing(*named, center=center)),))
 
 

@@ -1,4 +1,4 @@
-"""When a call may be made and when the next may, pauses after a 429, and who is worst off."""
+"""The times of allowed calls, pauses after a 429, and the order by use."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Exactness: of two identities that differ, no two look the same."""
+"""Different identities are always shown differently."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.spelling import exactly
 
-# Above, whole blocks are alike: ideographs, syllables, what is private or not assigned.
+# Above U+3400, whole blocks are alike: ideographs, syllables, private and unassigned characters.
 DISTINCT = [chr(n) for n in range(sys.maxunicode + 1) if n < 0x3400 or n % 16 == 0]
 
 

@@ -1,4 +1,4 @@
-"""A backup is made and restored with the commands of docs/operations.md, as they stand there."""
+"""The unchanged commands of docs/operations.md make and restore a backup."""
 
 import os
 import stat
@@ -50,7 +50,7 @@ async def test_sqlite_backup_is_restored(tmp_path, ending):
 
 @pytest.fixture
 async def role_url() -> AsyncIterator[str]:
-    """A database that belongs to a role of its own name, as docs/install.md makes it."""
+    """Yield a database that belongs to a role of the same name, as in docs/install.md."""
     name = f"gatehouse_{uuid.uuid4().hex[:12]}"
     admin = await connect(server_url())
     await admin.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'word'")

@@ -1,4 +1,4 @@
-"""What holds for every command: any text is understood or declined, and the example works."""
+"""Every command understands or declines any text, and its example works."""
 
 import asyncio
 from collections.abc import Callable
@@ -37,7 +37,7 @@ typed = st.text(max_size=80) | st.lists(st.sampled_from(WORDS) | st.text(max_siz
 
 
 def refusal(command: str, text: str) -> UsageError | None:
-    """Why a text is declined; None if it is understood."""
+    """Return the reason if the text is declined, or None."""
     try:
         PARSERS[command](text)
     except UsageError as declined:

@@ -1,4 +1,4 @@
-"""What people type after `/orgs`, `/ratelimits`, `/emailkey` and `/gatehouse`."""
+"""The words after `/orgs`, `/ratelimits`, `/emailkey` and `/gatehouse`."""
 
 import pytest
 
@@ -28,7 +28,7 @@ from bot.quotas.rules.limits import Plan
         ("SHOW Northwind Traders", "show", "Northwind Traders"),
         ('show "Northwind Traders"', "show", "Northwind Traders"),
         ("show show", "show", "show"),
-        # What somebody typed that looks like Slack's escapes stays as typed.
+        # Typed text that looks like Slack's escapes stays unchanged.
         ("show A &amp;lt; B", "show", "A &lt; B"),
         ("“show” me", "list", "“show” me"),
         ("showing", "list", "showing"),

@@ -1,4 +1,4 @@
-"""`/testusers` is understood as typed, or refused with the reason and a right example."""
+"""`/testusers` is understood as typed, or refused with the reason and an example."""
 
 import re
 from datetime import time

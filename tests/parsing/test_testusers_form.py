@@ -1,4 +1,4 @@
-"""The form of `/testusers` and what fills it in, as they are understood."""
+"""The form of `/testusers`, its initial values, and the request that it makes."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -130,7 +130,7 @@ def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, Any], wrong: str, 
         ("+123456789012345 +1234567890123456", ("+123456789012345",)),
         ("12345678 or 123456789", ("123456789",)),
         ("123456789012345 or 1234567890123456", ("123456789012345",)),
-        # What only looks like one.
+        # Text that only looks like a number.
         ("see https://example.com:8080/a and <https://b.example|here>", ()),
         ("organization 10234695 on 2026-12-01 09:00, from 9:00 to 10:30", ()),
         ("Note:this is nothing", ()),

@@ -1,4 +1,4 @@
-"""Every way of typing an identity leads to exactly this identity, or is refused."""
+"""Every way of typing an identity gives exactly this identity, or is refused."""
 
 from datetime import UTC, datetime
 
@@ -49,7 +49,7 @@ def of_form(line: str) -> tuple[str, ...]:
 
 
 def allowed(identity: str, decoration: str) -> set[tuple[str, ...]]:
-    """Return the possible results: the identity, the text as it stands, or a refusal."""
+    """Return the possible results: the identity, the unchanged text, or a refusal."""
     whole = decoration.format(identity).strip(" ,\u200b")
     return {(), (identity,), (whole,)}
 

@@ -1,4 +1,4 @@
-"""What was typed is read back, whatever Slack and phones made of it."""
+"""The typed words are recovered from Slack's escapes and phones' corrections."""
 
 import pytest
 from hypothesis import given

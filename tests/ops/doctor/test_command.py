@@ -1,4 +1,4 @@
-"""`python -m bot check`, `manifest` and `policy explain`, as operators run them."""
+"""Operators run `python -m bot check`, `manifest` and `policy explain`."""
 
 import json
 import os
@@ -33,7 +33,7 @@ async def test_all_well_is_exit_status_0_and_without_a_warning(environment, tmp_
     file = tmp_path / "env"
     settings = [f"{name}='{value}'" for name, value in environment.items()]
     file.write_text("\n".join(settings), encoding="utf-8")
-    # Beside the file: what Kubernetes sets for a Service named "gatehouse".
+    # Kubernetes sets this variable for a Service named "gatehouse".
     links = {
         "GATEHOUSE_SERVICE_HOST": "10.96.0.1",
         "GATEHOUSE_SERVICE_PORT_HTTP": "80",

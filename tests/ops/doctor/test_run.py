@@ -1,4 +1,4 @@
-"""`gatehouse check`: every mistake an operator can make, by name."""
+"""`gatehouse check` names every mistake that an operator can make."""
 
 import asyncio
 import json
@@ -36,14 +36,14 @@ EU_REFUSED = ("inventory eu", "credentials_refused", "")
 
 @dataclass
 class Site:
-    """A well configured bot's surroundings, to be spoilt."""
+    """The surroundings of a well configured bot, in which a test breaks something."""
 
     slack: RunningSlack
     services: RunningServices
     environment: dict[str, str] = field(default_factory=dict)
 
     async def codes(self) -> dict[str, str]:
-        """What is not well: subject → code."""
+        """Return the findings that are not ok: subject → code."""
         findings = await examine(read_settings(self.environment))
         return {finding.subject: finding.code for finding in findings if not finding.is_well}
 
@@ -56,7 +56,7 @@ class Site:
         self.environment["ROLES"] = json.dumps({**ROLES, **changed})
 
     def data_center(self, **settings: object) -> None:
-        """Leave `eu` alone, with some of its settings changed."""
+        """Leave only the data center `eu`, with some settings changed."""
         centers = json.loads(self.environment["INVENTORY_DATA_CENTERS"])
         self.environment["INVENTORY_DATA_CENTERS"] = json.dumps({"eu": centers["eu"] | settings})
 
@@ -73,7 +73,7 @@ async def site(sqlite_url) -> AsyncIterator[Site]:
 
 
 def fails(service: str, **fault: object) -> Spoil:
-    """Have the service answer everything so."""
+    """Make the service answer every call with this fault."""
     kind = FaultKind[str(fault.pop("kind", "STATUS"))]
     return lambda site: site.services.state.faults.add(ServiceFault(kind, service, **fault))
 
@@ -91,7 +91,7 @@ def data_center(**changed: object) -> Spoil:
 
 
 def oauth(spoil: Callable[[object], object]) -> Spoil:
-    """Let `eu` sign with OAuth, whose issuer is spoilt."""
+    """Let `eu` use OAuth with a broken token issuer."""
 
     def act(site: Site) -> None:
         spoil(site.services.state.oauth)
@@ -130,8 +130,8 @@ def is_deactivated(site: Site) -> None:
     site.slack.workspace.people["U0APPROVER"].deleted = True
 
 
-# What is spoilt, the subject and the code of the one finding, and words of its sentence. What else
-# an operator meets is in the table of tests/scenarios/test_told.py.
+# What is broken, the subject and code of the only finding, and words of its sentence. The table of
+# tests/scenarios/test_told.py has more faults.
 MISTAKES = [
     (setting(SLACK_APP_TOKEN="xapp-old"), "slack app token", "app_token_refused", ""),
     (setting(ALERTS_CHANNEL="C0NOWHERE"), "ALERTS_CHANNEL", "channel_unknown", "C0NOWHERE"),
@@ -187,7 +187,7 @@ async def test_mistake_is_named_and_nothing_else(site: Site, spoil, subject, cod
     assert words in found.sentence
 
 
-# What a team writes by hand: two flows, two gateway clients, a policy with a rule, roles by group.
+# A team's settings: two flows, two gateway clients, a policy with a rule, and roles by group.
 TEAM = {
     "ROLES": {
         "viewer": ["*"],
@@ -217,7 +217,7 @@ WELCOME_POLICY = "FLOW_POLICIES/welcome"
 
 
 async def found_in_team(site: Site, key: str = "", value: object = None) -> list[Finding]:
-    """What is not well in the team's settings, of which one has another value."""
+    """Return the findings for the team's settings with one value changed."""
     team = json.loads(json.dumps(TEAM))
     *keys, last = key.split("/")
     table = team
@@ -312,7 +312,7 @@ async def test_why_a_server_cannot_be_used_is_told(site: Site, postgres_url, mor
 
 @pytest.mark.postgres
 async def test_user_who_may_not_create_tables_is_told_the_cure(site: Site, empty_postgres_url):
-    """PostgreSQL 15 with the recipe that is found most: GRANT ALL ON DATABASE."""
+    """PostgreSQL 15 with the most common recipe: GRANT ALL ON DATABASE."""
     name, role = empty_postgres_url.rsplit("/", 1)[1], f"role_{uuid.uuid4().hex[:8]}"
     admin = await connect(empty_postgres_url)
     await admin.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'word'")
