@@ -12,6 +12,7 @@ from bot.checks import messages
 from bot.checks.database import database, database_clock
 from bot.checks.findings import CheckParts, Finding, well
 from bot.checks.rules import READINESS, UNALERTED, JobCount, Part, Severity, Status, Trouble
+from bot.checks.services import credentials
 from bot.checks.slack import channels, slack_token
 from bot.errors import DatabaseUnavailable
 from bot.slack.sender import Outgoing, drawn
@@ -28,7 +29,13 @@ Check = Callable[[CheckParts], Awaitable[Sequence[Finding]]]
 Count = Callable[[Transaction], Awaitable[int]]
 # The seconds between runs of each check. Slack lets an app look up 50 channels per minute, for all
 # of its processes together.
-EVERY: dict[Check, float] = {database: 5, slack_token: 15, database_clock: 15, channels: 60}
+EVERY: dict[Check, float] = {
+    database: 5,
+    slack_token: 15,
+    database_clock: 15,
+    credentials: 15,
+    channels: 60,
+}
 SOCKET_EVERY, ALERTS_EVERY = 5.0, 15.0
 # Shorter gaps are normal: Slack sometimes closes the socket, and the bot reopens it immediately.
 DEAF_SECONDS = 60.0
@@ -93,14 +100,10 @@ class Health:
         async def look_at_socket() -> None:
             self.note_socket(connected=await is_connected())
 
-        async def look_at_credentials() -> None:
-            self.note_credentials()
-
         async with asyncio.TaskGroup() as group:
             for check, seconds in EVERY.items():
                 group.create_task(self._repeat(partial(self.look, check), seconds))
             group.create_task(self._repeat(look_at_socket, SOCKET_EVERY))
-            group.create_task(self._repeat(look_at_credentials, ALERTS_EVERY))
             group.create_task(self._repeat(self.tell, ALERTS_EVERY))
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
@@ -158,15 +161,6 @@ class Health:
             self.note([Finding(Part.SOCKET, "socket_closed", problem)])
         elif connected is not None:
             self.note([well(Part.SOCKET, "is connected.")])
-
-    def note_credentials(self) -> None:
-        """Record which services refused their credential in this process's last call."""
-        refused = [seen.name for seen in self.parts.services.seen() if seen.is_refused]
-        if refused:
-            sentence = f"{', '.join(refused)} rejected Gatehouse's credential. Run gatehouse check."
-            self.note([Finding(Part.SERVICE_CREDENTIALS, "credentials_refused", sentence)])
-        else:
-            self.note([well(Part.SERVICE_CREDENTIALS, "are accepted.")])
 
     async def tell(self) -> None:
         """Open an alert for each part that stays broken, or keep an existing alert open."""

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from pydantic import SecretStr
 
 from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, CheckParts, Finding, failed, well
+from bot.checks.rules import Part
 from bot.configured import email_client, flow_client
 from bot.errors import GatehouseError
 from bot.organizations.client import InventoryClient
@@ -167,6 +168,15 @@ async def email(parts: CheckParts) -> list[Finding]:
                 return [Finding("email", "basic_refused", BASIC_REFUSED)]
         return [failed("email", error)]
     return [well("email", f"The key works ({client.auth}).")]
+
+
+async def credentials(parts: CheckParts) -> list[Finding]:
+    """Return which services refused their credential in this process's last call."""
+    refused = [seen.name for seen in parts.services.seen() if seen.is_refused]
+    if not refused:
+        return [well(Part.SERVICE_CREDENTIALS, "are accepted.")]
+    sentence = f"{', '.join(refused)} rejected Gatehouse's credential. Run gatehouse check."
+    return [Finding(Part.SERVICE_CREDENTIALS, "credentials_refused", sentence)]
 
 
 def _missing(settings: Settings, service: Service) -> Finding:

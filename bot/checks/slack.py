@@ -7,14 +7,14 @@ from typing import TypeVar
 
 from bot.approvals.rules import EVERY_FLOW, FlowRules
 from bot.checks.database import slack_clock
-from bot.checks.findings import WELL, CheckParts, Finding, failed, well
+from bot.checks.findings import CheckParts, Finding, failed, well
 from bot.checks.rules import Part, Severity
 from bot.errors import OrganizationWideInstall, SlackError, SlackRefused, SlackUnreachable
 from bot.ops.clock import since_boot
 from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy
 from bot.settings.model import revealed
 from bot.slack.client import SlackClient
-from bot.slack.manifest import SCOPES, missing_scopes
+from bot.slack.manifest import missing_scopes
 from bot.slack.messages.text import count
 
 SLACK_SECONDS = 10
@@ -53,9 +53,9 @@ async def slack_token(parts: CheckParts) -> list[Finding]:
         return [failed(Part.SLACK_TOKEN, error)]
     if me.is_organization_wide:
         return [failed(Part.SLACK_TOKEN, OrganizationWideInstall())]
-    told = f"are complete ({len(SCOPES)})." if me.scopes else "are not reported by Slack."
-    missing = missing_scopes(me.scopes)
-    scopes = Finding(Part.SLACK_SCOPES, "scope_missing" if missing else WELL, missing or told)
+    scopes = well(Part.SLACK_SCOPES, "are complete." if me.scopes else "are unknown.")
+    if missing := missing_scopes(me.scopes):
+        scopes = Finding(Part.SLACK_SCOPES, "scope_missing", missing)
     return [
         well(Part.SLACK_TOKEN, f"is accepted by the workspace {me.team_name} ({me.team_id})."),
         scopes,
