@@ -158,8 +158,7 @@ class EmailClient:
             markup = f"{heading}\n{text.sentence(failure.sentence, 1000)}"
         asked = text.code(f"GET /v3/{resource}")
         footnote = f"Tested with {asked} ({MODES[self.auth]})"
-        blocks = (block_kit.section(markup), block_kit.context(footnote))
-        return Message(f"{markup}\n{footnote}", blocks)
+        return Message.of(markup).then(Message(footnote, (block_kit.context(footnote),)))
 
     async def templates(self) -> EmailTemplates:
         """Return the account's templates."""
@@ -174,7 +173,7 @@ def templates(found: EmailTemplates, page: int = 0) -> Message:
             markup = "The response has no list of templates."
         elif found.count:
             markup = f"Found {text.count(found.count, 'template')}, but no names or IDs."
-        return Message(markup, (block_kit.section(markup),))
+        return Message.of(markup)
     pages = page_count(len(found.named), PAGE)
     page = min(page, pages - 1)
     shown = found.named[page * PAGE : (page + 1) * PAGE]

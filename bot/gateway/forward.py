@@ -47,10 +47,9 @@ from bot.services.errors import (
 from bot.services.http import (
     CONNECT_SECONDS,
     TOTAL_SECONDS,
-    NeverSentError,
     Permit,
     body_of,
-    failure_of_accident,
+    limited,
     once,
 )
 
@@ -143,7 +142,7 @@ class Forwarder:
         clock = self.turns.clock
         began = clock.monotonic()
         try:
-            async with asyncio.timeout(TOTAL_SECONDS):
+            async with limited(service, TOTAL_SECONDS):
                 signed = await self.access[call.key.data_center].credential.sign()
                 params = signed.params.items()
                 added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
@@ -166,12 +165,9 @@ class Forwarder:
                     answer, failure = await self._read(call, permit, response, signed, content)
             # The client handles redirects and 304s itself.
             seen.outcome = "ok" if isinstance(failure, Redirected | None) else failure.outcome
-        except (aiohttp.ClientError, OSError, NeverSentError, ServiceError) as accident:
-            error = accident
-            if not isinstance(error, ServiceError):
-                error = failure_of_accident(service, accident, TOTAL_SECONDS)
+        except ServiceError as error:
             seen.outcome = error.outcome
-            raise error from None
+            raise
         finally:
             center = service.data_center
             seconds = clock.monotonic() - began

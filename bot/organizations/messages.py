@@ -1,15 +1,17 @@
 """Messages for `/orgs`: the list, one organization, and data centers that couldn't be loaded."""
 
-import json
 from calendar import month_name
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field
 
 from bot.commands import ORGS
 from bot.organizations.rules import DataCenterReport, Directory, Place
 from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import Message, SlackBlock, page_count
+from bot.slack.messages.block_kit import ButtonValue, Message, SlackBlock, page_count
 
 PAGE = 15
 FILTER_CHARACTERS = 200
@@ -24,24 +26,11 @@ MONTHS = dict(enumerate(month_name[1:]))
 
 
 @dataclass(frozen=True)
-class OrgsPage:
+class OrgsPage(ButtonValue):
     """A page of the `/orgs` list: the search text and the page number, which starts at 0."""
 
-    words: str = ""
-    page: int = 0
-
-    def value(self) -> str:
-        """Encode the page as a button's value."""
-        return json.dumps({"q": self.words[:FILTER_CHARACTERS], "p": self.page}, ensure_ascii=False)
-
-    @classmethod
-    def of(cls, value: str) -> "OrgsPage":
-        """Parse a button's value. If it's invalid, return the first page of all organizations."""
-        try:
-            data = json.loads(value)
-            return cls(str(data["q"])[:FILTER_CHARACTERS], block_kit.page_of(str(data["p"])))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return cls()
+    words: Annotated[str, Field(alias="q", max_length=FILTER_CHARACTERS)] = ""
+    page: Annotated[int, Field(alias="p", ge=0, lt=1_000_000)] = 0
 
 
 def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
@@ -73,19 +62,20 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
     if choices:
         controls.append(block_kit.select("Open an organization…", ids.ORGS_SHOW, choices))
     controls += block_kit.turns(
-        ids.ORGS_PAGE, page, pages, lambda to: OrgsPage(wanted.words, to).value()
+        ids.ORGS_PAGE, page, pages, lambda to: replace(wanted, page=to).value()
     )
     if may_refresh:
-        value = OrgsPage(wanted.words, page).value()
+        value = replace(wanted, page=page).value()
         controls.append(block_kit.button("Refresh", ids.ORGS_REFRESH, value))
+    table = [block_kit.table([HEADINGS, *rows])] if rows else []
+    footnote = block_kit.context(f"{turning}{as_of} · {search} to search · {details} for details")
     return Message(
         "\n".join([summary, *failed, *lines]),
         (
-            block_kit.section(summary),
-            *map(block_kit.section, failed),
-            *([block_kit.table([HEADINGS, *rows])] if rows else []),
-            block_kit.context(f"{turning}{as_of} · {search} to search · {details} for details"),
-            *([block_kit.actions(*controls)] if controls else []),
+            *map(block_kit.section, [summary, *failed]),
+            *table,
+            footnote,
+            *block_kit.row(controls),
         ),
     )
 
@@ -140,7 +130,8 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
         }
     )
     footnotes = [f"Updated {text.time(report.listing.fetched_at)}"] if report.listing else []
-    footnotes += problems([report]) if report.failure else []
+    if report.failure:
+        footnotes += problems([report])
     steps = [("Rate limits", ids.RATELIMITS_SHOW)]
     if may_check:
         steps.append(("Check now", ids.RATELIMITS_CHECK))

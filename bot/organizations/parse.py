@@ -1,10 +1,11 @@
 """The parser for `/orgs` commands."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import ORGS
-from bot.slack.parse import asks_for_help, read_words, recover, refuse_endless
+from bot.slack.parse import Word, asks_for_help, name_in, read_words, refuse_endless
 
 LONGEST_FILTER = 200
 
@@ -27,15 +28,14 @@ def parse_orgs(text: str) -> OrgsRequest:
     if first == "refresh" and len(words) == 1:
         return OrgsRequest("refresh")
     if first != "show":
-        return OrgsRequest("list", _filter(text))
+        return OrgsRequest("list", _filter(text, 0, words))
     if len(words) == 1:
         raise ORGS.misuse("Which organization?", "show")
-    return OrgsRequest("show", _filter(text[words[0].end :]))
+    return OrgsRequest("show", _filter(text, words[0].end, words[1:]))
 
 
-def _filter(typed: str) -> str:
-    words = read_words(typed)
-    filtered = words[0].text if len(words) == 1 else " ".join(recover(typed).split())
+def _filter(text: str, start: int, words: Sequence[Word]) -> str:
+    filtered = name_in(text, start, words)
     if len(filtered) > LONGEST_FILTER:
         raise ORGS.misuse(f"The search text can have up to {LONGEST_FILTER} characters.", "search")
     return filtered

@@ -45,7 +45,6 @@ SOURCES = {
 }
 # Kinds of calls that have another name in the code than in messages.
 KINDS = {PROBE: "test after a block", WATCH: "regular check"}
-LIFTED = "Limits that were lowered after errors are back to normal."
 CLIENTS_SHOWN = 8
 ORGANIZATIONS_SHOWN = 15
 
@@ -132,8 +131,7 @@ def overview(
     return Message(
         "\n".join([summary, *failures, *lines]),
         (
-            block_kit.section(summary),
-            *map(block_kit.section, failures),
+            *map(block_kit.section, [summary, *failures]),
             *table,
             block_kit.context(f"{turning}As of {_moment(at)} · {details}"),
             block_kit.actions(*menu, *turns, refresh),
@@ -285,23 +283,17 @@ def checked(
     meters = " · ".join(f"{kind.in_words} {standing.meter(kind)}" for kind in LimitKind)
     markup = f"{verdict}\n{MARKS[standing.state]} {_state(standing)} · {meters}"
     button = block_kit.button("Show limits", ids.RATELIMITS_SHOW, standing.key.path)
-    return Message(markup, (block_kit.section(markup), block_kit.actions(button)))
+    return Message.of(markup).plus(block_kit.actions(button))
 
 
-def plan_set(name: str, before: Plan, now: Plan, *, is_lifted: bool) -> Message:
-    """Confirm an organization's plan. `is_lifted` is True if lowered limits were restored."""
+def plan_set(name: str, before: Plan, now: Plan) -> Message:
+    """Confirm an organization's plan."""
     limits = limits_of(now)
     allowed = (
         f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
     )
-    lifted = f" {LIFTED}" if is_lifted else ""
-    state = f"now on the *{now}* plan (was {before})"
-    unchanged = ""
-    if now is before:
-        state = f"already on the *{now}* plan"
-        unchanged = "" if is_lifted else " Nothing changed."
-    markup = f"*{text.escape(name, 300)}* is {state}: {allowed}.{lifted}{unchanged}"
-    return Message(markup, (block_kit.section(markup),))
+    markup = f"*{text.escape(name, 300)}* is now on the *{now}* plan (was {before}): {allowed}."
+    return Message.of(markup)
 
 
 def incident_card(incident: Incident, name: str) -> Message:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from bot.commands import RATELIMITS
 from bot.quotas.rules.limits import Plan
-from bot.slack.parse import Word, asks_for_help, read_words, refuse_endless, rest_of_line
+from bot.slack.parse import Word, asks_for_help, name_in, read_words, refuse_endless
 
 LONGEST_NAME = 400
 _PLANS = ", ".join(plan.value for plan in Plan)
@@ -45,8 +45,7 @@ def parse_ratelimits(text: str) -> RatelimitsRequest:
 
 
 def _name(text: str, start: int, words: tuple[Word, ...]) -> str:
-    """Return the organization's name or ID from a word, quoted text, or the rest of the line."""
-    name = words[0].text if len(words) == 1 else rest_of_line(text, start)
+    name = name_in(text, start, words)
     if len(name) > LONGEST_NAME:
         raise RATELIMITS.misuse(f"The name has more than {LONGEST_NAME} characters.")
     return name

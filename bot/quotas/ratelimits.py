@@ -144,7 +144,7 @@ class RateLimits:
             detail = {"plan": plan.value, "before": before.plan.value}
             entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
             await audit.append(tx, entry)
-        return ui.plan_set(place.organization.name, before.plan, plan, is_lifted=before.is_lowered)
+        return ui.plan_set(place.organization.name, before.plan, plan)
 
     async def find(self, person: Person, typed: str, *, in_part: bool) -> Place:
         """Return the organization with the typed ID or name. With `in_part`, accept part of a name.

@@ -281,12 +281,22 @@ class ServiceHttp:
         status = None
         outcome = "cancelled"
         try:
-            deadline = asyncio.get_running_loop().time() + self.total_seconds
-            async with await self._send(call, permit.may_send, deadline) as response:
+            async with limited(call, self.total_seconds) as ends:
+                response = await self.session.request(
+                    call.method,
+                    call.url,
+                    params=call.params,
+                    headers=call.headers,
+                    data=None if call.form is None else aiohttp.FormData(call.form),
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+                    middlewares=(once(permit.may_send),),
+                )
+            async with response:
                 status = response.status
                 await permit.responded(ReportedLimits.from_headers(response.headers))
                 try:
-                    async with self._limited(call, deadline):
+                    async with limited(call, self.total_seconds, ends):
                         body = await body_of(call, response)
                 except ServiceError:
                     if response.ok:
@@ -321,30 +331,21 @@ class ServiceHttp:
             self.observer(Observed(call.service, call.data_center, outcome, status, seconds))
         return result
 
-    async def _send(
-        self, call: ServiceCall, may_send: Callable[[], bool], deadline: float
-    ) -> aiohttp.ClientResponse:
-        async with self._limited(call, deadline):
-            return await self.session.request(
-                call.method,
-                call.url,
-                params=call.params,
-                headers=call.headers,
-                data=None if call.form is None else aiohttp.FormData(call.form),
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                middlewares=(once(may_send),),
-            )
-        raise AssertionError  # pragma: no cover
 
-    @asynccontextmanager
-    async def _limited(self, call: ServiceCall, deadline: float) -> AsyncIterator[None]:
-        """Stop at the deadline, and convert the HTTP library's exceptions to ServiceError."""
-        try:
-            async with asyncio.timeout_at(deadline):
-                yield
-        except (aiohttp.ClientError, OSError, NeverSentError) as accident:
-            raise failure_of_accident(call, accident, self.total_seconds) from None
+@asynccontextmanager
+async def limited(
+    call: ServiceCall, seconds: float, ends_at: float | None = None
+) -> AsyncIterator[float]:
+    """Convert the HTTP library's exceptions to ServiceError, and stop after `seconds`.
+
+    Yield the time of the end, which can be passed on to a later part of the call as `ends_at`.
+    """
+    ends_at = ends_at or asyncio.get_running_loop().time() + seconds
+    try:
+        async with asyncio.timeout_at(ends_at):
+            yield ends_at
+    except (aiohttp.ClientError, OSError, NeverSentError) as accident:
+        raise failure_of_accident(call, accident, seconds) from None
 
 
 async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:

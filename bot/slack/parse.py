@@ -83,6 +83,11 @@ def rest_of_line(text: str, start: int) -> str:
     return " ".join(recover(text[start:]).split())
 
 
+def name_in(text: str, start: int, words: Sequence["Word"]) -> str:
+    """Return a name: one word, which can be quoted, or else the line from the position `start`."""
+    return words[0].text if len(words) == 1 else rest_of_line(text, start)
+
+
 def read_words(text: str, *, commas: bool = False) -> tuple[Word, ...]:
     """Split a command's text into words at whitespace, and at commas if `commas` is True."""
     separators = r"\s," if commas else r"\s"

@@ -106,11 +106,6 @@ class Standing:
         return Limits(minute, day, concurrent, background.limit if background else None)
 
     @property
-    def is_lowered(self) -> bool:
-        """True if any limit is lower than usual because of a 429."""
-        return self.day.source is DaySource.MESSAGE or bool(self.lowered)
-
-    @property
     def day_began_at(self) -> float:
         """The start of the current day."""
         return day_began_at(self.reported, self.now)

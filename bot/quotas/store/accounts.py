@@ -236,11 +236,16 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
     return {name: [minute[name], day[name]] for name in names}
 
 
-async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
-    """Count the minute slots that each gateway client is using now for the organization."""
-    organization = select(organizations.c.id).where(named(key)).scalar_subquery()
-    held = calls.c.slot_free_at > (await tx.now()).timestamp()
-    return await _count_by_client(tx, (calls.c.organization == organization) & held)
+async def minute_by_client(tx: Transaction, key: OrganizationKey | None = None) -> Counter[str]:
+    """Count the minute slots that each gateway client is using now.
+
+    With a `key`, only calls that count against its limits are counted.
+    """
+    which = calls.c.slot_free_at > (await tx.now()).timestamp()
+    if key is not None:
+        organization = select(organizations.c.id).where(named(key)).scalar_subquery()
+        which &= calls.c.organization == organization
+    return await _count_by_client(tx, which)
 
 
 async def _count_by_client(tx: Transaction, which: ColumnElement[bool]) -> Counter[str]:
@@ -254,5 +259,4 @@ async def _count_by_client(tx: Transaction, which: ColumnElement[bool]) -> Count
 
 async def count_of_clients(tx: Transaction) -> int:
     """Count the minute slots that gateway clients are using now, across all organizations."""
-    held = calls.c.slot_free_at > (await tx.now()).timestamp()
-    return (await _count_by_client(tx, held)).total()
+    return (await minute_by_client(tx)).total()
