@@ -109,7 +109,7 @@ def sqlite_template(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres_template() -> Iterator[str]:
-    """Return the name of a migrated database; skip the test without a server."""
+    """Yield the name of a migrated database; skip the test without a server."""
     with databases.postgres_template(server_url()) as name:
         yield name
 

@@ -77,7 +77,7 @@ FOUND = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 443))]
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Return the list of looked-up names. The slow name takes until the test ends."""
+    """Yield the list of looked-up names. The slow name takes until the test ends."""
     asked, over = [], threading.Event()
 
     def look_up(host, *_, **_hints):

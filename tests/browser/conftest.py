@@ -1,4 +1,4 @@
-"""The sandbox with the real bot, and people who look at it in Chromium."""
+"""The sandbox with the real bot, and people who use it in Chromium."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,13 +20,13 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 async def fork(bot: BotProcess) -> ForkedProcess:
-    """Start the bot in a third of the time; `tests/sandbox` starts it as the sandbox does."""
+    """Fork the bot, which takes a third of the time; `tests/sandbox` starts it as users do."""
     return await forked(("-m", "bot"), ROOT, bot._environment())
 
 
 @asynccontextmanager
 async def sandbox_with_bot() -> AsyncIterator[Sandbox]:
-    """A sandbox in which people may type as fast as tests do."""
+    """Yield a sandbox in which people may type as fast as tests do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BotProcess, "_spawn", fork)
         async with running_sandbox(COMMANDS_PER_MINUTE="0") as running:
@@ -42,7 +42,7 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def window(browser: Browser) -> AsyncIterator[Person]:
-    """A window for one test after the other: a new one costs a second of a processor."""
+    """Yield a window for all tests in turn, because a new window costs a second of a processor."""
     async with person_at(browser, BLANK) as someone:
         yield someone
 

@@ -1,4 +1,4 @@
-"""A person at the sandbox's page: what they do, by the words on the screen."""
+"""A person at the sandbox's page, who acts by the words on the screen."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,11 +8,11 @@ from playwright.async_api import Browser, ConsoleMessage, Locator, Page, async_p
 
 from tests.support.needs import needs
 
-# Chromium as root, without the calls home that a closed network answers with noise.
+# Chromium as root, without its own network calls, which fail noisily in a closed network.
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
-    # It takes a machine that stands still for a hanging program, and ends it.
+    # Chromium takes a stopped machine for a hanging program, and would end that program.
     "--disable-gpu-watchdog",
     "--disable-quic",
     "--no-first-run",
@@ -27,7 +27,7 @@ WIDE = {"width": 1280, "height": 860}
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
-    """The browser, with nothing to show for it on a screen."""
+    """Yield a headless browser."""
     path = needs("chromium")
     expect.set_options(timeout=PATIENCE_MS)
     async with async_playwright() as playwright:
@@ -37,7 +37,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 
 class Person:
-    """Someone who looks at the page; `complaints` are the errors in the console."""
+    """A person at the page; `complaints` are the errors in the console."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -52,12 +52,12 @@ class Person:
 
     @property
     def log(self) -> Locator:
-        """The messages of the channel that is open."""
+        """The messages of the open channel."""
         return self.page.get_by_role("log")
 
     @property
     def composer(self) -> Locator:
-        """Where one writes."""
+        """The input for messages."""
         return self.page.get_by_role("textbox", name="Message")
 
     @property
@@ -72,7 +72,7 @@ class Person:
             await expect(self.page.get_by_role("heading", level=1)).not_to_be_empty()
 
     async def act_as(self, name: str) -> None:
-        """Choose whom to act as, by the beginning of the name."""
+        """Choose the acting person by the beginning of the name."""
         select = self.page.get_by_label("Acting as")
         labels = await select.locator("option").all_text_contents()
         await select.select_option(label=next(label for label in labels if label.startswith(name)))
@@ -85,12 +85,12 @@ class Person:
         try:
             await expect(heading).to_have_text(channel, timeout=3000)
         except AssertionError:
-            # News redrew the list between the press and the release, so there was no click.
+            # A change redrew the list between press and release, so there was no click.
             await link.click()
         await expect(heading).to_have_text(channel)
 
     async def type(self, text: str) -> None:
-        """Write and send."""
+        """Write a message and send it."""
         await self.composer.fill(text)
         await self.composer.press("Enter")
 
@@ -102,13 +102,13 @@ class Person:
         return panel
 
     def button(self, name: str) -> Locator:
-        """The last button of that name in the channel."""
+        """Return the last button of this name in the channel."""
         return self.log.get_by_role("button", name=name, exact=True).last
 
 
 @asynccontextmanager
 async def person_at(browser: Browser, url: str, **options: Any) -> AsyncIterator[Person]:
-    """A person with a browser window of their own; `options` are Playwright's for a context."""
+    """Yield a person with their own window; `options` are Playwright's for a context."""
     context = await browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
     try:
         person = Person(await context.new_page())

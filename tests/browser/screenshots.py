@@ -24,7 +24,7 @@ from tests.support.clock import FakeClock
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 ORGANIZATION = OrganizationKey("eu", "20077314")
 TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
-# Calls by hour of the day, and who makes them.
+# Calls by hour of the day, and their callers.
 BUSY = [1, 1, 0, 0, 0, 1, 2, 5, 14, 27, 34, 29, 16, 22, 31, 26, 19, 11, 5, 3, 2, 2, 1, 1]
 LONGEST_SECONDS = 30
 FRAME_MS = 400
@@ -38,7 +38,7 @@ CALLERS = [("U0OPERATOR", "list"), ("U0ADMIN", "refresh"), ("U0OPERATOR", "check
 
 
 async def take_all() -> None:
-    """Take every picture; each begins where the one before has ended."""
+    """Take all pictures; each picture starts from the state of the one before."""
     PICTURES.mkdir(exist_ok=True)
     async with running_sandbox(INVENTORY_WATCH="off") as sandbox, chromium() as browser:
         await remember_a_day(sandbox.database)
@@ -53,7 +53,7 @@ async def take_all() -> None:
 
 
 async def an_approval(person: Person, browser: Browser) -> None:
-    """A request, and the same message after it was approved, one above the other."""
+    """Take a picture of a request and the same message after the approval."""
     command = "add welcome +15550142 whatsapp:+15550177 for 2h because trying the new draft"
     await person.type(f"/testusers {command}")
     await expect(person.newest).to_contain_text("Sent to #approvals")
@@ -71,7 +71,7 @@ async def an_approval(person: Person, browser: Browser) -> None:
 
 
 async def one_above_the_other(browser: Browser, *pictures: bytes) -> None:
-    """Put the two pictures of the approval into one."""
+    """Join the two pictures of the approval, one above the other."""
     page = await browser.new_page(viewport={"width": 920, "height": 400}, device_scale_factor=1.5)
     images = [
         f'<img src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
@@ -88,7 +88,7 @@ async def one_above_the_other(browser: Browser, *pictures: bytes) -> None:
 
 
 async def a_quota(person: Person) -> None:
-    """One organization with meters and the calls of a day."""
+    """Take a picture of an organization with its meters and the calls of a day."""
     await person.go_to("#general")
     await person.type(f"/ratelimits {ORGANIZATION.organization_id}")
     await expect(person.newest.get_by_role("figure").first).to_be_visible()
@@ -97,7 +97,7 @@ async def a_quota(person: Person) -> None:
 
 
 async def an_alert(person: Person, sandbox: Sandbox) -> None:
-    """An organization that another client has got blocked."""
+    """Take a picture of the alert about a block by another client."""
     sandbox.services.state.limits.block(("eu", ORGANIZATION.organization_id), 44, None)
     await person.go_to("#alerts")
     await person.type(f"/ratelimits check {ORGANIZATION.organization_id}")
@@ -124,7 +124,7 @@ async def make_the_film() -> None:
 
 
 async def film_an_approval(film: Film) -> None:
-    """`/testusers add`, the card, the click and the result."""
+    """Film `/testusers add`, the card, the click and the result."""
     person = film.person
     await film.caption("Otto asks for access, in Slack")
     await film.type("/testusers add welcome +15550142 for 2h because trying the new draft")
@@ -144,7 +144,7 @@ async def film_an_approval(film: Film) -> None:
 
 
 async def film_sharing(film: Film) -> None:
-    """Otto looks at the list, which only he sees, and shares it in the channel."""
+    """Film how Otto lists the test users for himself and shares the list in the channel."""
     person = film.person
     await person.act_as("Otto")
     await person.go_to("#general")
@@ -180,7 +180,7 @@ async def film_the_script(film: Film, name: str, result: str) -> None:
 
 
 async def remember_a_day(database: Path) -> None:
-    """Give an organization a past through the bot's own ledger, as if it had run for a day."""
+    """Record a day of calls for an organization in the bot's ledger."""
     hour_at = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     clock = FakeClock(hour_at - timedelta(hours=23))
     store = Database(f"sqlite:///{database}", clock, own_clock=False)

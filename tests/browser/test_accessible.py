@@ -1,4 +1,4 @@
-"""Whoever uses a keyboard or a screen reader can do all of it."""
+"""The whole page can be used with a keyboard or a screen reader."""
 
 import pytest
 from playwright.async_api import expect

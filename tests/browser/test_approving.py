@@ -1,4 +1,4 @@
-"""Asking for a test user, and a second person who approves it."""
+"""A person asks for a test user, and a second person approves."""
 
 import re
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def sandbox() -> AsyncIterator[Sandbox]:
-    """Their own: they count what is listed and unread."""
+    """Yield a new sandbox, because these tests count listed and unread messages."""
     async with sandbox_with_bot() as running:
         yield running
 
@@ -62,7 +62,7 @@ async def test_the_first_minute_asks_and_a_second_person_approves(
 
 
 def step(person: Person, title: str) -> Locator:
-    """One of the first steps, ticked when it has the class `done`."""
+    """Return one of the first steps; a finished step has the class `done`."""
     return person.page.get_by_role("listitem").filter(
         has=person.page.get_by_role("button", name=title)
     )

@@ -1,4 +1,4 @@
-"""Quotas, and what a person sees when the services are disturbed or called too often."""
+"""The page shows quotas, disturbed services, and the effects of too many calls."""
 
 import re
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def sandbox() -> AsyncIterator[Sandbox]:
-    """Their own: blocks and their alerts would be in the way of other tests."""
+    """Yield a new sandbox, because blocks and their alerts would disturb other tests."""
     async with sandbox_with_bot() as running:
         yield running
 
@@ -64,7 +64,7 @@ async def test_a_broken_data_center_is_named_and_its_last_listing_shown(person: 
     panel = await person.services()
     await panel.get_by_label("com.au").select_option("reset")
     await expect(panel.get_by_label("com.au")).to_have_class("troubled")
-    # A listing that is less than five seconds old is shown as it is.
+    # A listing that is less than five seconds old is not fetched again.
     while "is out of date" not in await person.newest.inner_text():
         await person.type("/orgs refresh")
         await expect(person.newest).to_contain_text("19 organizations")
@@ -76,7 +76,7 @@ async def test_a_broken_data_center_is_named_and_its_last_listing_shown(person: 
 
 
 def got(way: Locator, what: str) -> Locator:
-    """The number beside one of the words of a result."""
+    """Return the number beside a word of a result."""
     return way.locator(f"dt:text-is('{what}') + dd")
 
 
@@ -108,7 +108,7 @@ async def test_calls_of_the_script_wait_at_the_gateway(person: Person, sandbox: 
     way = panel.get_by_role("group", name="Run through the gateway")
     organization = way.get_by_label("Organization")
     await expect(organization.locator("option").first).to_be_attached()
-    # The script of the test above has had the first one blocked for longer than a call may wait.
+    # The test above has blocked the first organization for longer than a call may wait.
     await organization.select_option(index=1)
     data_center, organization_id = (await organization.input_value()).split(" ")
     sandbox.services.state.limits.block((data_center, organization_id), 44)

@@ -1,4 +1,4 @@
-"""Choosing while one types, faster than the bot answers."""
+"""A person types and chooses faster than the bot answers."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ async def test_a_name_typed_and_entered_at_once_is_the_one_that_is_chosen(person
     flow = modal.get_by_role("combobox", name="Flow")
     await modal.get_by_role("combobox", name="Flow").click()
     await expect(modal.get_by_role("listbox").get_by_role("option")).to_have_count(3)
-    # Whichever name stands first in the old list, one of the two is not it.
+    # One of these two names is not the first in the old list.
     for name in ("welcome", "survey"):
         await flow.fill(name)
         async with person.page.expect_response("**/page/suggest"):

@@ -1,4 +1,4 @@
-"""Home, shortcuts, and the conversation with the bot."""
+"""The Home tab, shortcuts, and direct messages with the bot."""
 
 import pytest
 from playwright.async_api import Locator, expect

@@ -1,4 +1,4 @@
-"""Every kind of input and block that the page draws."""
+"""The page draws every kind of input and block."""
 
 from typing import Any
 
@@ -155,7 +155,7 @@ async def test_overflow_menu_delivers_what_is_chosen(person: Person, sandbox: Sa
     message = {"channel": "C0ALERTS", "text": "x", "blocks": [section]}
     post_message(sandbox.slack.workspace, message)
     await person.go_to("#alerts")
-    # The bot answers to a button that it does not know, so this message is not the newest for long.
+    # The bot answers unknown buttons, so this message is not the newest for long.
     message_shown = person.log.get_by_role("article").filter(has_text="Which one")
     opener = message_shown.get_by_role("button", name="More actions").first
     await opener.focus()

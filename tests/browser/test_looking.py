@@ -1,4 +1,4 @@
-"""Looking at things: lists, what is for one person only, times, threads, colours, small screens."""
+"""The page shows lists, private messages, times, threads and colours, also on small screens."""
 
 import os
 import signal

@@ -19,7 +19,7 @@ from tests.support.clock import FakeClock
 
 @asynccontextmanager
 async def answering(body: str, kind: str = "application/json") -> AsyncIterator[SlackClient]:
-    """Return a client of a Slack that answers every call with the same body."""
+    """Yield a client of a Slack that answers every call with the same body."""
 
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(text=body, content_type=kind)

@@ -40,7 +40,7 @@ async def raw(gateway, *requests: bytes) -> bytes:
 
 
 async def kept(gateway, requests: Iterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Return each request with its answer, on one connection while the gateway keeps it open."""
+    """Yield each request with its answer, on one connection while the gateway keeps it open."""
     host, port = gateway.url.removeprefix("http://").split(":")
     while request := next(requests, None):
         reader, writer = await asyncio.open_connection(host, int(port))

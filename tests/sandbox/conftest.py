@@ -1,4 +1,4 @@
-"""The stand-in services, running, and a client to call them with."""
+"""The running stand-in services, and a client that calls them."""
 
 from collections.abc import AsyncIterator
 
@@ -19,6 +19,6 @@ async def services(clock: FakeClock) -> AsyncIterator[RunningServices]:
 @pytest.fixture
 async def http(services: RunningServices) -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(services.url, timeout=aiohttp.ClientTimeout(10)) as session:
-        # The client tries a GET twice on its own after a broken connection; one call is one here.
+        # After a broken connection, the client would repeat a GET; here, a call is made once.
         session._retry_connection = False
         yield session

@@ -1,4 +1,4 @@
-"""`python -m sandbox` and `sandbox services`: one command opens everything, and closes it."""
+"""`python -m sandbox` and `sandbox services`: one command starts and stops everything."""
 
 import asyncio
 import os

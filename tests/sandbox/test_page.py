@@ -1,4 +1,4 @@
-"""The page's own server: what a person's screen holds, and who may ask for it."""
+"""The page's server: a person's screen, and the callers that it accepts."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The stand-in services: what they list, store, refuse and limit."""
+"""The stand-in services list, store, refuse and limit as the specification says."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What the stand-in Slack refuses: nothing else would find a bot that Slack does not serve."""
+"""The stand-in Slack refuses what Slack refuses, so that tests find a bot that Slack rejects."""
 
 import asyncio
 import json
@@ -160,7 +160,7 @@ async def test_a_view_that_changed_meanwhile_is_not_replaced(slack, client):
 
 @asynccontextmanager
 async def slack_and_bot(answer) -> AsyncIterator[tuple[RunningSlack, list[Any]]]:
-    """The stand-in, a bot that answers as it is told, and the requests that came to it."""
+    """Yield the stand-in, a bot with prepared answers, and the requests to this bot."""
     heard: list[Any] = []
 
     async def handle(request: web.Request) -> web.StreamResponse:

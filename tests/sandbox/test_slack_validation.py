@@ -1,4 +1,4 @@
-"""What Slack would not take: every block and element at its limit, and one beyond."""
+"""Slack's limits: every block and element is accepted at its limit, and refused beyond it."""
 
 from typing import Any
 

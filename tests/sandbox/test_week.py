@@ -1,7 +1,7 @@
-"""The demo week: how many of its requests need a second person.
+"""The demo week: the share of requests that need a second person.
 
-Most requests of a team that tests drafts are somebody's own number for a few hours. The flow
-`practice` takes those by a rule; the two flows that customers use wait for a second person.
+In a team that tests drafts, most people ask for their own number for a few hours. In the flow
+`practice`, a rule approves these requests. The two flows for customers need a second person.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ PEOPLE = [f"U0TESTER{number:02}" for number in range(10)]
 
 
 def requests(day: int):
-    """Everybody tries a draft, every third person leaves early, and three bring in a colleague."""
+    """Yield requests: everybody tries a draft, a third leave early, and some add a colleague."""
     for number, person in enumerate(PEOPLE):
         own = f"+1555300{number:04}"
         yield person, f"add practice {own} for 2h because trying a draft"

@@ -1,4 +1,4 @@
-"""Every parser and regular expression takes time that grows with the text and no faster."""
+"""The time of every parser and regular expression grows linearly with the text."""
 
 import contextlib
 import importlib
@@ -106,7 +106,7 @@ def seconds(parse: Callable[[str], object], typed: str) -> float:
 
 
 def grows_too_fast(parse: Callable[[str], object], run: str) -> bool:
-    """Compare a long text of one character with a short one, each at its fastest of three."""
+    """Compare the best of three times for a long and a short text of one character."""
     short, long = run * LENGTH, run * LONGER * LENGTH
     if seconds(parse, long) < NOISE_SECONDS:
         return False
@@ -115,7 +115,7 @@ def grows_too_fast(parse: Callable[[str], object], run: str) -> bool:
 
 
 def slow_runs(parse: Callable[[str], object]) -> list[str]:
-    """Return the characters that were too slow each time; other work makes one measurement slow."""
+    """Return the characters that were slow in every measurement; other work disturbs some."""
     return [run for run in RUNS if all(grows_too_fast(parse, run) for _ in range(MEASUREMENTS))][:1]
 
 
@@ -140,7 +140,7 @@ def test_regular_expression_is_linear(name):
 
     def match(typed: str) -> None:
         subject = typed.encode("latin-1") if isinstance(pattern.pattern, bytes) else typed
-        # Where a pattern searches, the parser above is what counts.
+        # For a pattern that searches, the test of its parser counts.
         pattern.match(subject)
         pattern.fullmatch(subject)
 

@@ -1,4 +1,4 @@
-"""The place in which setup runs."""
+"""A folder with stand-ins in which setup runs."""
 
 import pytest
 

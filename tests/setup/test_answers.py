@@ -1,4 +1,4 @@
-"""`gatehouse setup --answers`: the file that it writes, and each wrong answer by its name."""
+"""`gatehouse setup --answers` writes a settings file, and names each wrong answer."""
 
 import json
 import re

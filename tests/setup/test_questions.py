@@ -1,4 +1,4 @@
-"""`gatehouse setup` in a terminal: twelve questions, secrets not shown, mistakes asked again."""
+"""`gatehouse setup` asks twelve questions, hides secrets, and asks again after mistakes."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ class Terminal:
         self._came.set()
 
     async def until(self, words):
-        """Wait until the words are there, after what was waited for before."""
+        """Wait for the words in the output after the last match."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while (at := self.shown.find(words, self._seen)) < 0:
                 self._came.clear()
@@ -92,7 +92,7 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
             ("(11 of 12)", "7", ""),
             ("(12 of 12)", f"sendgrid {url} SG.gone-key", f"sendgrid {url} {EMAIL_KEY}"),
         ):
-            # After the last answer it may be there at once.
+            # After the last answer, the result may come at once.
             assert not [*place.folder.iterdir()]
             await terminal.answer(question, *answers)
         await terminal.until("All is well.")

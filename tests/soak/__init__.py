@@ -1,1 +1,1 @@
-"""The soak: mixed work for minutes while processes are killed, held against a model at the end."""
+"""The soak: minutes of mixed work and killed processes, compared with a model at the end."""

@@ -1,4 +1,4 @@
-"""What goes on during a soak: people, outside hands, blocks, and somebody who kills processes."""
+"""The actors of a soak: people, outside edits, blocks, and kills of processes."""
 
 import asyncio
 import itertools
@@ -29,21 +29,21 @@ BUSY = ("eu", "20077314")
 BLOCKED = (("jp", "80004410"), ("ca", "90001276"), ("in", "60018842"), ("sa", "30002218"))
 LOOK_SECONDS = 40.0
 AGAIN_SECONDS = 0.3
-# Ends of grants come by themselves, so those are on the other flow.
+# Grants end by themselves, so grants with an end are on the other flow.
 TIMED, EDITED = "welcome", "survey"
 EDITS = 0.2
 OK = 200
-# What a process says that has started and cannot reach Slack yet.
+# The answer of a new process that has not reached Slack yet.
 NOT_YET = "Please try again in a moment"
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long and how rough a soak is.
+    """The length and roughness of a soak.
 
-    `seconds` is how long new work begins, `kill_every` the longest pause between two kills;
-    blocks by another client are of `code` and last `block_seconds`; `launcher` starts a process;
-    a command without an answer after `answer_seconds` is lost.
+    New work begins for `seconds`. `kill_every` is the longest pause between two kills. Blocks by
+    another client have `code` and last `block_seconds`. `launcher` starts a process. A command
+    without an answer after `answer_seconds` is lost.
     """
 
     seconds: float
@@ -56,9 +56,9 @@ class Pace:
 
 @dataclass
 class Soak:
-    """A fleet, its model, and what has been counted.
+    """A fleet, its model and its counts.
 
-    `ends_at` is when nothing new begins, on the monotonic clock.
+    From `ends_at` on the monotonic clock, no new work begins.
     """
 
     fleet: Fleet
@@ -74,20 +74,20 @@ class Soak:
 
     @property
     def is_on(self) -> bool:
-        """Whether new work begins."""
+        """True while new work begins."""
         return seconds_now() < self.ends_at
 
     async def pause(self, most: float) -> None:
-        """Wait for a moment."""
+        """Wait for a short random time."""
         await asyncio.sleep(self.dice.uniform(0.2, 1.0) * most)
 
     async def ask(self, user: str, command: str, text: str) -> Message:
-        """Type a command; silence is counted, and not an error where processes are killed."""
+        """Type a command. Silence is counted, and is not an error while processes are killed."""
         began = seconds_now()
         try:
             answer = await self.fleet.ask(user, command, text)
         except NoAnswerError:
-            # Only clicks are durable: a command dies with the process that had taken it.
+            # Only clicks are durable: a command dies with its process.
             self.counts["commands lost with a killed process"] += 1
             return Message("C0GENERAL", "", SLACKBOT, "lost")
         if is_silence(answer):
@@ -98,7 +98,7 @@ class Soak:
 
 
 async def requester(soak: Soak) -> None:
-    """Ask for test users, one after the other; after silence look for the card first."""
+    """Ask for test users one by one. After silence, look for the card first."""
     story = soak.story
     while soak.is_on:
         identity, flow = story.new_identity(), soak.dice.choice(list(FLOWS))
@@ -130,7 +130,7 @@ async def asked(soak: Soak, identity: str, text: str) -> Message:
 
 
 async def decider(soak: Soak) -> None:
-    """Approve, deny, cancel, both at once, or leave requests to expire; and edit lists by hand."""
+    """Approve, deny, cancel, or do two of these at once; let requests expire; edit lists."""
     while True:
         card, is_timed = await soak.undecided.get()
         expected = soak.story.of(card)
@@ -150,10 +150,10 @@ async def decider(soak: Soak) -> None:
 
 
 async def edit(soak: Soak) -> None:
-    """Somebody edits a list in the service's own console while no change of it is on its way.
+    """Edit a list in the service's own console while no change of this list is under way.
 
-    The service has no conditional update: what is edited between the bot's GET and its POST, no
-    client could keep.
+    The service has no conditional update, so no client could keep an edit between its own GET and
+    POST.
     """
     for card in soak.on_their_way:
         is_applied = partial(shows, card, "applied")
@@ -164,12 +164,12 @@ async def edit(soak: Soak) -> None:
 
 
 def shows(card: Message, state: str) -> bool:
-    """Whether the card says so."""
+    """Return True if the card shows this state."""
     return MARKS[state] in card.text
 
 
 async def pressed(soak: Soak, user: str, card: Message, button: str) -> str:
-    """Press until the bot says something; return that."""
+    """Press until the bot answers. Return the answer."""
     while True:
         before = len(soak.fleet.seen_by(user))
         try:
@@ -184,18 +184,18 @@ async def pressed(soak: Soak, user: str, card: Message, button: str) -> str:
 
 
 def expiry_read_on(card: Message) -> str:
-    """What a person reads where the button was that they wanted to press: the request expired."""
+    """Check that the card shows the expiry in the place of its buttons. Return "expired"."""
     assert shows(card, "expired"), card.all_text
     return "expired"
 
 
 async def answered(soak: Soak, user: str, before: int) -> Message:
-    """What the bot says to a click; a killed process's answer comes from another one."""
+    """Wait for the answer to a click, which another process gives after a kill."""
     return await soak.fleet.answer(user, after=before, seconds=LOOK_SECONDS, channel=APPROVALS)
 
 
 def is_too_late(said: str, expected: ExpectedRequest) -> bool:
-    """Whether the request had expired."""
+    """Return True if the answer says that the request has expired."""
     if "expired" not in said and "too late" not in said:
         return False
     expected.state = "expired"
@@ -219,7 +219,7 @@ async def deny(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def denied(soak: Soak, card: Message) -> str:
-    """Open the form, send it, and return what the bot says."""
+    """Open the form and send it. Return the bot's answer."""
     slack = soak.fleet.slack
     while True:
         before = len(soak.fleet.seen_by(SECOND))
@@ -242,7 +242,7 @@ async def denied(soak: Soak, card: Message) -> str:
 
 
 async def opened(soak: Soak, before: int) -> View | Message | None:
-    """Wait for the form, or for the bot saying why there is none; None when neither comes."""
+    """Wait for the form, or for the reason that there is none. Return None without either."""
 
     def found() -> View | Message | None:
         return soak.fleet.slack.workspace.open_view(SECOND) or next(
@@ -256,7 +256,7 @@ async def opened(soak: Soak, before: int) -> View | Message | None:
 
 
 async def cancel(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """Somebody else presses `Cancel` first, which does nothing; then the requester."""
+    """Press `Cancel` as another person, which does nothing, and then as the requester."""
     said = await pressed(soak, CHECKERS[0], card, "Cancel")
     assert "You cancelled" not in said, said
     said = await pressed(soak, REQUESTER, card, "Cancel")
@@ -266,7 +266,7 @@ async def cancel(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def both(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """One approves and one denies at the same moment: exactly one of them does it."""
+    """Approve and deny at the same moment. Exactly one of the two takes effect."""
     yes, no = await asyncio.gather(pressed(soak, APPROVER, card, "Approve"), denied(soak, card))
     won = ["You approved" in yes, "You denied" in no]
     if not any(won) and is_too_late(yes, expected):
@@ -277,7 +277,7 @@ async def both(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def leave(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """Nobody decides."""
+    """Leave the request to expire."""
     expected.state = "expired"
 
 
@@ -291,7 +291,7 @@ async def checker(soak: Soak, user: str) -> None:
 
 
 async def blocker(soak: Soak) -> None:
-    """Another client has organizations blocked, one after the other; somebody notices."""
+    """Let another client block organizations one by one, and let a person check them."""
     seconds = soak.pace.block_seconds
     for at in itertools.cycle(BLOCKED):
         await soak.pause(seconds)
@@ -307,7 +307,7 @@ async def blocker(soak: Soak) -> None:
 
 
 async def killer(soak: Soak) -> None:
-    """Kill one of the processes at random, and start another in its place."""
+    """Kill a random process, and start another in its place."""
     while soak.is_on:
         await soak.pause(soak.pace.kill_every)
         victim = soak.dice.choice(
@@ -320,7 +320,7 @@ async def killer(soak: Soak) -> None:
 
 
 def more_people(fleet: Fleet) -> None:
-    """Add operators who check: each person does one thing at a time."""
+    """Add operators for checks, because each person does one thing at a time."""
     for number, user in enumerate(CHECKERS):
         person = Person(user, f"checker{number}", f"Chris Checker {number}", "operator")
         fleet.slack.workspace.people[user] = person

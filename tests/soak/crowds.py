@@ -1,4 +1,4 @@
-"""Crowds at the gateway: a client that is declined without end, and one that waits without end."""
+"""Crowds at the gateway: endless declined calls, and endless waiting calls."""
 
 import asyncio
 import hashlib
@@ -30,7 +30,7 @@ from tests.support.fleet import running_fleet
 from tests.support.steady import seconds_now
 
 CENTER, LATENCY_SECONDS = "eu", 0.05
-# What clients may use of a minute.
+# The calls that clients may make in a minute.
 A_MINUTE = 80
 FLOOD_CONNECTIONS, SLOWED = 190, 3.0
 POLITE_CALLS, SETTLING_SECONDS = 30, 3.0
@@ -61,7 +61,7 @@ def token_of(client: str) -> str:
 
 @dataclass
 class Crowd:
-    """One process of the bot with a gateway, and the service behind it."""
+    """A process of the bot with a gateway, and the service behind it."""
 
     state: ServicesState
     url: str
@@ -104,7 +104,7 @@ async def crowd(database_url: str, latency: float = 0.0) -> AsyncIterator[Crowd]
 
 
 async def declined(database_url: str, name: str, slowed: float = SLOWED) -> dict[str, object]:
-    """Hold a polite client's median beside a flood of declined calls to its median alone."""
+    """Compare a polite client's median time during a flood of declined calls and alone."""
     headers = {"Authorization": f"Bearer {token_of('polite')}"}
     async with crowd(database_url) as running, aiohttp.ClientSession(headers=headers) as session:
         await median(running, session)
@@ -134,7 +134,7 @@ async def median(running: Crowd, session: aiohttp.ClientSession, number: int = 2
 
 @asynccontextmanager
 async def flood(running: Crowd) -> AsyncIterator[None]:
-    """Call one organization in a process of its own, without a pause."""
+    """Call one organization from a separate process without a pause."""
     asked = [running.address(0), token_of("flood"), str(FLOOD_CONNECTIONS)]
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", FLOOD, *asked)
     try:
@@ -153,11 +153,10 @@ async def waiting(
     skipped: float = 0.0,
     latest: float = LATEST_SECONDS,
 ) -> dict[str, object]:
-    """Ask for more than there is, on some organizations, with calls that wait for two seconds.
+    """Call `count` organizations too often for `seconds`, with calls that wait for two seconds.
 
-    Calls begin for `seconds`, on `count` organizations. Once the first minute is used up, its calls
-    are made `skipped` seconds older, in the ledger and at the service. `latest` limits the seconds
-    that a slot can be free while calls wait for it.
+    When the first minute is used up, its calls are made `skipped` seconds older in the ledger and
+    at the service. `latest` limits the seconds for which a slot is free while calls wait.
     """
     answers: Counter[str] = Counter()
     headers = {"Authorization": f"Bearer {token_of('flood')}", "Prefer": f"wait={WAIT_SECONDS}"}
@@ -217,9 +216,9 @@ async def make_older(database_url: str, state: ServicesState, seconds: float) ->
 
 
 async def latest_grant(database_url: str) -> float:
-    """Return for how long a slot was free at most, while calls waited for it all the time.
+    """Return the longest time for which a slot was free while calls waited.
 
-    A slot is free 60 s after its response headers were seen, which the ledger knows.
+    The ledger knows when a slot is free: 60 s after the response headers.
     """
     made: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
     for row in await sent_calls(database_url):
@@ -232,7 +231,7 @@ async def latest_grant(database_url: str) -> float:
 
 
 async def sent_calls(database_url: str) -> list[Row[Any]]:
-    """Return the rows of the ledger that count, each with the key of its organization."""
+    """Return the counting rows of the ledger, each with its organization's key."""
     database = Database(database_url, SystemClock())
     query = select(organizations.c.data_center, organizations.c.organization_id, calls)
     joined = query.join(calls, calls.c.organization == organizations.c.id)
@@ -245,7 +244,7 @@ async def sent_calls(database_url: str) -> list[Row[Any]]:
 
 
 async def truth(database_url: str, state: ServicesState, name: str) -> dict[str, object]:
-    """Hold what the ledger counts to what the service saw, and the calls in doubt."""
+    """Compare the ledger's count with the service's count and the calls in doubt."""
     seen = Counter((call.data_center, call.organization_id) for call in counted(state))
     settled: Counter[tuple[str, str | None]] = Counter()
     in_doubt: defaultdict[tuple[str, str | None], int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""One soak from its start to its table, and what must be true after it."""
+"""A soak from its start to its table, and the checks after it."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ LONGEST_EXPIRY_SECONDS = 25.0
 
 
 async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, object]]:
-    """Work for a time, let everything end, and hold it to the model; return the table's rows."""
+    """Work for a time, let everything end, and compare with the model. Return the table's rows."""
     expire = min(LONGEST_EXPIRY_SECONDS, pace.seconds / 3)
     async with running_fleet(database_url, 0, services=services(), **settings(expire)) as fleet:
         await asyncio.gather(*(fleet.add(pace.launcher) for _ in range(PROCESSES)))
@@ -48,7 +48,7 @@ async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, obje
 
 
 async def work(one: Soak) -> None:
-    """Let everybody work until the time is over and what was begun is decided."""
+    """Let all actors work until the time is over and all begun work is decided."""
     deciding = asyncio.create_task(decider(one))
     working = asyncio.gather(
         requester(one),
@@ -66,7 +66,7 @@ async def work(one: Soak) -> None:
 
 
 async def first_failure(awaited: "asyncio.Future", besides: "asyncio.Task[None]") -> None:
-    """Wait for the first, and fail at once when the second does."""
+    """Wait for the first task, and fail at once if the second fails."""
     await asyncio.wait({awaited, besides}, return_when=asyncio.FIRST_COMPLETED)
     if besides.done():
         besides.result()
@@ -74,14 +74,14 @@ async def first_failure(awaited: "asyncio.Future", besides: "asyncio.Task[None]"
 
 
 def services() -> ServicesState:
-    """The stand-ins, with one organization on a plan that allows to be busy."""
+    """Return the services' state with one busy organization on a large plan."""
     state = ServicesState()
     state.limits.plans[BUSY] = "enterprise"
     return state
 
 
 def settings(expire_seconds: float) -> dict[str, str]:
-    """The bot's settings."""
+    """Return the bot's settings."""
     roles = {**ROLES, "operator": [*ROLES["operator"], *CHECKERS]}
     return {
         "roles": json.dumps(roles),
@@ -93,7 +93,7 @@ def settings(expire_seconds: float) -> dict[str, str]:
 
 
 def rows(one: Soak) -> list[tuple[str, object]]:
-    """What was done, in numbers."""
+    """Return the rows with the numbers of the work."""
     slow = statistics.quantiles(one.answer_seconds, n=100)[98]
     middle = statistics.median(one.answer_seconds)
     return [
@@ -107,14 +107,14 @@ TRUE_SECONDS = 90.0
 CLEARED_SECONDS = 150.0
 MINUTE_SECONDS = 60.0
 PER_MINUTE = 100
-# As many people type at the same time, so no more commands can be with one process.
+# So many people type at the same time, so a process can't have more commands.
 LOST_AT_ONCE = 5
 # A call may arrive at the service's last moment of a block and be answered after it.
 EDGE_SECONDS = 2.0
 
 
 async def check(soak: Soak) -> dict[str, object]:
-    """Hold everything to the model; return what was found, for the table."""
+    """Compare everything with the model. Return the results for the table."""
     await soak.story.comes_true(TRUE_SECONDS)
     await cleared(soak)
     provoked = [call for call in soak.fleet.services.state.refused if not is_blocked(soak, call)]
@@ -138,7 +138,7 @@ async def check(soak: Soak) -> dict[str, object]:
 
 
 async def cleared(soak: Soak) -> None:
-    """Every incident is one message, and is over."""
+    """Check that every incident is over and has one message."""
     workspace = soak.fleet.slack.workspace
     await soak.fleet.slack.until(
         lambda: all("Cleared" in message.text for message in workspace.messages(ALERTS)),
@@ -151,7 +151,7 @@ async def cleared(soak: Soak) -> None:
 
 
 def is_blocked(soak: Soak, call: Call) -> bool:
-    """Whether another client had the organization blocked at that moment."""
+    """Return True if another client had the organization blocked at this moment."""
     at = (call.data_center, call.organization_id)
     return any(
         block == at and begin - EDGE_SECONDS <= call.arrived_at <= end + EDGE_SECONDS
@@ -160,7 +160,7 @@ def is_blocked(soak: Soak, call: Call) -> bool:
 
 
 def most_in_a_minute(calls: list[Call]) -> int:
-    """The most calls of one organization that the service counted within sixty seconds."""
+    """Return the service's highest count of an organization's calls in sixty seconds."""
     counted: dict[tuple[str | None, str | None], list[float]] = defaultdict(list)
     for call in calls:
         if call.counted_at is not None:

@@ -16,7 +16,7 @@ from tests.support.databases import copy_sqlite
 @pytest.mark.postgres
 @pytest.mark.timeout(600)
 async def test_a_short_soak_ends_as_the_model_says(postgres_url):
-    # What a killed process began is taken over after two seconds, not after thirty.
+    # The work of a killed process is taken over after two seconds instead of thirty.
     launcher = ("-m", "tests.support.launch", "--short-leases")
     pace = Pace(6.0, 3.0, TOO_MANY_AT_ONCE, 2.0, launcher, answer_seconds=10.0)
     found = dict(await soak(postgres_url, pace, seed=7))
