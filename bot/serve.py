@@ -36,7 +36,7 @@ from bot.settings.model import SERVICES, revealed
 from bot.store import jobs
 from bot.store.causes import cause_of
 from bot.store.engine import process_lock
-from bot.tasks import SingleFlight
+from bot.tasks import Flights, SingleFlight
 from handlers.app import slack_app
 from handlers.endpoint import SlackEndpoint
 
@@ -53,7 +53,6 @@ COUNT_SECONDS = 1.5
 # The minimum time between two database checks, for all callers together. A check takes the write
 # lock, and anyone who can reach the port can request any number of checks.
 READY_SECONDS = 0.1
-WRITABLE = "writable"
 # The address of Slack's WebSockets, used to determine whether they need a proxy.
 SOCKET_URL = URL("https://wss-primary.slack.com")
 # Startup waits at most this long for the first checks of the token and the channels.
@@ -74,7 +73,7 @@ class Service:
         self._is_slack_tried = False
         self._pings: SingleFlight[str, str] = SingleFlight(TTLCache(1, READY_SECONDS))
         self._socket: AsyncSocketModeHandler | None = None
-        self._counting: asyncio.Task[None] | None = None
+        self._counts: Flights[str, None] = Flights()
         self.addresses: list[str] = []
 
     async def missing(self) -> str | None:
@@ -84,8 +83,7 @@ class Service:
         """
         if not self._migrated.is_set():
             return "database"
-        lacking = await self._pings.get("", self._ping)
-        if lacking != WRITABLE:
+        if lacking := await self._pings.get("", self._ping):
             return lacking
         return self._bot.health.missing() if self._is_slack_tried else "slack"
 
@@ -98,7 +96,7 @@ class Service:
                 await database.ping_writing()
         except (DatabaseUnavailable, TimeoutError):
             return "database"
-        return WRITABLE
+        return ""
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until `stopping` is set, then finish work in progress."""
@@ -147,15 +145,14 @@ class Service:
 
     async def _scrape(self) -> bytes:
         """Return the metrics within 2 s. If the database is slow, some values may be outdated."""
-        if self._counting is None or self._counting.done():
-            self._counting = self._bot.tasks.start(self._count(), "metrics")
-        await asyncio.wait({self._counting}, timeout=COUNT_SECONDS)
-        if not self._counting.done():
+        counting = self._counts.start("", self._count)
+        await asyncio.wait({counting}, timeout=COUNT_SECONDS)
+        if not counting.done():
             self._bot.metrics.database_up.set(0)
         self._bot.metrics.socket_connected.set(await self._is_socket_connected() is not False)
         return await asyncio.to_thread(self._bot.metrics.page)
 
-    async def _count(self) -> None:
+    async def _count(self, _: str) -> None:
         metrics = self._bot.metrics
         status = await self._bot.health.status()
         metrics.database_up.set(status.jobs is not None)

@@ -85,17 +85,19 @@ class Conversation:
             show = partial(help_ui.of_all, title=WHAT_TO_SEND)
             return await helped(self._bot.slack.people, person, show)
 
-        user_id = payloads.text(event, "user")
         channel_id = payloads.text(event, "channel")
-        thread_ts = event.get("thread_ts")
         port = DirectReplies(
-            self._bot.slack.client, self._bot.clock, channel_id, thread_ts, event_id
+            self._bot.slack.client,
+            self._bot.clock,
+            channel_id or payloads.text(event, "user"),
+            event.get("thread_ts"),
+            event_id,
         )
         meant = copy(request)
         # Errors and metrics name the command.
         meant.body = {**request.body, "command": name if is_command else "message", "text": text}
         meant.context = AsyncBoltContext({**request.context, "needs": COMMAND})
-        await self._runner.answer(answer, meant, partial(port.say, "", to=user_id))
+        await self._runner.answer(answer, meant, port.say)
         await self._bot.slack.received.answered(event_id)
 
     async def run_command(self, person: Person, action: Body, body: Body) -> Message | None:

@@ -104,14 +104,13 @@ class SlackClient:
     async def who_am_i(self) -> BotIdentity:
         """Return the identity that the token belongs to (`auth.test`)."""
         answer = await self._call(self._web.auth_test)
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        scopes = str(headers.get("x-oauth-scopes", "")).split(",")
+        scopes = answer.headers.get("X-OAuth-Scopes", "").split(",")
         return BotIdentity(
             team_id=answer.get("team_id", ""),
             slack_user_id=answer.get("user_id", ""),
             team_name=answer.get("team", ""),
             scopes=frozenset(scope.strip() for scope in scopes if scope.strip()),
-            answered_at=str(headers.get("date", "")),
+            answered_at=answer.headers.get("Date", ""),
             is_organization_wide=bool(answer.get("is_enterprise_install")),
         )
 
@@ -256,9 +255,8 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
     given: Mapping[str, Any] = body if isinstance(body, dict) else {}
     name = given.get("error")
     if status == HTTP_TOO_MANY or name in {"ratelimited", "rate_limited"}:
-        lowered = {name.lower(): value for name, value in headers.items()}
         try:
-            seconds = max(1.0, float(lowered.get("retry-after", 1)))
+            seconds = max(1.0, float(headers.get("Retry-After", 1)))
         except (TypeError, ValueError):
             seconds = 1.0
         return SlackRateLimited(min(seconds, LONGEST_WAIT_SECONDS))

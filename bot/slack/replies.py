@@ -129,15 +129,7 @@ class DirectReplies:
     event_id: str
     posted: tuple[str, str] | None = None
 
-    async def say(
-        self,
-        _response_url: str,
-        message: Message,
-        *,
-        to: str,
-        replace: bool = False,
-        tries: int = TRIES,
-    ) -> bool:
+    async def say(self, message: Message, *, replace: bool = False, tries: int = TRIES) -> bool:
         """Post the message, or replace the last one. Return True if Slack accepted it."""
         # With the same client_msg_id, a post repeated after a lost response appears only once.
         name = f"{'working' if tries == 1 else 'answer'}:{self.event_id}"
@@ -148,7 +140,7 @@ class DirectReplies:
                 await self.slack.update(*self.posted, message)
             else:
                 self.posted = await self.slack.post(
-                    self.channel_id or to,
+                    self.channel_id,
                     message,
                     thread_ts=self.thread_ts,
                     client_msg_id=client_msg_id,
