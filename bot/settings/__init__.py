@@ -12,10 +12,10 @@ from bot.ids import FLOW_SID
 from bot.ops.secrets import secret_problems
 from bot.settings.files import EXAMPLES, in_environment, in_toml
 from bot.settings.model import KEYS, PROXIES, Settings
-from bot.settings.sources import CONFIG, ENV_FILE, SettingsError, Sources, filled
+from bot.settings.sources import CONFIG, ENV_FILE, SettingsError, Sources
 from bot.spelling import closest
 
-__all__ = ["EXAMPLES", "Settings", "SettingsError", "read_settings"]
+__all__ = ["EXAMPLES", "Settings", "SettingsError"]
 
 # Settings of earlier versions, and the reason why they have no effect.
 UNUSED = {
@@ -62,11 +62,6 @@ NAMES = {*EXAMPLES, *UNUSED, CONFIG, ENV_FILE}
 SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
 # Pairs of a setting's name and a problem with its value.
 Problems = Iterator[tuple[str, str]]
-
-
-def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings from environment variables alone. See `settings_from`."""
-    return settings_from(Sources(filled(environment)))
 
 
 def settings_from(sources: Sources) -> Settings:

@@ -1,4 +1,4 @@
-"""Writes settings in TOML, with a comment on each: for `gatehouse setup` and the example file."""
+"""Writes settings in TOML, with a comment on each: for `gatehouse setup` and error messages."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ HEADER = (
 )
 
 
-def _example_of(name: str) -> object:
+def example_of(name: str) -> object:
     """Return a setting's example, as in TOML. Without one, the default is the example."""
     field = Settings.model_fields[name]
     value = field.examples[0] if field.examples else field.default
@@ -28,7 +28,7 @@ def in_environment(name: str) -> str:
 
 def in_toml(name: str) -> str:
     """Return an example of a setting in TOML, on one line."""
-    value = _example_of(name)
+    value = example_of(name)
     if not isinstance(value, dict):
         return tomli_w.dumps({name: value}).strip()
     lines = (line.strip() for line in tomli_w.dumps({name: value}).splitlines())
@@ -45,17 +45,6 @@ def toml_text(values: Mapping[str, object]) -> str:
     return "\n".join([HEADER, *parts])
 
 
-def example_file() -> str:
-    """Return `gatehouse.example.toml`: all settings, of which only required ones are in force."""
-    fields = Settings.model_fields
-    text = toml_text({name: _example_of(name) for name in fields})
-    in_force = ("#", *(f"{name} = " for name, field in fields.items() if field.is_required()))
-    lines = [
-        line if not line or line.startswith(in_force) else f"#{line}" for line in text.split("\n")
-    ]
-    return "\n".join(lines)
-
-
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
@@ -64,5 +53,5 @@ def _text(value: object) -> str:
 
 # By the names of the environment variables.
 EXAMPLES: Mapping[str, str] = {
-    name.upper(): _text(_example_of(name)) for name in Settings.model_fields
+    name.upper(): _text(example_of(name)) for name in Settings.model_fields
 }

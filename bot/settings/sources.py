@@ -52,10 +52,10 @@ def find_sources(environment: Mapping[str, str]) -> Sources:
         SettingsError: A file or a line can't be read, or other users can change a file.
     """
     problems: list[str] = []
-    given = filled(environment)
+    given = _filled(environment)
     if ENV_FILE in given:
         try:
-            given = {**filled(_read_env_file(Path(given[ENV_FILE]))), **given}
+            given = {**_filled(_read_env_file(Path(given[ENV_FILE]))), **given}
         except SettingsError as error:
             problems += error.problems
     file = _settings_file({**given, **environment})
@@ -70,8 +70,7 @@ def find_sources(environment: Mapping[str, str]) -> Sources:
     return Sources(given, file, table)
 
 
-def filled(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that aren't empty, without spaces around their values."""
+def _filled(values: Mapping[str, str]) -> dict[str, str]:
     stripped = {name: value.strip() for name, value in values.items()}
     return {name: value for name, value in stripped.items() if value}
 

@@ -8,11 +8,11 @@ from sqlalchemy import make_url
 from bot.__main__ import main
 from bot.audit.reading import verify_audit
 from bot.ops.clock import SystemClock
-from bot.settings import Settings, read_settings
+from bot.settings import Settings
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Database
-from tests.support.settings import LEAST
+from tests.support.settings import LEAST, read_settings
 
 
 def settings(url: str, **more: str) -> Settings:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bot.settings import SettingsError, read_settings
+from bot.settings import SettingsError
 from bot.store.postgres import AddressError, connection_parameters
-from tests.support.settings import LEAST
+from tests.support.settings import LEAST, read_settings
 
 SOLD = {
     "neon": (

@@ -13,9 +13,8 @@ from bot.app import gatehouse
 from bot.errors import DatabaseUnavailable, SlackRateLimited, SlackUnreachable
 from bot.ops.loop import NamingLoop, run
 from bot.serve import Service, until_it_works
-from bot.settings import read_settings
 from tests.support.clock import JumpingClock
-from tests.support.settings import LEAST
+from tests.support.settings import LEAST, read_settings
 
 SETTINGS = {**LEAST, "SLACK_API_URL": "http://127.0.0.1:1/api/", "HOST": "127.0.0.1", "PORT": "0"}
 

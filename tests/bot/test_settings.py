@@ -7,8 +7,8 @@ import pytest
 
 from bot.configured import gateway_clients, redactor_of
 from bot.permissions import Role
-from bot.settings import EXAMPLES, SettingsError, read_settings
-from tests.support.settings import LEAST
+from bot.settings import EXAMPLES, SettingsError
+from tests.support.settings import LEAST, read_settings
 
 SID = "FW0123456789abcdef0123456789abcdef"
 

@@ -10,9 +10,9 @@ import pytest
 
 from bot.__main__ import main
 from bot.settings import EXAMPLES, SettingsError, settings_from
-from bot.settings.files import example_file, in_toml
+from bot.settings.files import in_toml
 from bot.settings.sources import find_sources
-from tests.support.settings import LEAST
+from tests.support.settings import LEAST, example_file
 
 SID = "FW0123456789abcdef0123456789abcdef"
 

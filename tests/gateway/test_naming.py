@@ -10,10 +10,9 @@ from bot.gateway.rules import token_hash
 from bot.organizations.rules import OrganizationKey
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited
-from bot.settings import read_settings
 from tests.gateway.conftest import EU, gateway_clients
 from tests.gateway.test_declining import ITEMS, refusing, use_up
-from tests.support.settings import LEAST
+from tests.support.settings import LEAST, read_settings
 
 LISTING = {"code": 0, "organizations": [{"organization_id": EU, "name": "Bergmann"}]}
 

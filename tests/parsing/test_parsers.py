@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from bot.app import gatehouse
 from bot.commands import COMMANDS
 from bot.errors import UsageError
-from bot.settings import read_settings
 from handlers.app import slack_app
-from tests.support.settings import LEAST
+from tests.support.settings import LEAST, read_settings
 
 
 async def parsers() -> dict[str, Callable[[str], Any]]:

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from bot.approvals.rules import State
-from bot.settings import read_settings
 from bot.store.engine import Database
 from sandbox.flows import ALIASES
 from sandbox.launch import bot_settings
 from sandbox.services.running import RunningServices
 from sandbox.services.state import ServicesState
+from tests.support.settings import read_settings
 from tests.support.testusers import FakeFlowService, World
 
 DAY = 24 * 3600

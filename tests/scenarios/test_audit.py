@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import update
 
 from bot.audit.reading import export_audit, verify_audit
-from bot.settings import read_settings
 from bot.store.tables import audit_entries, jobs
+from tests.support.settings import read_settings
 from tests.support.world import World, running_world
 
 WELCOME = "FW00000000000000000000000000000001"

@@ -1,4 +1,11 @@
-"""The smallest valid settings of a bot."""
+"""The smallest valid settings of a bot, and the example file."""
+
+import sys
+from collections.abc import Mapping
+
+from bot.settings import Settings, settings_from
+from bot.settings.files import example_of, toml_text
+from bot.settings.sources import find_sources
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",
@@ -6,3 +13,23 @@ LEAST = {
     "ALERTS_CHANNEL": "C0ALERTS",
     "APPROVALS_CHANNEL": "G0APPROVALS",
 }
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Return the settings from environment variables alone."""
+    return settings_from(find_sources({**environment, "GATEHOUSE_CONFIG": ""}))
+
+
+def example_file() -> str:
+    """Return `gatehouse.example.toml`: all settings, of which only required ones are in force."""
+    fields = Settings.model_fields
+    text = toml_text({name: example_of(name) for name in fields})
+    in_force = ("#", *(f"{name} = " for name, field in fields.items() if field.is_required()))
+    lines = [
+        line if not line or line.startswith(in_force) else f"#{line}" for line in text.split("\n")
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(example_file())

@@ -12,10 +12,10 @@ import structlog
 from bot.app import Gatehouse, gatehouse
 from bot.check import examine
 from bot.serve import Service
-from bot.settings import read_settings
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
 from sandbox.slack.server import RunningSlack, running_slack
+from tests.support.settings import read_settings
 from tests.support.steady import SteadyClock
 from tests.support.world import environment_for
 

@@ -17,7 +17,6 @@ from typing import Any
 from bot.app import Gatehouse, gatehouse
 from bot.ops.clock import Clock
 from bot.serve import Service
-from bot.settings import read_settings
 from bot.store.engine import is_sqlite
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.running import RunningServices, running_services
@@ -25,6 +24,7 @@ from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW, Flow, ServicesStat
 from sandbox.slack.dump import dump
 from sandbox.slack.messages import Message, View
 from sandbox.slack.server import Found, RunningSlack, attempt, running_slack
+from tests.support.settings import read_settings
 from tests.support.steady import LaterClock, SteadyLoop
 
 WELCOME, SURVEY = WELCOME_FLOW, SURVEY_FLOW

@@ -12,7 +12,6 @@ from sqlalchemy import text
 
 from bot.check import examine, examine_environment
 from bot.checks.findings import Finding, as_table
-from bot.settings import read_settings
 from bot.store.engine import file_id, process_lock
 from sandbox.services.faults import Fault as ServiceFault
 from sandbox.services.faults import FaultKind
@@ -21,6 +20,7 @@ from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW, ServicesState
 from sandbox.slack.faults import Fault as SlackFault
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.postgres import connect
+from tests.support.settings import read_settings
 from tests.support.world import ROLES, environment_for, running_world
 
 LEAST = {
