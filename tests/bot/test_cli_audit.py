@@ -21,7 +21,7 @@ def settings(url: str, **more: str) -> Settings:
 
 @pytest.fixture
 async def chain(sqlite_url):
-    """Yield the address of a database with four audit entries."""
+    """Yield a database with four audit entries."""
     database = Database(sqlite_url, SystemClock())
     try:
         for number in range(4):

@@ -1,4 +1,4 @@
-"""The world of most scenarios: a bot without the watcher, and a flow without test users."""
+"""Most scenarios use a bot without the watcher, and a flow without test users."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""The audit of a running bot: verified, exported, and its head posted in the alerts channel."""
+"""A running bot's audit can be verified and exported, and its head is posted as a witness."""
 
 import json
 import re

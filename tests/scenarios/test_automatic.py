@@ -1,4 +1,4 @@
-"""Automatic approval: what a policy's rule lets people do without anybody's click."""
+"""Automatic approval by the rule of a policy, without another person's click."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Approve and Retry do what the card says, or nothing at all."""
+"""Approve and Retry do what the card says, or change nothing."""
 
 import json
 import re
@@ -23,12 +23,12 @@ async def denied(world, message, by: str = ADA) -> None:
 
 
 def times(message) -> list[str]:
-    """The times in a message, in seconds since 1970."""
+    """Return the times in a message, in seconds since 1970."""
     return re.findall(r"<!date\^(\d+)", message.all_text)
 
 
 async def home_of(world, user: str) -> str:
-    """Open somebody's Home tab."""
+    """Open a person's Home tab."""
     await world.slack.open_home(user)
     return (await world.slack.until(lambda: world.slack.workspace.homes.get(user))).all_text
 
@@ -123,7 +123,7 @@ async def test_access_without_an_end_says_so(world):
 
 
 def restarted(sqlite_url, **settings):
-    """Start the bot again; another channel has it post its cards anew."""
+    """Start the bot again with another channel, so that it posts its cards again."""
     return empty_world(sqlite_url, approvals_channel="C0ALERTS", **settings)
 
 

@@ -19,7 +19,7 @@ async def answer(world, user: str, text: str) -> str:
 
 
 async def settled(world) -> None:
-    """Wait until nothing is being answered any more."""
+    """Wait until all answers are finished."""
     await world.bot.tasks.drain(10)
 
 
@@ -99,7 +99,7 @@ async def test_event_that_comes_again_after_a_restart_is_not_answered(sqlite_url
         await world.slack.direct_message(VERA, "orgs")
         await world.slack.until(lambda: answers(world, VERA))
     async with running_world(sqlite_url, inventory_watch="off") as world:
-        # The stand-in numbers its events anew, so this one has the same id.
+        # The stand-in numbers its events from 1 again, so this event has the same id.
         await world.slack.direct_message(VERA, "orgs")
         await settled(world)
         assert answers(world, VERA) == []

@@ -1,4 +1,4 @@
-"""What the flow service answers, and what becomes of an approved change then."""
+"""The flow service's answers, and their effects on an approved change."""
 
 import unicodedata
 from datetime import timedelta
@@ -109,7 +109,7 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
 
 
 def storing(monkeypatch, form) -> None:
-    """Let the flow service store each identity in the form that this function returns."""
+    """Make the flow service store each identity as `form` returns it."""
     real = flow_service._store
     monkeypatch.setattr(
         flow_service,

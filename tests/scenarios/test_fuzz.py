@@ -1,4 +1,4 @@
-"""Whatever is sent or typed: no 500, no lost acknowledgement, nothing unescaped."""
+"""No request or text causes a 500, a lost acknowledgement, or unescaped output."""
 
 import asyncio
 import io
@@ -51,7 +51,7 @@ HOSTILE = [
 ]
 # Bolt reads the view's type if a middleware is a function.
 WITHOUT_TYPE = '{"type": "view_submission", "view": {"callback_id": "x"}}'
-# What Slack reads as markup that does something: none of it may come from what was typed.
+# Active markup in Slack, which must never come from typed text.
 LIVE = re.compile(r"<[!@#](?!date\^)|<https?:|<mailto:")
 
 junk = st.recursive(
@@ -64,7 +64,7 @@ junk = st.recursive(
 
 
 async def post(world: World, body: bytes, content_type: str) -> int:
-    """POST what only Slack could have signed, and return the status."""
+    """POST a correctly signed body. Return the status."""
     timestamp = str(int(time.time()))
     text = body.decode("utf-8", "replace")
     headers = {
@@ -83,7 +83,7 @@ async def post(world: World, body: bytes, content_type: str) -> int:
 
 
 def markup_in(answer: Message) -> list[str]:
-    """Every text of a message that Slack reads as markup."""
+    """Return every text of a message that Slack reads as markup."""
 
     def walk(part: object) -> Iterator[str]:
         if isinstance(part, dict):
@@ -223,7 +223,7 @@ async def test_every_command_is_acknowledged_and_answered(world: World, fields, 
     if isinstance(answer, View):
         workspace.close(answer)
     else:
-        # The page of a list links its address in the flow service.
+        # The page of a list has a link to the flow service.
         ours = f"<{world.services.url}/v2/Flows/"
         markup = [part.replace(ours, "") for part in markup_in(answer)]
         assert not [part for part in markup if LIVE.search(part)]

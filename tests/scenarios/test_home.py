@@ -1,4 +1,4 @@
-"""The Home tab, from the signed event to what people see, and to what their clicks do."""
+"""The Home tab, from the signed event to the visible tab and the effects of clicks."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ STAN = "U0STRANGER"
 
 
 async def opened(world, user: str):
-    """Open the Home tab; return its view once it is there."""
+    """Open the Home tab. Return the published view."""
     before = world.slack.workspace.homes.get(user)
     delivery = await world.slack.open_home(user)
     assert (delivery.status, delivery.error) == (200, None)
@@ -19,7 +19,7 @@ async def opened(world, user: str):
 
 
 def publishes(world, user: str) -> list[float]:
-    """When the person's tab was published."""
+    """Return the times at which the person's tab was published."""
     calls = world.slack.workspace.calls_of("views.publish")
     return [call.at for call in calls if call.args["user_id"] == user and call.ok]
 
@@ -160,7 +160,7 @@ async def test_home_is_true_again_after_a_restart(sqlite_url):
     settings = {"inventory_watch": "off"}
     async with empty_world(sqlite_url, **settings) as world:
         otto = await opened(world, OTTO)
-        # What is decided while Slack takes nothing is not shown.
+        # A decision during a failure of Slack is not shown at first.
         world.slack.workspace.faults.error("views.publish", "internal_error", times=None)
         await world.asked("add welcome +15550100")
         assert "+15550100" not in otto.all_text

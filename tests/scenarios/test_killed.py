@@ -1,7 +1,7 @@
-"""Killed with -9 at any step between the click and the last message, nothing is lost or doubled.
+"""A kill -9 at any step between the click and the last message loses and doubles nothing.
 
-A real process is killed after every commit and every call that changes something, one step after
-the other; the next process finishes what was begun. `make faults` does so on PostgreSQL too.
+A real process is killed after each commit and each call that changes something, one step after the
+other. The next process finishes the work. `make faults` does the same on PostgreSQL.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ WORLDS = 8  # beside each other, as most of the time is waiting for leases to la
 
 @dataclass
 class Mortal:
-    """The program that keeps dying, and the world around it."""
+    """The program that dies again and again, and its surroundings."""
 
     fleet: Fleet
     process: BotProcess
 
     @property
     def deaths(self) -> int:
-        """How many processes have died: each is named when it is started."""
+        """Return the number of dead processes; each start prints a line."""
         return sum(NAME.fullmatch(line) is not None for line in self.process.lines) - 1
 
     @property
@@ -45,7 +45,7 @@ class Mortal:
         return self.fleet.services.state.flows[WELCOME]
 
     async def ask(self, identity: str):
-        """Ask until there is a card: a command dies with the process that has taken it."""
+        """Ask until there is a card, because a command dies with its process."""
         cards = self.slack.workspace.messages
         before = len(cards("C0APPROVALS"))
         while len(cards("C0APPROVALS")) == before:
@@ -58,7 +58,7 @@ class Mortal:
         return cards("C0APPROVALS")[before]
 
     async def click(self, card) -> None:
-        """Click until Slack has its acknowledgement, as a person would."""
+        """Click until Slack gets an acknowledgement, as a person would."""
         while "Approve" in card.buttons:
             delivery = await self.slack.click(ADA, card, "Approve")
             if delivery.status == 200:
@@ -82,7 +82,7 @@ async def mortal(database_url: str, first: int, every: int):
 
 
 async def one_approval(world: Mortal, number: int) -> bool:
-    """Approve a change across a death; return whether the process died of it."""
+    """Approve a change across a death. Return True if the process died during the work."""
     deaths = world.deaths
     card = await world.ask(f"+{number}")
     await world.click(card)
@@ -102,7 +102,7 @@ async def one_approval(world: Mortal, number: int) -> bool:
 
 
 async def every_nth_step(database_url: str, first: int) -> int:
-    """Die at every WORLDS-th step, beginning with `first`; return how often that was."""
+    """Die at every WORLDS-th step from `first`. Return the number of deaths."""
     async with mortal(database_url, first, WORLDS) as world:
         for number in range(1, MOST_STEPS):
             if not await one_approval(world, number):

@@ -17,7 +17,7 @@ NAMED = '{"organization_id": "ID", "name": "NAME"}'
 
 
 def repeated(part: str) -> str:
-    """Repeat a part of a list until it has the size, each time with another number for its ID."""
+    """Repeat a part of a list up to the size, with a new number for the ID each time."""
     count = SIZE // (len(part.replace("ID", "1" * 10).encode()) + 1)
     return ",".join(part.replace('"ID"', f'"{10**9 + number}"') for number in range(count))
 

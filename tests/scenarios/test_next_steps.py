@@ -1,4 +1,4 @@
-"""What an answer offers to do next, as buttons: what was meant, the same again, what belongs."""
+"""Buttons under answers offer the next step: a correction, a repetition, a related command."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.support.world import ADA, NORA, OTTO, VERA, WELCOME
 
 
 async def pressed(world, user: str, message, button: str, words: str):
-    """Press a button of an answer, whose place the next one takes."""
+    """Press a button of an answer, and wait for the words of the next answer in its place."""
     await world.slack.click(user, message, button)
     await world.shows(message, words)
 

@@ -19,7 +19,7 @@ def called(world) -> list[str]:
 
 
 def rows(message) -> list[list[str]]:
-    """The table of an answer, without its heading."""
+    """Return the rows of an answer's table without the heading."""
     (table,) = [block for block in message.blocks if block["type"] == "table"]
     return [[cell["text"] for cell in row] for row in table["rows"][1:]]
 
@@ -96,7 +96,7 @@ async def test_the_menu_shows_one_below_the_list(world):
 
 
 async def five_seconds_later(world) -> None:
-    """Let a listing become old enough for a refresh to fetch it again."""
+    """Let a listing become old enough to be fetched again by a refresh."""
     await world.later(world.clock.ahead + timedelta(seconds=5))
 
 
@@ -218,7 +218,7 @@ async def test_two_thousand_organizations_hold_nobody_else_up(sqlite_url):
     list_two_thousand(services, 0)
     async with running_world(sqlite_url, services=services, inventory_watch="off") as world:
         shares = [await held_by(world, "")]
-        # What other programs take of the processor differs; what a listing takes does not.
+        # Other programs' use of the processor varies; a listing's use does not.
         while shares[-1] >= 1 and len(shares) < ROUNDS:
             list_two_thousand(services, len(shares))
             shares.append(await held_by(world, "refresh"))
@@ -226,13 +226,13 @@ async def test_two_thousand_organizations_hold_nobody_else_up(sqlite_url):
 
 
 def list_two_thousand(services: ServicesState, number: int) -> None:
-    """List other organizations each time: the same listing is not stored again."""
+    """List different organizations each time, because an equal listing is not stored again."""
     services.set_organizations("com", many_organizations("com", 2_000, 300 - number))
     assert services.data_centers["com"].listing
 
 
 async def held_by(world, typed: str) -> float:
-    """List them, and look for one; how long that holds the loop, as a share of 0.1 s."""
+    """List the organizations and search. Return the loop's longest turn as a share of 0.1 s."""
     before = yardstick_seconds()
     async with longest_turn() as turns:
         listing = await world.ask("U0OPERATOR", "/orgs", typed)
@@ -245,10 +245,10 @@ async def held_by(world, typed: str) -> float:
 
 
 class longest_turn:  # noqa: N801 - used as a function
-    """How much processor time the event loop's thread takes between two turns.
+    """Measure the longest processor time of the event loop's thread between two turns.
 
-    Not the time on the clock: other programs have the processor too. Not that of other threads:
-    the loop turns while they read and sort.
+    The time on the clock would include other programs. The time of other threads doesn't count,
+    because the loop goes on while they read and sort.
     """
 
     async def __aenter__(self) -> list[float]:

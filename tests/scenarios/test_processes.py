@@ -1,4 +1,4 @@
-"""Two processes share one PostgreSQL: whatever they do at once is done once."""
+"""Two processes share one PostgreSQL, and do each piece of work once."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ def flow(pair):
 
 
 async def asked(pair, *identities):
-    """Ask to add each of them; return the cards."""
+    """Ask to add each identity. Return the cards."""
     for identity in identities:
         await pair.slack.command(OTTO, "C0GENERAL", "/testusers", f"add welcome {identity}")
     cards = pair.slack.workspace.messages
@@ -34,7 +34,7 @@ async def asked(pair, *identities):
 
 
 async def approve(pair, process: int, user: str, card) -> None:
-    # The address is read before the first wait, so clicks at once go where they should.
+    # The address is read before the first wait, so simultaneous clicks reach their processes.
     pair.slack.bot_url = pair.processes[process].address
     delivery = await pair.slack.click(user, card, "Approve")
     assert delivery.status == 200
@@ -93,7 +93,7 @@ async def test_process_of_an_older_version_leaves_clicks_of_its_socket(postgres_
         assert fleet.slack.sockets == 1
         await revision_0020.set_revision(postgres_url, "9999")
         async with asyncio.timeout(60):
-            # An earlier answer is kept for a moment.
+            # An earlier answer is cached for a moment.
             while await process.readiness() != (503, "schema"):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         await fleet.slack.click(ADA, card, "Approve")

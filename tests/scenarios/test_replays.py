@@ -1,4 +1,4 @@
-"""What Slack signed is acted on once, whichever process it reaches; one id is in all logs."""
+"""Each signed delivery has its effect once at any process, with one id in all logs."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ WHO = "+15559999"
 
 @asynccontextmanager
 async def recorded_fleet(url: str, count: int):
-    """Run the bot, and remember every request that Slack sends it."""
+    """Run the bot, and record every request from Slack."""
     async with running_fleet(url, count, **SETTINGS) as fleet:
         deliverer, sent = fleet.slack._deliverer, []
         send = deliverer.raw
@@ -36,7 +36,7 @@ async def recorded_fleet(url: str, count: int):
 
 
 async def replay_everywhere(fleet: Fleet, sent: list) -> None:
-    """Send all of it to every process that did not see it: beside the first, or after a restart."""
+    """Replay all requests to every process that did not get them, now or after a restart."""
     if len(fleet.processes) == 1:
         await fleet.processes[0].stop()
         await fleet.add()
@@ -57,15 +57,15 @@ async def rows(url: str, *queries) -> list[list]:
 
 
 async def until_done(url: str, kind: str) -> None:
-    """Wait until no job of a kind is left: its effect is seen a moment before it is removed."""
+    """Wait until no job of a kind is left; its effect is visible a moment before its removal."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        # Only the other process knows when.
+        # Only the other process knows the moment.
         while (await rows(url, select(jobs.c.key).where(jobs.c.kind == kind)))[0]:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 
 async def until_answered_everywhere(fleet: Fleet, outcome: str, times: int) -> None:
-    """Wait until so many replays were noticed: then no other one is on its way."""
+    """Wait until `times` replays were noticed, so that no other is on its way."""
 
     def noticed() -> bool:
         lines = [line for process in fleet.processes for line in process.lines]
@@ -86,7 +86,7 @@ async def test_replayed_now_acts_once_over_all_processes(postgres_url):
         fleet.services.state.edit_flow(WELCOME_FLOW, others)
         await replay_everywhere(fleet, now)
         await until_answered_everywhere(fleet, "replayed", 1)
-        # A process that stops finishes the first delivery's job, which has nothing left to do.
+        # A stopping process finishes the first delivery's job, which has nothing left to do.
         await asyncio.gather(*(process.stop() for process in fleet.processes if process.is_running))
         stored, waiting = await rows(
             postgres_url,

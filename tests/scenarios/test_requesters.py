@@ -19,13 +19,13 @@ def policies(**keys: object) -> str:
 
 @pytest.fixture
 async def limited(sqlite_url) -> AsyncIterator[World]:
-    """A world in which only the group of testers, which is Otto, asks for `welcome`."""
+    """Yield a world in which only the testers' group, with Otto alone, may ask for `welcome`."""
     async with empty_world(sqlite_url, flow_policies=policies(requesters=["S0TESTERS"])) as world:
         yield world
 
 
 async def lose_otto(world: World) -> None:
-    """Take Otto out of the group of testers, and wait until the bot looks that up again."""
+    """Remove Otto from the testers' group, and wait until the bot looks the group up again."""
     world.slack.workspace.groups["S0TESTERS"].members.clear()
     await world.later(world.clock.ahead + timedelta(minutes=6))
 
@@ -210,7 +210,7 @@ async def undo(world: World, user: str) -> None:
 
 
 async def outcome(world: World, user: str, ask: Callable[[World, str], Awaitable[None]]) -> str:
-    """Ask in this way, and submit the form if one opens. Return the refusal, or "" for a card."""
+    """Ask in this way, and submit the form if it opens. Return the refusal, or "" for a card."""
     workspace = world.slack.workspace
     cards = len(world.cards())
 

@@ -1,4 +1,4 @@
-"""`/testusers review`: whose access has no end date, from the signed request on."""
+"""`/testusers review` lists the access without an end date."""
 
 import json
 import re
@@ -19,7 +19,7 @@ ALIASES = json.dumps({"welcome": WELCOME, "survey": SURVEY, "demo": DEMO, "also"
 
 @pytest.fixture
 async def three(database_url) -> AsyncIterator[World]:
-    """A world with three named flows, and one without a name, all without test users."""
+    """Yield a world with three named flows and a flow without a name, all without test users."""
     async with empty_world(database_url, flow_aliases=ALIASES, inventory_watch="off") as world:
         for sid in (SURVEY, DEMO, UNNAMED):
             world.services.state.flows[sid] = Flow(sid)

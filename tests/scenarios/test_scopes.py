@@ -1,4 +1,4 @@
-"""A scope is lost while the bot runs: the status and the alerts channel name it in time."""
+"""If a scope is lost while the bot runs, the status and the alerts channel name it in time."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""No secret comes out of the bot, whatever goes wrong: messages, logs, metrics, pages, `repr`."""
+"""No fault makes the bot show a secret: in messages, logs, metrics, pages or `repr`."""
 
 import base64
 import io
@@ -24,7 +24,7 @@ SECRETS = {
     base64.b64encode(b"apikey:SG.demo-key").decode(),
     base64.b64encode(b"AC00000000000000000000000000000001:demo-flow-token").decode(),
 }
-# A service that shows people everything it was sent.
+# A service that repeats every request in its answer.
 ECHO = "You sent demo-eu demo-flow-token SG.demo-key"
 OAUTH_ECHO = "You sent client-secret-word refresh-token-word"
 FAULTS = [
@@ -37,14 +37,14 @@ FAULTS = [
     {"kind": FaultKind.WRONG_TYPES},
     {"kind": FaultKind.RESET},
     {"kind": FaultKind.REDIRECT, "location": "http://127.0.0.1:9/?authtoken=demo-eu"},
-    # The last: it blocks the organizations.
+    # The last fault, because it blocks the organizations.
     {"kind": FaultKind.STATUS, "status": 429, "message": ECHO},
 ]
 
 
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
-    """All logs at DEBUG, and without the processor that hides secrets."""
+    """Yield all logs at DEBUG, without the processor that hides secrets."""
     stream = io.StringIO()
     with logging_as_before():
         log_into(stream, "DEBUG", "json", Redactor())
@@ -52,7 +52,7 @@ def logged() -> Iterator[io.StringIO]:
 
 
 async def visible(world: World) -> str:
-    """Everything that came out of the bot towards Slack, and its pages."""
+    """Return everything that the bot sent to Slack, and its pages."""
     async with aiohttp.ClientSession() as session:
         pages = []
         for method, path in (

@@ -1,4 +1,4 @@
-"""`/testusers` and its approvals, from the signed request to what people and the service see."""
+"""`/testusers` and its approvals, from the signed request to the messages and the service."""
 
 import json
 from datetime import timedelta
@@ -375,7 +375,7 @@ async def test_the_audit_says_who_by_name(world):
 async def test_second_card_of_a_lost_answer_becomes_true_when_it_is_clicked(
     world, monkeypatch, clicked
 ):
-    """Slack promises no more than to take `client_msg_id`: here it does not mind it."""
+    """Slack does not promise to obey `client_msg_id`; here, Slack ignores it."""
     monkeypatch.setattr("sandbox.slack.chat.same_client_message", lambda *_: None)
     world.slack.workspace.faults.cut("chat.postMessage")
     await world.ask(OTTO, "/testusers", "add welcome +15550001111")

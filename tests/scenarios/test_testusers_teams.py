@@ -88,7 +88,7 @@ async def test_policies_hold_over_http(sqlite_url):
 
 
 def shown_times(message, zone: str) -> list[str]:
-    """The times of a message as Slack shows them to somebody in a zone."""
+    """Return the times of a message as Slack shows them to a person in this zone."""
     found = re.findall(r"<!date\^(\d+)\^", message.all_text)
     local = (datetime.fromtimestamp(int(item), ZoneInfo(zone)) for item in found)
     return [f"{item:%Y-%m-%d %H:%M}" for item in local]

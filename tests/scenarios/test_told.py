@@ -1,4 +1,4 @@
-"""What is broken, and what each instrument says: the table of docs/operations.md is made here."""
+"""Each fault and its reports by each instrument, as in the table of docs/operations.md."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ Act = Callable[[Broken, str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Case:
-    """Something that is broken: before the start, or while the bot runs."""
+    """A fault from before the start, or from while the bot runs."""
 
     name: str
     before: Act | None = None
@@ -45,7 +45,7 @@ class Case:
 
 
 async def nothing(_broken: Broken, _url: str) -> None:
-    """Everything works."""
+    """Leave everything working."""
 
 
 def setting(**changed: str) -> Act:
@@ -56,7 +56,7 @@ def setting(**changed: str) -> Act:
 
 
 def no_database(name: str, change: Callable[[str], str], database: str = "postgres") -> Case:
-    """A bot that never gets ready with what its address was changed into."""
+    """Return a case in which the bot never gets ready, because its database address was changed."""
 
     async def act(broken: Broken, url: str) -> None:
         broken.environment["DATABASE_URL"] = change(url)
@@ -95,7 +95,7 @@ async def set_clock(_broken: Broken, _url: str) -> None:
 
 
 class _Ahead:
-    """The module `time`, so many seconds ahead."""
+    """The module `time` with a clock that is `seconds` ahead."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -230,7 +230,7 @@ async def lock(broken: Broken, url: str) -> None:
 
 
 async def fill(broken: Broken, _url: str) -> None:
-    """Leave no room at all on the disk of the database."""
+    """Fill the disk of the database completely."""
     folder = Path(broken.environment["DATABASE_URL"].removeprefix("sqlite:///")).parent
     with (folder / "ballast").open("wb", buffering=0) as ballast:
         for size in (65536, 4096, 512):
@@ -323,7 +323,7 @@ CASES = (
 
 
 def rows() -> dict[str, list[str]]:
-    """The table of the page: what is broken → its other cells."""
+    """Return the page's table: the fault → its other cells."""
     page = (ROOT / "docs/operations.md").read_text("utf-8")
     table = page.split(BEGIN)[1].split("\n\n")[0] if BEGIN in page else ""
     lines = [line for line in table.splitlines()[2:] if line.startswith("| ")]
@@ -333,7 +333,7 @@ def rows() -> dict[str, list[str]]:
 
 @pytest.fixture
 def haste(monkeypatch):
-    """Look ten times a second, and tell of what lasts at once."""
+    """Make the bot look ten times a second, and report lasting faults at once."""
     for check in health.EVERY:
         monkeypatch.setitem(health.EVERY, check, 0.2)
     for name in ("SOCKET_EVERY", "ALERTS_EVERY", "DEAF_SECONDS"):
@@ -351,7 +351,7 @@ def haste(monkeypatch):
 
 @pytest.fixture
 def url(request, tmp_path) -> Iterator[str]:
-    """The address of the database that a case wants."""
+    """Yield the address of the database that a case needs."""
     case: Case = request.node.callspec.params["case"]
     if case.database != "small":
         yield request.getfixturevalue(f"{case.database}_url")
@@ -375,7 +375,7 @@ async def test_each_instrument_says_what_the_page_says(case: Case, url: str, has
 
 
 async def said(broken: Broken, cells: list[str], events: set[str]) -> tuple[list[str], set[str]]:
-    """Wait until all that is said; return the cells, and which of the events, in the end."""
+    """Wait until all instruments report this. Return the final cells, and the logged events."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + SECONDS
     while (now := await broken.row()) != cells or not events <= broken.logged():

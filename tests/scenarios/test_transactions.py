@@ -9,7 +9,7 @@ from tests.support.world import ADA, OTTO, empty_world
 
 @pytest.fixture(autouse=True)
 def nothing_else_to_do(monkeypatch):
-    """Stop what happens from time to time, and looking for a card that isn't there yet."""
+    """Stop periodic jobs, and the search for a card that isn't posted yet."""
     monkeypatch.setattr("bot.store.job_loop.POLL_SECONDS", 3600.0)
     monkeypatch.setattr("bot.checks.health.EVERY", {})
     monkeypatch.setattr("bot.testusers.rendering.TRIES", 1)

@@ -1,4 +1,4 @@
-"""What Slack doesn't take at once: nothing that was promised is dropped."""
+"""Promised messages that Slack doesn't accept at once are sent later."""
 
 import asyncio
 import json

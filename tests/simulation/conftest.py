@@ -1,4 +1,4 @@
-"""What is simulated runs on SQLite, unless a test asks for both databases."""
+"""Simulations run on SQLite, unless a test asks for both databases."""
 
 from tests.workflows.conftest import database_url
 

@@ -1,4 +1,4 @@
-"""The calls that count against a limit, and the model that decides over a plain list of them."""
+"""Calls that count against a limit, and a model that decides from a plain list of calls."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class Holdings:
 
 @dataclass(frozen=True)
 class Ticket:
-    """Why no call is granted, or its number and the use before it."""
+    """The refusal of a call, or the number of a granted call and the use before it."""
 
     decision: NotNow | None
     number: int = 0
@@ -69,7 +69,7 @@ class Ledger(Protocol):
 
 
 class ModelLedger:
-    """Remembers calls in memory, as all processes of a simulation share it."""
+    """A ledger in memory that all processes of a simulation share."""
 
     def __init__(self, limits: Limits, timeout_seconds: float) -> None:
         self._limits, self._timeout = limits, timeout_seconds

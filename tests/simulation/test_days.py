@@ -1,4 +1,4 @@
-"""A day of the whole approvals engine: nothing lies whatever goes wrong."""
+"""A simulated day of the approvals engine: all messages are true despite many faults."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-# A day that `make check` does not live besides; `make simulate` also lives its first day again.
+# `make simulate` and `make check` don't run this seed.
 def test_a_day_of_trouble_leaves_nothing_that_lies():
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation.days", "--seed", "21"],

@@ -1,4 +1,4 @@
-"""A program that does not use Gatehouse takes a part of the minute: how often both are refused."""
+"""A program outside Gatehouse uses a part of the minute: the refusals of both are limited."""
 
 import heapq
 import random
@@ -28,7 +28,7 @@ OURS, THEIRS = "ours", "theirs"
 
 @dataclass
 class Organization:
-    """What the service counts: it blocks everybody for a minute after a refusal."""
+    """An organization that refuses all callers for a minute after a call too many."""
 
     log: SlidingLog = field(default_factory=lambda: SlidingLog(LIMITS.minute))
     blocked_until: float = 0.0
@@ -121,6 +121,6 @@ def test_blocks_that_another_program_causes_are_learned_from(foreign, most):
     simulation = Simulation(foreign, seed=foreign)
     simulation.run(2 * HOUR)
     assert simulation.refused[OURS, 1] <= most
-    # The other program gets nearly all that it wants, and the rest is used.
+    # The other program gets nearly all of its calls, and the bot uses the rest.
     assert simulation.made[THEIRS, 1] >= 0.9 * foreign * 60
     assert simulation.made[OURS, 1] >= 0.5 * (80 - foreign) * 60

@@ -1,4 +1,4 @@
-"""Twelve greedy clients on three processes in virtual time, through the real guard and its line."""
+"""Twelve greedy clients on three processes, in virtual time, with the real guard and queue."""
 
 import asyncio
 import math
@@ -28,7 +28,7 @@ SHARES = {"quarter": 0.25}
 
 
 class Process:
-    """What one process of the bot has of the gateway."""
+    """A process of the bot with the parts of the gateway."""
 
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
@@ -41,7 +41,7 @@ class Process:
 
 @dataclass
 class Sim:
-    """Clients that always want more, and the service that they call."""
+    """Clients that call without end, and their service."""
 
     clock: FakeClock
     database: CountedDatabase
@@ -52,7 +52,7 @@ class Sim:
     minutes: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     async def greedy(self, client: str, seconds: float = 60.0) -> None:
-        """Call without end; wait in line, or come again after what one is told."""
+        """Call without end: wait in the queue, or call again after the told time."""
         while True:
             process = self.dice.choice(self.processes)
             try:
@@ -66,7 +66,7 @@ class Sim:
             await grant.responded()
 
     async def person(self, waited: list[float]) -> None:
-        """Check every four seconds; how long that took from the grant on."""
+        """Check every four seconds, and note the seconds until each grant."""
         while True:
             began = self.clock.monotonic()
             async with self.processes[0].guard.call(KEY, CallCause("check", "U1")) as grant:
@@ -109,7 +109,7 @@ async def sim(sqlite_url, clock):
 
 
 def parts(made: Counter[str]) -> list[float]:
-    """Each client's calls to what would be its equal part."""
+    """Return the ratio of each client's calls to an equal part."""
     clients = [calls for name, calls in made.items() if name != "a person"]
     return [calls * len(clients) / sum(clients) for calls in clients]
 
@@ -117,7 +117,7 @@ def parts(made: Counter[str]) -> list[float]:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_twelve_clients_that_wait_get_equal_parts(sim):
-    # Each process has its own line: over several of them, parts are only nearly equal.
+    # Each process has its own queue, so over several processes the parts are only nearly equal.
     del sim.processes[1:]
     waited: list[float] = []
     callers = [sim.greedy(f"client-{number}") for number in range(12)]
@@ -127,7 +127,7 @@ async def test_twelve_clients_that_wait_get_equal_parts(sim):
     assert max(parts(sim.made)) <= 1.1
     counted, in_doubt = await count_calls(sim.database)
     assert counted - in_doubt <= len(sim.service.arrivals) <= counted
-    # 80 a minute are used in all, and people never wait for it.
+    # The clients use 80 calls a minute in total, and people never wait.
     assert sum(sim.made.values()) >= 0.98 * 80 * 2
     assert max(waited) <= 2.0
 

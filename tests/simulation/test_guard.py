@@ -1,4 +1,4 @@
-"""The same callers and services, sampled through the real guard and a real database."""
+"""Simulated callers and services with the real guard and a real database."""
 
 import random
 from contextlib import AbstractAsyncContextManager
@@ -32,7 +32,7 @@ STRAGGLING = Network(straggle=8.0, share=0.02)
 
 
 class GuardLedger:
-    """Asks guards in turn, as several processes do; calls that are never settled stay open."""
+    """Asks several guards in turn, as processes do. Unsettled calls stay open."""
 
     def __init__(self, guards: list[Guard], clock: FakeClock) -> None:
         self._guards, self._clock = guards, clock
@@ -67,7 +67,7 @@ class GuardLedger:
 
 @pytest.fixture
 def ledger(database, clock, monkeypatch) -> GuardLedger:
-    # Who waits is the simulation's business.
+    # The simulation decides who waits.
     monkeypatch.setattr("bot.quotas.guard.PERSON_WAITS_SECONDS", 0.0)
     guards = [Guard(database, clock, TERMS, Tasks()) for _process in range(4)]
     return GuardLedger(guards, clock)
@@ -98,9 +98,9 @@ async def test_the_guard_provokes_no_refusal_and_uses_the_minute(ledger, databas
     await world.run(3 * 60)
     assert service.refused == 0
     assert service.peak <= 10
-    # Each of the first two minutes to the full, but for what stragglers and restarts hold.
+    # Each of the first two minutes is used fully, except for slots of slow calls and restarts.
     assert len(service.arrivals) >= 260
-    # What is counted is what the service saw, and calls in doubt.
+    # The count is the service's count and the calls in doubt.
     counted, in_doubt = await count_calls(database)
     assert counted - in_doubt <= len(service.arrivals) <= counted
 
@@ -122,7 +122,7 @@ async def test_through_the_guard_people_get_their_fifth_at_once(ledger):
 
 
 async def stand_still(ledger, seconds: float, seed: int, *, counts_late: bool = False) -> int:
-    """Ten callers with pauses, and a service that stands still; how many calls it refused."""
+    """Run ten callers against a service that stops. Return the number of refused calls."""
     service = Service([SlidingLog(100)], concurrent=10)
     world = World(ledger, service, Network(), seed)
     world.standstill, world.counts_late = (60.0, 60.0 + seconds), counts_late
@@ -144,5 +144,5 @@ async def test_standstill_of_the_service_is_not_worked_against(ledger, seconds, 
 @pytest.mark.slow
 @ON_SQLITE
 async def test_late_counted_standstill_costs_only_what_it_held(ledger):
-    # What it held comes at once at the end, and counts for a minute beside what is granted then.
+    # All held calls are counted at the end at once, beside the calls that are granted then.
     assert await stand_still(ledger, 120, seed=7, counts_late=True) <= 24

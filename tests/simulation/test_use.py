@@ -1,4 +1,4 @@
-"""Callers that never stop, in virtual time: no refusal, and nothing that is allowed left unused."""
+"""Endless callers in virtual time: no call is refused, and all allowed calls are used."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -21,12 +21,12 @@ from tests.simulation.world import (
 
 HOUR, MINUTE, DAY = 3600.0, 100, 1000
 BERLIN = ZoneInfo("Europe/Berlin")
-# The 25th has 25 hours.
+# The 25th of the month has 25 hours.
 BEFORE_THE_LONG_DAY = datetime(2026, 10, 24, 23, 30, tzinfo=BERLIN)
 
 
 class BerlinDays:
-    """A daily limit that begins at a local midnight, which nobody told the bot."""
+    """A daily limit that starts at a local midnight, which the bot doesn't know."""
 
     def __init__(self) -> None:
         self.days: dict[str, int] = {}
@@ -38,7 +38,7 @@ class BerlinDays:
 
 
 async def called(rules, share, *, begin=0.0, hours, daily=10**9, restarts):
-    """Call as much as the bot allows, from four processes; return the calls' times."""
+    """Make all allowed calls from four processes. Return their times."""
     service = Service(rules, concurrent=5)
     ledger = ModelLedger(Limits(MINUTE, daily, 5), TIMEOUT_SECONDS)
     world = World(ledger, service, Network(straggle=8.0, share=share), seed=2)
@@ -67,5 +67,5 @@ async def test_daily_limit_holds_when_summer_time_ends():
     rules = [SlidingLog(MINUTE), local]
     await called(rules, 0.02, begin=begin, hours=4 * 24, daily=DAY, restarts=6 * HOUR)
     assert max(local.days.values()) <= DAY
-    # 1,000 every 25 hours: what a bot can use that does not know where a day begins.
+    # A bot that doesn't know the start of the day can use 1,000 calls every 25 hours.
     assert sum(local.days.values()) >= 0.9 * 4 * DAY

@@ -1,4 +1,4 @@
-"""Services, callers, processes and a network in virtual time: an event list, nothing else."""
+"""Services, callers, processes and a network in virtual time, with a simple event list."""
 
 import heapq
 import random
@@ -16,7 +16,7 @@ from tests.simulation.ledgers import Ledger
 
 
 class FixedWindow:
-    """Counts anew at every full minute, `phase` seconds past the clock's."""
+    """Starts a new count every minute, `phase` seconds after the clock's minute."""
 
     def __init__(self, limit: int, phase: float) -> None:
         self._limit, self._phase = limit, phase
@@ -31,7 +31,7 @@ class FixedWindow:
 
 
 class SlidingLog:
-    """Counts the arrivals of the last 60 s, both ends included."""
+    """Counts the arrivals of the last 60 s, including both ends."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -46,7 +46,7 @@ class SlidingLog:
 
 @dataclass
 class Service:
-    """One organization at the service: every rule counts, and calls at work at once."""
+    """An organization at the service, with all rules and the limit of concurrent calls."""
 
     rules: list[FixedWindow | SlidingLog]
     concurrent: int
@@ -59,7 +59,7 @@ class Service:
         self.arrivals.append(now)
         self.at_work += 1
         self.peak = max(self.peak, self.at_work)
-        # Every rule has to see every arrival, hence no short cut.
+        # Every rule must see every arrival, so this doesn't stop at the first refusal.
         verdicts = [rule.accepts(now) for rule in self.rules]
         accepted = all(verdicts) and self.at_work <= self.concurrent
         self.refused += not accepted
@@ -74,7 +74,7 @@ RESTART_SECONDS = 2.0
 
 
 async def count_calls(database) -> tuple[int, int]:
-    """The calls that the ledger counts as sent, and how many of them were never settled."""
+    """Return the number of calls that the ledger counts, and of those never settled."""
     async with database.read_only() as tx:
         rows = (await tx.connection.execute(quota_calls.select())).all()
     counted = [row for row in rows if row.slot_free_at != UNSENT]
@@ -85,7 +85,7 @@ async def count_calls(database) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Network:
-    """Seconds out, at work and back; a share of the ways takes up to `straggle` longer."""
+    """The seconds out, at work and back; some ways take up to `straggle` longer."""
 
     out: tuple[float, float] = (0.02, 0.4)
     work: tuple[float, float] = (0.03, 0.15)
@@ -102,14 +102,14 @@ class Network:
 
 @dataclass
 class Process:
-    """A process of the bot: what was in flight when it was killed is never settled."""
+    """A process of the bot, whose calls under way are never settled after a kill."""
 
     life: int = 0
 
 
 @dataclass
 class Caller:
-    """Calls without end: asks, sends when granted, asks again when told, pauses in between."""
+    """A caller that asks, sends granted calls, asks again at the told time, and pauses."""
 
     process: Process
     call_class: CallClass
@@ -124,7 +124,7 @@ Handler = Callable[..., Awaitable[None]]
 
 
 class World:
-    """Runs callers against one organization of a service; all chance comes from one seed."""
+    """Runs callers against one organization of a service, with one seed for all chance."""
 
     def __init__(self, ledger: Ledger, service: Service, network: Network, seed: int) -> None:
         self.ledger, self.service, self.network = ledger, service, network
@@ -133,9 +133,9 @@ class World:
         self._order = count()
         self._events: list[tuple[float, int, Handler, tuple[object, ...]]] = []
         self._waiting: deque[Caller] = deque()
-        # While the service stands still, from a time to a time: what arrives waits for its end.
+        # The start and end of the service's stop, during which arrivals wait.
         self.standstill = (0.0, 0.0)
-        # Whether it counts what has waited so at that end only.
+        # True if the service counts the waiting arrivals only at the end of the stop.
         self.counts_late = False
 
     def at(self, when: float, handler: Handler, *args: object) -> None:

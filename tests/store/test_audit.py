@@ -1,4 +1,4 @@
-"""The chain: what is edited, removed, moved or cut is found."""
+"""The audit chain shows every edited, removed, moved or cut entry."""
 
 import asyncio
 

@@ -21,7 +21,7 @@ from tests.support.settings import LEAST
 
 
 async def work(database: Database, number: int) -> None:
-    """Write so many audit entries."""
+    """Write `number` audit entries."""
     for _ in range(number):
         async with database.transaction() as tx:
             await audit.append(tx, AuditEntry("U1", "plan.set", "é 株", {"x": None}))

@@ -1,4 +1,4 @@
-"""Why the database failed, in a word that operators can look up."""
+"""The cause of a database error, in a word that operators can look up."""
 
 import asyncio
 import errno
@@ -16,7 +16,7 @@ from bot.store.engine import Database
 
 
 def wrapped(error: BaseException) -> BaseException:
-    """Return the error as it arrives, inside SQLAlchemy's."""
+    """Return the error inside SQLAlchemy's error, as the bot gets it."""
     outer = RuntimeError("outer")
     outer.__cause__ = error
     return outer

@@ -27,7 +27,7 @@ from bot.store.types import from_microseconds, to_microseconds
 from tests.support.postgres import connect, server_url
 from tests.support.proxy import running_proxy
 
-# What the server ends by itself, so that others write again within 30 s.
+# The server's own timeouts, after which other processes can write again within 30 s.
 ENDED_BY = (
     "idle_in_transaction_session_timeout",
     "lock_timeout",
@@ -72,7 +72,7 @@ async def test_cause_of_a_failure_is_logged_once_a_minute(clock, capsys, caplog,
         with pytest.raises(DatabaseUnavailable):
             await database.now()
     await database.close()
-    # Another test of the same process may have sent the log to the standard library.
+    # Another test in this process may have redirected the log to the standard library.
     assert (capsys.readouterr().out + caplog.text).count("database.failed") == 1
 
 
@@ -129,7 +129,7 @@ async def test_process_that_stood_still_in_a_transaction_is_told_so(postgres_url
 async def test_migration_takes_longer_than_any_other_statement_may(
     postgres_url, clock, monkeypatch
 ):
-    """The driver gives up by itself, whatever the server is told."""
+    """The driver has its own timeout, which the server's settings don't change."""
     monkeypatch.setattr("bot.store.postgres.STATEMENT_SECONDS", 0.05)
     long = text("SELECT pg_sleep(0.2)")
     database = Database(postgres_url, clock)
@@ -220,7 +220,7 @@ async def test_postgres_tells_the_time_itself(postgres_url, clock):
 
 @pytest.mark.parametrize("moment", range(8))
 async def test_writer_cancelled_as_its_turn_comes_is_cancelled(sqlite_url, clock, moment):
-    """A cancellation that is lost here leaves a loop running that was told to end."""
+    """A cancellation that is lost here would leave a loop running that should end."""
     database = Database(sqlite_url, clock)
 
     async def take_a_turn() -> None:
@@ -242,7 +242,7 @@ async def test_writer_cancelled_as_its_turn_comes_is_cancelled(sqlite_url, clock
 async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
     sqlite_url, clock, monkeypatch, moment
 ):
-    """What it was executing would hold the file until somebody collects it."""
+    """An unfinished statement would lock the file until the statement is collected."""
     monkeypatch.setattr("bot.store.engine.BUSY_SECONDS", 0.1)
     database = Database(sqlite_url, clock)
     await write(database)
@@ -320,7 +320,7 @@ async def test_client_encoding_of_a_role_is_overruled(postgres_url, monkeypatch,
 
 @pytest.mark.postgres
 async def test_a_full_server_is_waited_for(empty_postgres_url, clock, monkeypatch):
-    """Nothing but the words of the server's answer says that it is full."""
+    """Only the text of the server's answer says that the server is full."""
     refused, connect_once = asyncio.Event(), postgres.Connection.connect
 
     async def connect_noting(**parameters):
@@ -351,7 +351,7 @@ async def test_a_full_server_is_waited_for(empty_postgres_url, clock, monkeypatc
 
 
 def take_away(path: Path, other: Path | None) -> None:
-    """Remove the file at a path, or put another one in its place."""
+    """Remove the file at a path, or replace it with another file."""
     path.rename(path.with_name("removed.db"))
     if other is not None:
         other.rename(path)

@@ -1,4 +1,4 @@
-"""Jobs, cards and deliveries: claimed, noted and taken by one."""
+"""Each job, card and delivery is taken by one process."""
 
 import asyncio
 from contextlib import suppress
@@ -136,11 +136,11 @@ async def test_card_that_was_forgotten_is_not_noted_again(database):
 
 
 async def somebody_waits(database: Database) -> None:
-    """Return when a transaction waits for another one."""
+    """Return when a transaction waits for another transaction."""
     blocked = False
     async with asyncio.timeout(30):
         while not blocked:
-            # PostgreSQL shows one transaction the same activity each time.
+            # Within a transaction, PostgreSQL shows the same activity each time.
             async with database.read_only() as tx:
                 blocked = bool(await tx.connection.scalar(BLOCKED))
 
@@ -148,7 +148,7 @@ async def somebody_waits(database: Database) -> None:
 @pytest.mark.postgres
 @pytest.mark.parametrize("read", [None, CARD], ids=["post", "edit"])
 async def test_one_of_two_notes_at_once_counts(postgres_url, clock, read):
-    """What the second one reads before the first commits is out of date when it writes."""
+    """The second transaction reads before the first commits, so its data is old when it writes."""
     one, two = Database(postgres_url, clock), Database(postgres_url, clock)
     if read:
         await note(one, read, None)

@@ -1,4 +1,4 @@
-"""The migrations make what the tables say, once, whoever comes first."""
+"""The migrations make the declared tables once, whichever process starts first."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""PostgreSQL behind a pooler, and the pool of connections to it."""
+"""PostgreSQL behind a pooler, and the bot's connection pool."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ async def pooled_url(postgres_url) -> AsyncIterator[str]:
 
 
 async def test_server_ends_what_a_process_behind_a_pooler_left_open(pooled_url) -> None:
-    """A pooler forgets what is set for a session, or gives it to somebody else."""
+    """A pooler loses the settings of a session, or gives the session to another client."""
     database = Database(pooled_url, SystemClock())
     async with database.transaction() as tx:
         limits = [await tx.connection.scalar(text(f"SHOW {name}")) for name in SERVER_LIMITS]
@@ -37,7 +37,7 @@ async def test_server_ends_what_a_process_behind_a_pooler_left_open(pooled_url) 
         assert await tx.connection.scalar(text(f"SHOW {LEFT_OPEN}")) == SERVER_LIMITS[LEFT_OPEN]
         assert await tx.connection.scalar(text("SHOW statement_timeout")) == "0"
     async with database.autocommit() as tx:
-        # The pooler's connections to the server are as they were.
+        # The pooler's connections to the server have not changed.
         assert await tx.connection.scalar(text(f"SHOW {LEFT_OPEN}")) == "0"
     assert database.is_pooled
     await database.close()
@@ -98,7 +98,7 @@ async def test_pool_is_as_large_as_the_setting_says(postgres_url) -> None:
 
 
 async def limited(url: str, connections: int) -> str:
-    """Let an ordinary user have so many connections to the database; return their address."""
+    """Return the database's address for an ordinary user with a limit of connections."""
     name = url.rsplit("/", 1)[1]
     connection = await connect(url)
     await connection.execute(f'CREATE ROLE "{name}" LOGIN CONNECTION LIMIT {connections}')
@@ -129,7 +129,7 @@ async def test_a_server_without_connections_is_waited_for(postgres_url) -> None:
         pings = [database.now() for database in databases for _ in range(40)]
         answers = await asyncio.gather(*pings, return_exceptions=True)
         assert not [answer for answer in answers if isinstance(answer, Exception)]
-        # Each of both would have ten.
+        # Each of the two processes would have ten.
         assert await count_connections(postgres_url, url.rsplit("/", 1)[1]) == 3
     finally:
         for database in databases:
@@ -181,7 +181,7 @@ async def test_ended_connections_are_replaced(database, postgres_url, has_heard)
     if has_heard:
         await end_connections(postgres_url)
     else:
-        # By another thread, while this one looks at none of its connections.
+        # Another thread closes them while this thread uses no connection.
         other = threading.Thread(target=asyncio.run, args=(end_connections(postgres_url),))
         other.start()
         other.join()

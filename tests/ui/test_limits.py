@@ -1,4 +1,4 @@
-"""Every answer keeps to Slack's limits, whatever the data, and needs no block to be understood."""
+"""Every answer keeps Slack's limits with any data, and can be understood without its blocks."""
 
 import json
 from contextlib import suppress
@@ -45,13 +45,13 @@ def check(message: Message) -> None:
 
 
 def words_of(message: Message) -> str:
-    """What stands in the small print of a list."""
+    """Return the small print of a list."""
     contexts = [block for block in message.slack_blocks if block["type"] == "context"]
     return "\n".join(part["text"] for block in contexts for part in block["elements"])
 
 
 def ids_in(message: Message) -> list[str]:
-    """The ids of the organizations that a page of the list shows."""
+    """Return the ids of the organizations on a page of the list."""
     (table,) = [block for block in message.slack_blocks if block["type"] == "table"]
     return [row[1]["text"] for row in table["rows"][1:]]
 
@@ -79,7 +79,7 @@ def organization(number: int, name: str, words: str | None = None) -> Organizati
 
 
 def many(names: list[str], count: int, failure: str | None = None) -> Directory:
-    """So many organizations with these names in turn over all data centers."""
+    """Return `count` organizations with these names in turn, in all data centers."""
     each = count // len(CENTERS)
     return Directory(
         tuple(
@@ -143,7 +143,7 @@ def test_help(is_allowed):
     ):
         check(message)
         shown = "\n".join(block["text"]["text"] for block in message.slack_blocks)
-        # Nothing is cut off, neither here nor there.
+        # Nothing is cut off in either text.
         assert message.text == shown
         assert ("s can also use" in shown) is not is_allowed
 

@@ -1,4 +1,4 @@
-"""Incidents and rate limits as people see them."""
+"""The messages about incidents and rate limits."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

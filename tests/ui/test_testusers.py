@@ -1,4 +1,4 @@
-"""Cards, pages and messages about requests say what is stored, within Slack's limits."""
+"""Cards, pages and messages show the stored requests within Slack's limits."""
 
 from datetime import timedelta
 
@@ -93,7 +93,7 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
     message = card(request, 20, mentions(approvers) if state is State.PENDING else "")
     hold(message, may_mention=state is State.PENDING)
     sections = [block for block in message.slack_blocks if block["type"] == "section"]
-    # Else Slack may show a part of it, and somebody approves what they did not see.
+    # Otherwise, Slack may hide a part, and a person approves changes that they did not see.
     assert all(section["expand"] is True for section in sections)
     everything = "\n".join(texts_of(message))
     if state in GIVEN_UP:

@@ -1,4 +1,4 @@
-"""Text from outside: what nobody sees is shown, and quick ways give what the slow ones would."""
+"""Text from outside: invisible characters are shown, and fast paths equal the slow paths."""
 
 import html
 import re
@@ -53,7 +53,7 @@ def test_a_sentence_of_ours_keeps_its_direction_whatever_it_quotes():
 
 
 def seen(markup: str) -> str:
-    """What a person sees of escaped text."""
+    """Return the visible text of escaped text."""
     plain = re.sub("[\u2060\u2068\u2069]", "", markup)
     return html.unescape(plain)
 

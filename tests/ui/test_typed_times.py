@@ -16,7 +16,7 @@ from tests.support.requests import FLOW, OTTO, texts_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ZONES = sorted(available_timezones() - {"Factory", "localtime"})
-# Days on which clocks change, forward and back, at hours that differ.
+# Days on which clocks change, forward and back, at different hours.
 CHANGES = [
     ("Europe/Berlin", date(2026, 3, 29)),
     ("Europe/Berlin", date(2026, 10, 25)),
@@ -40,7 +40,7 @@ def exists(local: datetime, zone: ZoneInfo) -> bool:
 
 
 def meant(word: str, at: time, zone: ZoneInfo, now: datetime) -> datetime | None:
-    """The first such local time that is still ahead; `word` is a day, or "" for a clock alone."""
+    """Return the next such local time; `word` is a day, or "" for a time alone."""
     days = [now.astimezone(zone).date() + timedelta(days=ahead) for ahead in range(9)]
     named = {"today": days[:1], "tomorrow": days[1:2], "": days[:2]}
     fitting = named.get(word) or [day for day in days if WEEKDAYS[day.weekday()] == word]
@@ -52,7 +52,7 @@ def meant(word: str, at: time, zone: ZoneInfo, now: datetime) -> datetime | None
 
 
 def shown_on_card(typed: str, zone_name: str, now: datetime = NOW) -> set[datetime]:
-    """The moments on the card of a command, as its readers in that zone see them."""
+    """Return the times on a command's card as people in this zone read them."""
     command = parse_testusers(f"add welcome +1 {typed}")
     assert isinstance(command, ChangeRequest)
     ends_at = end_of(zone_name, command, now)

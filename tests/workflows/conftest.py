@@ -1,6 +1,6 @@
-"""Workflows are tested on SQLite; `tests/store` and the scenarios hold both databases to the same.
+"""Workflows are tested on SQLite; `tests/store` and the scenarios test both databases.
 
-Where transactions race, a test asks for both: `@pytest.mark.parametrize("database_url", BOTH,
+If transactions race, a test asks for both: `@pytest.mark.parametrize("database_url", BOTH,
 indirect=True)`.
 """
 
@@ -9,5 +9,5 @@ import pytest
 
 @pytest.fixture
 def database_url(request) -> str:
-    """The address of a migrated database."""
+    """Return the address of a migrated database."""
     return request.getfixturevalue(f"{getattr(request, 'param', 'sqlite')}_url")

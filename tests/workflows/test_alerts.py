@@ -1,4 +1,4 @@
-"""The jobs behind an alert: the one call at the end of a pause, and what a mute holds back."""
+"""The jobs behind an alert: the probe at the end of a pause, and muted messages."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -60,7 +60,7 @@ class FakeDirectory:
 
 
 class FakeInventory:
-    """Asks the real guard, and answers as it is told."""
+    """Asks the real guard, and answers as the test wants."""
 
     data_centers = ("eu",)
 
@@ -68,7 +68,7 @@ class FakeInventory:
         self._guard = guard
         self.calls: list[CallCause] = []
         self.error: Exception | None = None
-        # Raised before the guard is asked, as by a credential that cannot be renewed.
+        # Raised before the guard is asked, as if a credential could not be renewed.
         self.unsigned: Exception | None = None
         self.during: Callable[[], Awaitable[None]] | None = None
         self.listing: list[object] = ["the listing"]
@@ -125,7 +125,7 @@ async def probe(database, inventory, directory):
 
 
 async def probe_in_vain(database, inventory, directory, error) -> None:
-    """A run that fails, as the job loop ends it."""
+    """Run a probe that fails, and end the job as the job loop does."""
     job = await the_job(database)
     with pytest.raises(type(error)):
         await Probes(inventory, directory, TERMS).run(job, FakeLease(database))
@@ -166,7 +166,7 @@ async def test_organization_that_is_gone_is_not_blocked_for_ever(
     await be_refused(inventory)
     inventory.error = ServiceRefused("inventory", "Unknown.", status=404)
     clock.advance(60)
-    # The listing is not known: it may be there still.
+    # The listing is unknown, so the organization may still exist.
     await probe_in_vain(database, inventory, directory, inventory.error)
     other = Organization(organization_id="11", name="Other")
     listing = Listing("eu", (other,), clock.now())
@@ -202,7 +202,7 @@ async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(
     inventory.during = None
     async with database.transaction() as tx:
         await jobs.release_all(tx)
-    # Nobody knows yet that the call is over.
+    # No process knows yet that the call is over.
     again_at = await probe(database, inventory, directory)
     assert again_at == clock.now() + timedelta(seconds=15)
     clock.advance(15)

@@ -1,4 +1,4 @@
-"""The bot's clock follows the machine's once that is right, and what is wrong is told."""
+"""The bot's clock follows the machine's clock if that is right; a wrong clock is reported."""
 
 import time
 from datetime import UTC, datetime
@@ -23,12 +23,12 @@ HOUR = 3600.0
 
 
 class Machine:
-    """A machine whose wall clock is off by so many seconds."""
+    """A machine whose wall clock is wrong by some seconds."""
 
     off = 0.0
 
     def module(self) -> SimpleNamespace:
-        """As the module `time`."""
+        """Return an object like the module `time`."""
         return SimpleNamespace(**{**vars(time), "time": lambda: time.time() + self.off})
 
 
@@ -41,7 +41,7 @@ def machine(monkeypatch) -> Machine:
 
 @pytest.fixture
 async def sqlite(sqlite_url, machine):
-    """A file that was opened while the machine's clock was an hour behind."""
+    """Yield a database that was opened while the machine's clock was an hour behind."""
     machine.off = -HOUR
     clock = SystemClock()
     database = Database(sqlite_url, clock)
@@ -50,7 +50,7 @@ async def sqlite(sqlite_url, machine):
 
 
 async def look(database, clock) -> list[str]:
-    """Compare with Slack, whose clock is right; return the codes."""
+    """Compare with Slack, whose clock is right. Return the codes."""
     now = format_datetime(datetime.now(UTC), usegmt=True)
     shared = SimpleNamespace(database=database, clock=clock)
     return [finding.code for finding in await slack_clock(shared, now, since_boot())]

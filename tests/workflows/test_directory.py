@@ -1,4 +1,4 @@
-"""The organization directory: shared, cached, kept, and honest about what it could not list."""
+"""The organization directory is shared and cached, and names data centers that failed."""
 
 import asyncio
 from datetime import timedelta
@@ -26,7 +26,7 @@ def organization(number: int, name: str, **fields: object) -> Organization:
 
 
 class FakeInventory:
-    """Data centers with organizations; a test holds and breaks them."""
+    """Data centers with organizations, which a test can hold or break."""
 
     def __init__(self, **centers: list[Organization]) -> None:
         self.centers = centers
@@ -105,7 +105,7 @@ async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clo
 
 @pytest.fixture
 def reads(database, monkeypatch):
-    """The transactions that were opened."""
+    """Return the list of opened transactions."""
     opened = []
     for name in ("transaction", "read_only", "autocommit"):
         real = getattr(type(database), name)
@@ -166,7 +166,7 @@ async def test_a_listing_that_another_process_fetched_saves_the_call(make, inven
     clock.advance(1)
     await one.directory(ANEW)
     clock.advance(2)
-    # To this process, the listing is out of date until it reads the database again.
+    # This process has an old listing until it reads the database again.
     await other.directory(CAUSE)
     assert len(inventory.calls) == 4
 
@@ -224,7 +224,7 @@ async def test_a_data_center_that_takes_too_long_is_not_waited_for(make, invento
     assert "The data center didn't respond" in found.failures[0].failure
     inventory.go_on.set()
     monkeypatch.setattr(directory_module, "PATIENCE_SECONDS", 10)
-    # The call went on, and the next asker has its answer.
+    # The call went on, and the next caller gets its answer.
     assert len((await directory.directory(CAUSE)).places) == 4
     assert len(inventory.calls) == 2
 

@@ -1,4 +1,4 @@
-"""The guard under every inventory call: what is counted, what a 429 is told of, and when."""
+"""The guard under every inventory call: the counted calls, and the handling of a 429."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ def guard(database, clock, tasks) -> Guard:
 
 
 async def go_wrong(guard, error, *, headers=True, told=None, at_the_end=lambda: None) -> None:
-    """A call that ends with `error`, as the client makes it."""
+    """Make a call that ends with `error`, as the client does."""
     async with guard.call(KEY, PERSON) as grant:
         if headers:
             await grant.responded(told)
@@ -234,7 +234,7 @@ async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
     for _ in range(40):
         await call(guard)
     clock.advance(10 * HOUR)
-    # The day began two hours ago; others have used it up.
+    # The day began two hours ago, and other programs have used it up.
     await call(guard, reported=ReportedLimits(1000, 1, int(22 * HOUR)))
     await be_refused(guard, 45)
     (incident,) = await all_incidents(database)
@@ -242,7 +242,7 @@ async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
 
 
 async def burst(guard, calls: int, taken: int) -> tuple[int, int]:
-    """Calls at once to a service that takes so many; how many were sent, and how many refused."""
+    """Call a service with a concurrent limit at once. Return the sent and the refused calls."""
     sent = []
     async with AsyncExitStack() as stack:
         for _ in range(calls):
@@ -274,12 +274,12 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
     (incident,) = await all_incidents(database)
     assert (incident.refusals, incident.detail.lowered_to) == (3, 7)
     clock.advance(24 * HOUR)
-    # It may have been another client's doing, or the service may have changed its mind.
+    # Another client may be the cause, or the service may have changed its limit.
     assert await burst(guard, 10, taken=10) == (10, 0)
 
 
 async def most_of_a_minute(guard) -> int:
-    """How many calls a client may make now."""
+    """Return the number of calls that a client may make now."""
     made = 0
     with suppress(QuotaExhausted):
         while True:

@@ -1,4 +1,4 @@
-"""What is broken is known, reported, and forgotten when it works again; and the status."""
+"""A fault is noticed, reported, and forgotten when it ends; and the status."""
 
 from datetime import timedelta
 from types import SimpleNamespace
@@ -104,7 +104,7 @@ async def test_trouble_is_not_over_just_because_nobody_looked(shared, clock, up,
     before.note(lost(Part.APPROVALS_CHANNEL))
     clock.advance(60)
     await before.tell()
-    # The process is stopped for a while, and the trouble stays.
+    # The process is stopped for a while, and the fault stays.
     clock.advance(120)
     (job,) = await due(shared.database)
     restarted = Health(shared, {})

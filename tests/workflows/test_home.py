@@ -14,7 +14,7 @@ PEOPLE = [f"U{number:03}" for number in range(PUBLISHED_AT_ONCE + 10)]
 
 
 class RoleOrNot(Home):
-    """Draws a sentence that depends on the person only."""
+    """Draws a tab with a sentence that depends only on the person."""
 
     async def draw(self, slack_user_id):
         return {"type": "home", "blocks": [slack_user_id]}

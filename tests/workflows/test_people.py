@@ -1,4 +1,4 @@
-"""People: looked up once in a while, refused when in doubt, every refusal on record."""
+"""People are looked up now and then, refused in doubt, and every refusal is audited."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ FIVE_MINUTES = 300
 
 @dataclass
 class FakeSlack:
-    """A workspace; what is in `down` cannot be looked up."""
+    """A workspace in which the look-ups in `down` fail."""
 
     users: dict[str, FakeUser] = field(default_factory=dict)
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -110,7 +110,7 @@ async def test_a_refusal_stands_when_it_cannot_be_recorded(
     monkeypatch.setattr(type(database), "transaction", away)
     with pytest.raises(Refused, match="admin role to change a plan"):
         await people.require(person, Permission.SET_PLAN)
-    # Another test of the same process may have sent the log to the standard library.
+    # Another test in this process may have redirected the log to the standard library.
     printed = capsys.readouterr().out + caplog.text
     assert "refusal_not_recorded" in printed
     assert "Traceback" not in printed

@@ -1,4 +1,4 @@
-"""The watcher: everybody in turn, one percent of the day, never in anybody's way."""
+"""The watcher checks all organizations in turn with one percent of the day's calls."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ TERMS = Terms(lambda key: PLANS.get(key.organization_id, Plan.FREE), timeout_sec
 
 
 class FakeInventory:
-    """Writes down who was called when."""
+    """Records the time and the organization of each call."""
 
     def __init__(self, clock) -> None:
         self._clock = clock
@@ -79,7 +79,7 @@ def a_watcher(database, inventory, directory, *, is_on=True) -> Watcher:
 
 
 async def watch(watcher, clock, seconds) -> None:
-    """Run the watcher's job as often as it asks, for so long."""
+    """Run the watcher's job at the times that it asks for, for `seconds`."""
     until = clock.monotonic() + seconds
     while clock.monotonic() < until:
         next_at = await watcher.run(None, FakeLease(None))
@@ -111,7 +111,7 @@ async def test_a_turn_waits_until_there_is_room_and_holds_up_nobody(
     inventory.full = {"2": free_at}
     assert await watcher.run(None, FakeLease(None)) == free_at
     clock.advance(60)
-    # Who has waited for longer comes first.
+    # The organization that has waited longest comes first.
     await watch(watcher, clock, DAY / 40)
     made = [key.organization_id for key, _ in inventory.calls]
     assert made[0] == "2"

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation.days --seed 4711`, or `--seeds 100`: each in a process of its own."""
+"""`python -m tests.simulation.days --seed 4711`, or `--seeds 100`: one process for each day."""
 
 import argparse
 import asyncio
@@ -29,14 +29,14 @@ from tests.support.clock import FakeClock
 
 @dataclass(frozen=True)
 class Days:
-    """Days of one template, each in a child that leaves nothing behind: see `graveyard`."""
+    """Days from one template, each in a child that leaves nothing behind: see `graveyard`."""
 
     template: Path
     folder: Path
     plant: str | None
 
     def live(self, seeds: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """Yield what came of each day as it ends; each processor lives one at a time."""
+        """Yield the result of each day when the day ends; each processor runs one day at a time."""
         running: set[int] = set()
         for seed in seeds:
             running.add(self._begin(seed))
@@ -46,14 +46,14 @@ class Days:
             yield _end_of_one(running)
 
     def _begin(self, seed: int) -> int:
-        """Let a child live that day; what it says comes out of the pipe."""
+        """Run a day in a child, whose result comes out of the pipe."""
         reading, writing = os.pipe()
         if os.fork() > 0:
             os.close(writing)
             return reading
         os.close(reading)
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-        # It lives for seconds; and when garbage is collected is no part of a day.
+        # The child lives for seconds, and the time of garbage collection must not change a day.
         gc.disable()
         try:
             if self.plant:
@@ -76,14 +76,14 @@ def _end_of_one(running: set[int]) -> dict[str, Any]:
 
 
 def _memory() -> str | None:
-    """A folder in memory, where there is one: no disk has to be waited for."""
+    """Return a folder in memory, if there is one, to avoid waiting for a disk."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 
 
 def make_template(folder: Path) -> Path:
-    """A migrated, empty database."""
+    """Make a migrated, empty database."""
     path = folder / "template.db"
-    # A process with threads had better not fork.
+    # A process with threads should not fork.
     inline_sqlite.install()
 
     async def prepare() -> None:
@@ -96,14 +96,14 @@ def make_template(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Run the seeds; print what is wrong, and how much was tried. 0 when nothing is wrong."""
+    """Run the seeds, and print the problems and the tried faults. Return 0 without a problem."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="this one day")
     parser.add_argument("--seeds", type=int, default=20, help="so many days (%(default)s)")
     parser.add_argument("--plant", choices=PLANTS, help="with a fault planted into the bot")
     options = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
-        # The order of sets of strings is part of a day.
+        # The order of sets of strings influences a day.
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation.days", *sys.argv[1:]])
     seeds = [*range(1, options.seeds + 1)] if options.seed is None else [options.seed]
@@ -111,10 +111,10 @@ def main() -> int:
 
 
 def report(seeds: list[int], plant: str | None) -> int:
-    """Live the days and print what came of them."""
+    """Run the days and print the results."""
     started, faults, states = time.monotonic(), Counter[str](), Counter[str]()
     lived, wrong, traces = 0, list[int](), dict[int, str]()
-    # The first of several days is lived twice: a seed gives the same trace each time.
+    # The first of several days runs twice: a seed must give the same trace each time.
     again = seeds[:1] if len(seeds) > 1 and not plant else []
 
     with tempfile.TemporaryDirectory(prefix="gatehouse-days-", dir=_memory()) as name:

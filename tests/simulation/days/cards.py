@@ -1,4 +1,4 @@
-"""What a card says, held against what is stored."""
+"""The words of a card, compared with the stored request."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -24,7 +24,7 @@ OVERDUE = "*Expired but not removed yet:*"
 
 
 def words(message: Message) -> list[str]:
-    """All that stands in a message, each text on its own."""
+    """Return all texts of a message."""
     return list(_texts([message.text, *message.slack_blocks]))
 
 
@@ -41,7 +41,7 @@ def _texts(value: object) -> Iterator[str]:
 def wrong_card(
     card: Message, request: Request, granted: Collection[Grant], at: datetime
 ) -> Iterator[str]:
-    """What a card says that is not so; `granted` are the grants of its flow."""
+    """Yield the false statements of a card; `granted` are the grants of its flow."""
     texts = words(card)
     said = "\n".join(texts)
     if not any(mark in said for mark in MARKS[request.state]):
@@ -64,7 +64,7 @@ def wrong_card(
 
 
 def _wrong_people(said: str, request: Request, mine: Collection[str]) -> Iterator[str]:
-    """Who was let in by it either is, or the card says why not."""
+    """Yield the added people who are missing from the list without a reason on the card."""
     replaced = re.search(r"\*Replaced by a later request:\* (.*)", said)
     over = set(re.findall(r"\*Access ended:\* `(.+?)`", said))
     over |= set(re.findall(r"`(.+?)`", replaced[1])) if replaced else set()
@@ -79,7 +79,7 @@ def _wrong_people(said: str, request: Request, mine: Collection[str]) -> Iterato
 
 
 def _let_in(request: Request) -> set[str]:
-    """Whom a request has let in, whatever came after."""
+    """Return the people that a request has added, even if they were removed later."""
     if request.state is State.APPLIED:
         respelled = request.progress.respelled
         return {

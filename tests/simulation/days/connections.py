@@ -1,4 +1,4 @@
-"""Connections as a seed would have them: the bot's HTTP clients write, and a service answers."""
+"""Simulated connections between the bot's HTTP clients and the services."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -10,12 +10,12 @@ from yarl import URL
 
 from bot.services.http import CheckedRequest
 
-# Given the header `Authorization`, a status and what is to be in the body.
+# A function from the header `Authorization` to a status and a body.
 Service = Callable[[str], Awaitable[tuple[int, Mapping[str, Any]]]]
 
 
 class Session:
-    """Stands in for aiohttp's: the host says which of the `services` answers."""
+    """Takes the place of aiohttp's session; the host of the address names the service."""
 
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
@@ -29,7 +29,7 @@ class Session:
         middlewares: Iterable[Any],
         **_: Any,
     ) -> "Response":
-        """Have a request go through the client's own checks to the service."""
+        """Send a request through the client's own checks to the service."""
         send: Any = _send
         for middleware in reversed(tuple(middlewares)):
             send = partial(middleware, handler=send)
@@ -39,18 +39,18 @@ class Session:
 
 
 class _AtOnce(aiohttp.ClientRequest):
-    """A request that is with its service as soon as it is written."""
+    """A request that reaches its service when it is written."""
 
     def __init__(self, service: Service, authorization: str) -> None:
         self._service, self._authorization = service, authorization
 
     async def send(self, _: Any) -> Any:
-        """Write it."""
+        """Write the request."""
         return await self._service(self._authorization)
 
 
 class _Request(CheckedRequest, _AtOnce):
-    """The same, asked before whether it may still be sent."""
+    """A request that may be stopped before it is sent."""
 
 
 async def _send(request: _Request) -> Any:
@@ -71,10 +71,10 @@ class Response:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Nothing is left open."""
+        """Leave nothing open."""
 
     async def iter_any(self, _: int = 0) -> AsyncIterator[bytes]:
-        """The body."""
+        """Yield the body."""
         yield self._body
 
     iter_chunked = iter_any

@@ -1,4 +1,4 @@
-"""A day: people ask, decide and change their minds while all goes wrong; then the oracle."""
+"""A day: people ask, decide and change their minds among faults; then the oracle checks."""
 
 import asyncio
 import os
@@ -36,14 +36,14 @@ from tests.support.testusers import ABEL, ADA, ADAM, OTTO, SURVEY, WELCOME
 
 PROCESSES = 3
 DAY_SECONDS = 420
-# After the last fault everything has to be settled within so long.
+# After the last fault, everything must be settled within this time.
 SETTLE_SECONDS = 900
-# How often idle processes look for jobs: seldom, as each look costs real time.
+# Idle processes look for jobs seldom, because each look costs real time.
 POLL_SECONDS, POLL_AT_REST_SECONDS = 5.0, 30.0
-# Some days forget within minutes what was decided.
+# On some days, decided requests are deleted within minutes.
 KEPT_DAYS = (400, 180 / 86_400, 400)
 RETAIN_EVERY = timedelta(seconds=45)
-# On how many of the calls something goes wrong: on one day in four on none.
+# The share of calls with a fault; on one day in four, no call has a fault.
 SHARES = (0.0, 0.1, 0.2, 0.3)
 FLOWS = {"welcome": WELCOME, "survey": SURVEY}
 PRESET = "team"
@@ -55,7 +55,7 @@ ACTS = (*[Act.APPROVE] * 6, Act.DENY, Act.CANCEL, Act.RETRY, Act.UNDO, Act.UNDO)
 
 @dataclass
 class Result:
-    """What came of a day."""
+    """The result of a day."""
 
     seed: int
     problems: list[str]
@@ -91,18 +91,18 @@ class Day:
             {"request_hours": self.random.choice((0.05, 0.1))},
             kept_days=KEPT_DAYS[seed % len(KEPT_DAYS)],
         )
-        # On every other day two people have their Home tab open.
+        # On every second day, two people have their Home tab open.
         self.at_home = HOME[: 2 * (seed % 2)]
         self.processes: list[Process] = []
         self.started = 0
         self.deliveries = 0
         self.known: list[str] = []
-        # Pairs of requests that came of one delivery.
+        # Pairs of requests that came from one delivery.
         self.twice: list[tuple[str, str]] = []
         self.asked: dict[str, str] = {}
 
     def run(self) -> Result:
-        """Live through it, and say what is wrong at its end."""
+        """Run the day. Return its result with the problems at the end."""
         inline_sqlite.install()
         gather_alike()
         bot.store.job_loop.POLL_SECONDS = POLL_SECONDS
@@ -142,7 +142,7 @@ class Day:
         ]
 
     async def _calm_down(self) -> None:
-        """Nothing goes wrong any more, and as many processes live as should."""
+        """Stop all faults, and start the missing processes."""
         self.faults.share, self.faults.storm = 0.0, ""
         bot.store.job_loop.POLL_SECONDS = POLL_AT_REST_SECONDS
         for name in sorted(self.loop.frozen):
@@ -162,7 +162,7 @@ class Day:
                 process.run(_quietly(self._do_something(process)))
 
     async def _program(self, client: str) -> None:
-        """Another program calls through the gateway: at once, or waiting for its turn."""
+        """Call through the gateway as another program: at once, or after a wait for a turn."""
         while True:
             await asyncio.sleep(self.random.uniform(5, 60))
             seconds = self.random.choice((0.0, 0.0, 0.0, 5.0))
@@ -188,7 +188,7 @@ class Day:
             await self._click(process)
 
     def _look_at_organizations(self) -> None:
-        """Several people at once, so that there is more to do than may be done."""
+        """Let several people look at once, so that they want more calls than are allowed."""
         cause = CallCause("list", OTTO)
         alive = self._alive()
         for process in alive and self.random.choices(alive, k=self.random.choice((1, 3, 6))):
@@ -210,7 +210,7 @@ class Day:
         self.deliveries += 1
         delivery = f"delivery-{self.deliveries}"
         if self.random.random() < 0.2:
-            # Slack delivers it a second time, to whomever.
+            # Slack delivers the command a second time, to any process.
             other = self.random.choice(self._alive() or [process])
             other.run(_quietly(self._deliver(other, asker, text, delivery)))
         await self._deliver(process, asker, text, delivery)
@@ -228,7 +228,7 @@ class Day:
             self.known.append(asked.request.id)
 
     def _soon(self) -> str:
-        """A minute or more from now, on a clock in Berlin, where everybody lives."""
+        """Return a time at least a minute ahead, on a clock in Berlin, where all people live."""
         minutes = self.random.randrange(2, 6)
         there = VirtualClock(self.loop).now().astimezone(ZoneInfo("Europe/Berlin"))
         return f"{there + timedelta(minutes=minutes):%H:%M}"
@@ -240,7 +240,7 @@ class Day:
         await presets.save_preset(process.bot, otto, PRESET, people)
 
     async def _click(self, process: Process) -> None:
-        """Press a button; now and then twice, or all at once, wherever it is taken in."""
+        """Press a button at any process: once, twice, or several at the same moment."""
         act, request_id = self.random.choice(ACTS), self.random.choice(self.known[-6:])
         who = list(DECIDERS) if self.random.random() < 0.2 else [self.random.choice(DECIDERS)]
         if self.random.random() < 0.2:
@@ -253,7 +253,7 @@ class Day:
             taken_by.run(_quietly(self._press(taken_by, click, int(is_outdated))))
 
     async def _press(self, process: Process, click: StoredInteraction, behind: int) -> None:
-        """Press a button on a card that is so many versions behind."""
+        """Press a button on a card that is `behind` versions old."""
         assert process.bot is not None
         async with process.bot.database.read_only() as tx:
             request = await store.load_request(tx, click.request_id)
@@ -261,7 +261,7 @@ class Day:
         await store_click(process.bot, replace(click, version=version))
 
     async def _trouble(self) -> None:
-        """Kill and freeze processes, in the midst of whatever they do."""
+        """Kill and freeze processes in the middle of their work."""
         while True:
             await asyncio.sleep(self.random.uniform(5, 60))
             alive = self._alive()
@@ -272,7 +272,7 @@ class Day:
             self.loop.after_steps(process.name, steps, partial(strike, process))
 
     async def _weather(self) -> None:
-        """Let storms come and go."""
+        """Start and end storms of faults."""
         while self.faults.share:
             await asyncio.sleep(self.random.uniform(10, 60))
             self.faults.storm = self.random.choice(STORMS)
@@ -310,7 +310,7 @@ class Day:
         )
 
     async def _call_of(self, process: Process) -> str:
-        """What keeps a process from calling, once all is well; "" for nothing."""
+        """Return the reason that a process can't call without faults, or "" if it can."""
         try:
             await process.run(process.client.organizations(KEY, CallCause("list", OTTO)))
         except GatehouseError as error:
@@ -319,7 +319,7 @@ class Day:
 
 
 async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
-    """People see refusals; here they are what happens on a day."""
+    """Ignore refusals, which are normal on such a day."""
     try:
         await work
     except GatehouseError:
@@ -327,7 +327,7 @@ async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _patiently(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-    """Call, and come again as one is told; or at once where there was no answer."""
+    """Call, and repeat the call at the told time, or at once after no answer."""
     for _ in range(3):
         try:
             await call()

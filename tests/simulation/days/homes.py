@@ -1,4 +1,4 @@
-"""Home tabs in Slack, where publishing fails or its response is lost as a seed decides."""
+"""Home tabs in Slack; the seed decides which calls fail or lose their answers."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +40,7 @@ class Homes:
 
 
 def about_requests(view: Mapping[str, Any]) -> list[Any]:
-    """What a tab shows of requests: use of the limits changes with every call."""
+    """Return the part of a tab about requests; the part about limits changes all the time."""
     return list(_until_limits(view))
 
 

@@ -1,8 +1,7 @@
 """SQLite without threads and greenlets: each statement is executed where it is awaited.
 
-Others have their turn before a transaction begins and before it is committed: what happens between
-its statements, nobody else sees before that. Where each statement is a transaction of its own,
-others have their turn before each.
+Other tasks run before a transaction begins and before the commit. Between the statements they would
+see no change. With autocommit, other tasks run before each statement.
 """
 
 import asyncio
@@ -18,24 +17,24 @@ import bot.store.engine
 from bot.store.engine import prepare_sqlite
 from tests.simulation.days.loop import PROCESS
 
-# By process: its open connections, which the system closes when it dies.
+# The open connections of each process, which are closed when the process dies.
 OPEN: dict[str, dict[Connection, sqlite3.Connection]] = {}
 
 
 def install() -> None:
-    """Have every database be one of these; for a process of its own only."""
+    """Use this engine for every database; only for a separate process."""
     bot.store.engine.sqlite_engine = InlineEngine  # type: ignore[assignment, misc]
 
 
 def close_all(process: str) -> None:
-    """Close what a dead process had open; what it had not committed is gone."""
+    """Close the connections of a dead process. Uncommitted changes are lost."""
     for driver in OPEN.pop(process, {}).values():
         driver.close()
 
 
 @cache
 def _engine(url: URL) -> Engine:
-    """One for all simulated processes: what is compiled for one is compiled for all."""
+    """Return the engine of all simulated processes, which share the compiled statements."""
     engine = create_engine(
         url.set(drivername="sqlite"),
         max_overflow=-1,
@@ -45,13 +44,13 @@ def _engine(url: URL) -> Engine:
 
 
 class InlineEngine:
-    """What `Database` uses of an `AsyncEngine`."""
+    """The part of an `AsyncEngine` that `Database` uses."""
 
     def __init__(self, url: URL) -> None:
         self._engine = _engine(url)
 
     async def connect(self) -> "InlineConnection":
-        """Take a connection of the pool."""
+        """Take a connection from the pool."""
         return InlineConnection(self._engine.connect())
 
     async def dispose(self) -> None:
@@ -60,7 +59,7 @@ class InlineEngine:
 
 
 class InlineConnection:
-    """What the bot uses of an `AsyncConnection`."""
+    """The part of an `AsyncConnection` that the bot uses."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -71,7 +70,7 @@ class InlineConnection:
     async def execute(
         self, statement: Any, parameters: Any = None, **options: Any
     ) -> CursorResult[Any]:
-        """Execute it, in a transaction if it is to be in one."""
+        """Execute a statement, in a transaction unless autocommit is set."""
         if not self._connection.in_transaction() or self._is_alone():
             await asyncio.sleep(0)
         return self._connection.execute(statement, parameters, **options)
@@ -80,31 +79,31 @@ class InlineConnection:
         return bool(self._connection.get_execution_options().get("gatehouse_alone"))
 
     async def scalar(self, statement: Any, parameters: Any = None) -> Any:
-        """Execute it and return the first column of the first row."""
+        """Execute a statement. Return the first column of the first row."""
         return (await self.execute(statement, parameters)).scalar()
 
     async def scalars(self, statement: Any, parameters: Any = None) -> Any:
-        """Execute it and return the first column of each row."""
+        """Execute a statement. Return the first column of each row."""
         return (await self.execute(statement, parameters)).scalars()
 
     async def execution_options(self, **options: Any) -> "InlineConnection":
-        """Set options, as SQLAlchemy has them."""
+        """Set options of SQLAlchemy."""
         self._connection.execution_options(**options)
         return self
 
     async def run_sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Do what knows nothing of all this."""
+        """Call a function with the synchronous connection."""
         return function(self._connection, *arguments)
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[None]:
-        """Commit at the end of the block, or roll back."""
+        """Commit at the end of the block, or roll back after an error."""
         await asyncio.sleep(0)
         with self._connection.begin():
             yield
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Give it back to the pool."""
+        """Give the connection back to the pool."""
         self._open.pop(self._connection, None)
         self._connection.close()

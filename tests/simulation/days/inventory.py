@@ -1,4 +1,4 @@
-"""The inventory service as a seed would have it, and the bot's clients of it."""
+"""The simulated inventory service, and the bot's clients of the service."""
 
 import asyncio
 import io
@@ -38,13 +38,13 @@ from tests.simulation.days.tokens import Tokens
 from tests.support.clock import START
 
 KEY = OrganizationKey("eu", "10")
-# As the plans are, but small: a day has a dozen calls a minute.
+# Small limits, because a day has a dozen calls a minute.
 LIMITS = Limits(minute=10, day=1_000, concurrent=2)
 TERMS = Terms(lambda _key: Plan.FREE, TIMEOUT_SECONDS)
-# The programs that call through the gateway, and what each may take of what is left to them all.
+# The programs that call through the gateway, and their shares of the gateway's calls.
 CLIENTS = {"reports": 1.0, "nightly": 0.4}
 CLIENTS_AT_ONCE = LIMITS.share(1.0).concurrent
-# Named by its id, which an alert shows as long as the name is not known.
+# The name is the id, which an alert shows while the name is unknown.
 LISTED = (Organization(organization_id=KEY.organization_id, name=KEY.organization_id),)
 LISTING = {"code": 0, "organizations": [item.model_dump() for item in LISTED]}
 ROOT = URL("https://inventory.example")
@@ -57,13 +57,13 @@ GRANT = OAuthSettings(
 
 
 def make_limits_small() -> None:
-    """For a process of its own only."""
+    """Make the limits of all plans small; only for a separate process."""
     _LIMITS[Plan.FREE] = LIMITS
 
 
 @dataclass
 class Sent:
-    """What is sent, with which tokens, for one call of a client's."""
+    """The requests of one call of a client, and their tokens."""
 
     cause: CallCause
     tokens: list[str] = field(default_factory=list)
@@ -74,17 +74,17 @@ SENT: ContextVar[Sent] = ContextVar("sent")
 
 @dataclass
 class Inventory:
-    """One organization, which counts what arrives, and whom another program may have blocked."""
+    """An organization that counts calls, and that another program may block."""
 
     loop: SimulationLoop
     faults: Faults
-    # Of the last minute: when, and of which client; "" for the bot's own.
+    # Calls of the last minute: the time and the client ("" for the bot itself).
     arrivals: deque[tuple[float, str]] = field(default_factory=deque)
     at_work: list[str] = field(default_factory=list)
     probing_until: float = 0.0
     blocked_until: float = 0.0
     code: int = 44
-    # When each pause was first seen in the database, by its beginning there.
+    # The time when each pause was first seen in the database, by the pause's beginning.
     pauses: dict[float, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     tokens: Tokens = field(init=False)
@@ -93,7 +93,7 @@ class Inventory:
         self.tokens = Tokens(self.loop, self.faults)
 
     def look_at_pauses(self, reader: sqlite3.Connection, granted_at: float = 0.0) -> None:
-        """No call is granted from when a pause is known until a probe has ended it."""
+        """Check that no call is granted between a known pause and the probe that ends the pause."""
         query = "SELECT blocks FROM quota_organizations WHERE organization_id = ?"
         (blocks,) = reader.execute(query, (KEY.organization_id,)).fetchone() or ("[]",)
         for since in (load["since"] for load in json.loads(blocks)):
@@ -102,7 +102,7 @@ class Inventory:
                 self.problems.append("a call is granted in a pause")
 
     def look_at_settled(self, reader: sqlite3.Connection, call: _Call) -> None:
-        """A call that was answered, whatever the answer, is not at work any more."""
+        """Check that an answered call no longer counts as under way."""
         query = "SELECT permit_until FROM quota_calls WHERE organization = ? AND number = ?"
         number = call.reservation.organization, call.reservation.number
         (until,) = reader.execute(query, number).fetchone() or (0,)
@@ -110,7 +110,7 @@ class Inventory:
             self.problems.append(f"call {number} was answered, and holds its place")
 
     def look_at_refused(self, sent: Sent) -> None:
-        """A call whose token was refused was made again with another, or the next one has it.
+        """Check that a new token was used after a refusal, in the same call or in the next call.
 
         After several such tokens in ten minutes, a process spares the provider.
         """
@@ -122,7 +122,7 @@ class Inventory:
             self.problems.append(f"{PROCESS.get()} has no other token than {sent.tokens}")
 
     async def answer(self, authorization: str) -> tuple[int, Mapping[str, Any]]:
-        """The listing, or one of the service's errors."""
+        """Return the listing, or an error of the service."""
         sent, token = SENT.get(), authorization.removeprefix("Bearer ")
         sent.tokens.append(token)
         is_probe = sent.cause.kind == PROBE
@@ -143,7 +143,7 @@ class Inventory:
         self.probing_until = now + TIMEOUT_SECONDS + GRACE_SECONDS
 
     async def _at_work(self, client: str, token: str) -> int:
-        """The status, sooner or later."""
+        """Return the status after some time."""
         await asyncio.sleep(self.loop.random.uniform(0, 0.5))
         self._count(client)
         if not self.tokens.is_good(token):
@@ -180,7 +180,7 @@ class Inventory:
             self._count_of(client)
 
     def _count_of(self, client: str) -> None:
-        """What a client takes is within its share, and of all clients within what is theirs."""
+        """Check that a client stays within its share, and all clients within their part."""
         for whose, share in (({client}, CLIENTS[client]), (set(CLIENTS), 1.0)):
             of_a_minute = sum(one in whose for _, one in self.arrivals)
             at_once = sum(item in whose for item in self.at_work)
@@ -189,7 +189,7 @@ class Inventory:
 
 
 class WatchedGuard(Guard):
-    """The real guard, and a look at what it grants and settles."""
+    """The real guard, with checks of its grants and settled calls."""
 
     def __init__(self, inventory: Inventory, reader: sqlite3.Connection, *parts: Any) -> None:
         super().__init__(*parts)
@@ -199,7 +199,7 @@ class WatchedGuard(Guard):
     async def granted(
         self, key: OrganizationKey, cause: CallCause, reservation: Reservation
     ) -> AsyncIterator[_Call]:
-        """As the real one."""
+        """Grant a call as the real guard does, and check the grant."""
         async with super().granted(key, cause, reservation) as call:
             sent, before = SENT.get(), len(SENT.get().tokens)
             if cause.kind != PROBE:
@@ -213,14 +213,14 @@ class WatchedGuard(Guard):
     async def _end(self, call: _Call, error: BaseException | None) -> None:
         await super()._end(call, error)
         if call.refusal is not None:
-            # It is in the database by now: from now on nobody calls.
+            # The pause is in the database now, so from now on nobody may call.
             self._inventory.look_at_pauses(self._reader)
         if error is None or call.refusal is not None or isinstance(error, CredentialsRefused):
             self._inventory.look_at_settled(self._reader, call)
 
 
 class Client:
-    """The bot's client and its gateway's, with one token that both of them renew."""
+    """The clients of the bot and of its gateway, which share and renew one token."""
 
     data_centers: Sequence[str] = (KEY.data_center,)
 
@@ -239,9 +239,9 @@ class Client:
     async def organizations(
         self, key: OrganizationKey, cause: CallCause
     ) -> tuple[Organization, ...]:
-        """List them."""
+        """List the organizations."""
         if key != KEY:
-            # Calls that name no organization have limits of their own.
+            # Calls that name no organization have separate limits.
             return LISTED
         sent = Sent(cause)
         SENT.set(sent)
@@ -253,7 +253,7 @@ class Client:
             raise
 
     async def through_gateway(self, client: str, seconds: float) -> None:
-        """A call of another program's, in its turn, which it waits for so long."""
+        """Call as another program, after waiting for a turn for at most `seconds`."""
         SENT.set(Sent(CallCause(GATEWAY, background=True, client=client)))
         call = GatewayCall(client, KEY, "GET", ROOT, (), seconds)
         request: Any = SimpleNamespace(transport=SimpleNamespace(is_closing=lambda: False))
@@ -262,4 +262,4 @@ class Client:
 
 class _Forwarder(Forwarder):
     async def deliver(self, *_: Any) -> None:
-        """The program takes its answer at once: there is no connection."""
+        """Deliver the answer at once, because there is no connection."""

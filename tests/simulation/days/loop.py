@@ -1,9 +1,9 @@
 """An event loop whose time is virtual and whose next step is chosen by a seed.
 
 Nothing waits: when no callback is ready, time jumps to the next timer. Every callback belongs to
-the simulated process in whose context it was made. Those of a process that was killed are never run
-again, so that not even a `finally` of its happens; those of a frozen one wait until it wakes. The
-timers of a process run by its own clock, which may be fast or slow.
+the simulated process in whose context it was made. Callbacks of a killed process never run again,
+not even a `finally` block. Callbacks of a frozen process wait until the process wakes. The timers
+of a process run by the process's own clock, which may be fast or slow.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ from random import Random
 from typing import Any
 
 PROCESS: ContextVar[str] = ContextVar("process", default="")
-# By how much the clock of a machine may be fast or slow.
+# A machine's clock may be fast or slow by this share.
 MOST_DRIFT = 0.01
-# A timer is never early, however a clock's readings are rounded.
+# With this margin, rounded readings of a clock never make a timer early.
 ROUNDING_SECONDS = 1e-6
 
 
 class Stuck(AssertionError):
-    """Nothing is ready, and nothing will ever be."""
+    """No callback is ready, and none will ever be."""
 
 
 class SimulationLoop(asyncio.base_events.BaseEventLoop):
-    """Runs what a seed chooses, in virtual time."""
+    """Runs callbacks in virtual time, in an order that the seed chooses."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -36,12 +36,12 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         self.steps = 0
         self.dead: set[str] = set()
         self.frozen: set[str] = set()
-        # Seconds by the clock of a process in one second; those of all others are right.
+        # The rates of wrong clocks by process; all other clocks are right.
         self.rates: dict[str, float] = {}
         self._now = 0.0
         self._parked: deque[asyncio.Handle] = deque()
         self._fuses: dict[str, tuple[int, Callable[[], None]]] = {}
-        # What a killed process was doing is kept: to collect it would run its `finally` blocks.
+        # The work of killed processes is kept: collecting it would run its `finally` blocks.
         self.graveyard: list[Any] = []
         self._trace = sha256()
         self.set_task_factory(self._make_task)
@@ -63,7 +63,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         *arguments: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Set a timer; that of a process is up when its own clock says so."""
+        """Set a timer; the timers of a process run by its own clock."""
         process = PROCESS.get() if context is None else context.get(PROCESS, "")
         if process in self.rates:
             seconds = (when - self._now) / self.rates[process]
@@ -71,31 +71,31 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         return super().call_at(when, callback, *arguments, context=context)
 
     def trace(self, word: str) -> None:
-        """Add to what the same seed has to come to again."""
+        """Add to the trace, which must be equal for the same seed."""
         self._trace.update(f"{self._now:.6f} {word}\n".encode())
 
     @property
     def trace_hash(self) -> str:
-        """The hash of all that was traced."""
+        """Return the hash of the trace."""
         return self._trace.hexdigest()[:16]
 
     def kill(self, process: str) -> None:
-        """Let nothing of a process ever run again."""
+        """Never run a callback of this process again."""
         self.dead.add(process)
         self.frozen.discard(process)
         self.trace(f"kill {process}")
 
     def after_steps(self, process: str, steps: int, strike: Callable[[], None]) -> None:
-        """Strike a process before a step of its, wherever it is by then."""
+        """Kill or freeze a process before its n-th step from now."""
         self._fuses[process] = (self.steps + steps, strike)
 
     def freeze(self, process: str) -> None:
-        """Let a process stand still."""
+        """Run no callback of this process until `wake`."""
         self.frozen.add(process)
         self.trace(f"freeze {process}")
 
     def wake(self, process: str) -> None:
-        """Let a frozen process go on with whatever it was doing."""
+        """Let a frozen process go on."""
         self.frozen.discard(process)
         self._ready.extend(self._parked)
         self._parked.clear()
@@ -108,7 +108,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
                 raise Stuck("nothing is ready, and no timer runs")
             self._now = max(self._now, self._scheduled[0].when())
             self._fire_timers()
-        # The order of what is ready at once is nobody's promise.
+        # No order is promised for callbacks that are ready at the same time.
         if len(self._ready) > 1:
             self._ready.rotate(-int(self.random.random() * len(self._ready)))
         handle = self._ready.popleft()
@@ -138,7 +138,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
                 self._ready.append(timer)
 
     def run_in_executor(self, executor: Any, function: Any, *arguments: Any) -> Any:
-        """Do at once what is given to a thread."""
+        """Call the function at once instead of in a thread."""
         done = self.create_future()
         try:
             done.set_result(function(*arguments))
@@ -154,9 +154,9 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
 
 
 def gather_alike() -> None:
-    """Have `gather` take as many steps on every Python; for a process of its own only.
+    """Make `gather` take the same steps on every Python; only for a separate process.
 
-    Since 3.12 it takes none for what is done already.
+    Since 3.12, `gather` takes no step for finished tasks.
     """
     real = asyncio.gather
 
@@ -187,7 +187,7 @@ def _still_to_come(awaited: Any) -> Any:
 
 
 class SharedLock:
-    """The database's write lock over all processes; it is free again when its holder dies."""
+    """The database's write lock for all processes, which is free again when its holder dies."""
 
     def __init__(self, loop: SimulationLoop) -> None:
         self._loop = loop
@@ -210,7 +210,7 @@ class SharedLock:
             raise
 
     def release(self) -> None:
-        """Hand it to the next who still lives."""
+        """Give the lock to the next living process."""
         self._holder = None
         while self._waiting:
             process, turn = self._waiting.popleft()
@@ -220,6 +220,6 @@ class SharedLock:
                 return
 
     def drop(self, process: str) -> None:
-        """The holder is dead: the server ends its session."""
+        """End the session of a dead holder, as the server does."""
         if self._holder == process:
             self.release()

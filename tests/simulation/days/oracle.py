@@ -1,4 +1,4 @@
-"""What has to be true at the end of a day, told from the audit, which forgets nothing."""
+"""The checks at the end of a day, based on the audit, which forgets nothing."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ from tests.simulation.days.processes import ALERTS, APPROVALS_NEEDED, Outside, P
 from tests.support.testusers import ADAM, default_settings
 
 APPROVALS = default_settings().approvals_channel
-# Whom only the bot adds and removes.
+# Only the bot adds and removes these people.
 IDENTITIES = (*(f"+155501{n:02}" for n in range(6)), "whatsapp:Ada", "whatsapp:Bob")
 CREATED = ("request.created", "request.created_without_approval")
 ENDS = ("request.applied", "request.failed", "request.denied", "request.cancelled")
@@ -37,13 +37,13 @@ ENDS = (*ENDS, "request.expired")
 AGAIN = "request.asked_again"
 MOVES = (AGAIN, *CREATED, "request.approved", "request.retried", *ENDS)
 ONCE = frozenset({*CREATED, "request.escalated", "request.denied", "request.expired"})
-# An idle process looks for what is due now and then.
+# An idle process looks for due jobs now and then.
 SLACKNESS = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the audit."""
+    """An audit entry."""
 
     at: datetime
     actor: str
@@ -54,7 +54,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Oracle:
-    """What the audit tells of a day, and what is stored at its end."""
+    """The audit of a day, and the stored state at its end."""
 
     database: Database
     outside: Outside
@@ -65,7 +65,7 @@ class Oracle:
 
     @classmethod
     async def look(cls, database: Database, outside: Outside, process: Process) -> "Oracle":
-        """Read it all."""
+        """Read the audit and the stored state."""
         async with database.read_only() as tx:
             rows = await tx.connection.execute(select(audit_entries).order_by("position"))
             entries = [
@@ -78,12 +78,12 @@ class Oracle:
 
     @property
     def created(self) -> dict[str, Entry]:
-        """How each request came to be."""
+        """The first audit entry of each request."""
         return {entry.subject: entry for entry in self.entries if entry.action in CREATED}
 
     @property
     def ends(self) -> Counter[str]:
-        """How many requests ended in which way."""
+        """The number of requests by final state."""
         return Counter(self._moves(item)[-1].action.split(".")[1] for item in self.created)
 
     def _moves(self, request_id: str) -> list[Entry]:
@@ -92,7 +92,7 @@ class Oracle:
         ]
 
     async def problems(self, twice: Sequence[tuple[str, str]]) -> list[str]:
-        """Everything that should not be; `twice` are the requests that came of one delivery."""
+        """Return all problems; `twice` has the requests that came from one delivery."""
         return [
             *self.outside.flows.problems,
             *self.outside.slack.problems,
@@ -111,7 +111,7 @@ class Oracle:
         ]
 
     def _wrong_lists(self) -> Iterator[str]:
-        """Each person is on a list, or not, as the last thing says that happened to them."""
+        """Check that each list has the people that the audit's last entries say."""
         expected: dict[tuple[str, str], tuple[bool, str]] = {}
         for entry in self.entries:
             expected |= _expected_after(entry)
@@ -123,7 +123,7 @@ class Oracle:
                     yield f"{identity} {verb} on {flow_sid[-1]}, and {why} was the last"
 
     def _wrong_decisions(self, request_id: str) -> Iterator[str]:
-        """Only who may has decided, in time, and often enough."""
+        """Check that only permitted people decided, in time, and often enough."""
         created, moves = self.created[request_id], self._moves(request_id)
         if moves[-1].action not in ENDS:
             yield f"{request_id}: {moves[-1].action} is the last of it"
@@ -158,7 +158,7 @@ class Oracle:
         return APPROVALS_NEEDED[created.detail["flow"]]
 
     def _made_twice(self, twice: Sequence[tuple[str, str]]) -> Iterator[str]:
-        """A delivery that comes again asks for nothing new while the first waits."""
+        """Check that a repeated delivery makes no new request while the first request waits."""
         for first, second in twice:
             if first == second or first not in self.created or second not in self.created:
                 continue
@@ -167,7 +167,7 @@ class Oracle:
                 yield f"{first} and {second} are of one delivery"
 
     async def _wrong_cards(self) -> list[str]:
-        """There is one card for each request, and it tells what is stored."""
+        """Check that each request has one card, which shows the stored state."""
         renderer, problems = RequestMessages(self.process.bot), []
         for request in self.stored:
             async with self.database.read_only() as tx:
@@ -191,7 +191,7 @@ class Oracle:
         return sum(place[0] == channel for place in self.outside.slack.messages)
 
     async def _wrong_homes(self) -> list[str]:
-        """Who has a Home tab open sees there what is stored of requests."""
+        """Check that open Home tabs show the stored requests."""
         problems, home = [], self.process.home
         for user, shown in self.outside.homes.shown.items():
             drawn = await home.draw(user)
@@ -200,7 +200,7 @@ class Oracle:
         return problems
 
     async def _wrong_alerts(self) -> list[str]:
-        """Each incident is over, has one message that says so, and one word in its thread."""
+        """Check that each incident is over, with one message and one reply in its thread."""
         problems, known = [], await self._rows(incidents)
         notes = [row for row in await self._rows(outbox_messages) if row.kind == NOTE]
         for incident in known:
@@ -224,7 +224,7 @@ class Oracle:
         return problems + ([] if alerts == len(known) else [f"{alerts} alerts, {len(known)} began"])
 
     async def _wrong_messages(self) -> list[str]:
-        """What people are told is in Slack, in the order of what happened."""
+        """Check that the messages to people are in Slack, in the order of the events."""
         arrived = {name: at for at, name in enumerate(self.outside.slack.by_client_id)}
         problems, last = [], dict[str, tuple[datetime, int]]()
         rows = await self._rows(outbox_messages)
@@ -232,7 +232,7 @@ class Oracle:
         for row in rows:
             name = f"letter:{row.id}:{row.created_at}"
             at = arrived.get(bot.slack.sender._client_msg_id(name), -1)
-            # "Cleared" is dropped if the incident is open again, and said when it closes again.
+            # "Cleared" is dropped if the incident opens again, and sent when it closes again.
             is_due = row.kind == OUTCOME or cleared.get(row.key) == row.id
             if at < 0 and is_due and not self._is_of_no_account(row):
                 problems.append(f"{row.key} has not heard of {row.payload}")
@@ -243,7 +243,7 @@ class Oracle:
         return problems
 
     def _is_of_no_account(self, row: Any) -> bool:
-        """Whether it was no longer true when Slack was there again."""
+        """Return True if the message was no longer true when Slack was back."""
         event = row.payload.get("event")
         if event != "ended":
             moves = [move.at for move in self._moves(row.subject)]
@@ -259,7 +259,7 @@ class Oracle:
         return let_in.issuperset(row.payload["identities"])
 
     async def _left_over(self) -> list[str]:
-        """Every job ends, every message is sent, and nobody stays longer than granted."""
+        """Check that every job ends, every message is sent, and every grant ends in time."""
         return [
             *(f"late: {row.key}" for row in await self._rows(jobs) if self._is_past(row.due_at)),
             *(
@@ -288,7 +288,7 @@ class Oracle:
             return (await tx.connection.execute(query)).all()
 
     async def _wrong_audit(self) -> list[str]:
-        """The chain holds, and has once what happens once."""
+        """Check that the chain is intact, and has a single entry for each single event."""
         async with self.database.read_only() as tx:
             verdict = await audit.verify(tx)
         times = Counter((entry.subject, entry.action) for entry in self.entries)
@@ -303,12 +303,12 @@ class Oracle:
 
     @staticmethod
     def _rounds_more(times: Counter[tuple[str, str]], subject: str, action: str) -> int:
-        """Each round of approval has an escalation of its own."""
+        """Return the number of further rounds of approval, each of which has an escalation."""
         return times[subject, "request.asked_again"] if action == "request.escalated" else 0
 
 
 def _expected_after(entry: Entry) -> dict[tuple[str, str], tuple[bool, str]]:
-    """By flow and identity: whether it is on the list after this entry, and the reason."""
+    """Return for each flow and identity True or False (on the list after this), and the reason."""
     detail, flow_sid = entry.detail, entry.detail.get("flow", entry.subject)
     there: set[str] = set()
     gone: set[str] = set()

@@ -1,4 +1,4 @@
-"""Slack and the flow service as a seed would have them: slow, late, lost, refused, away."""
+"""Simulated Slack and flow service, whose calls are slow, late, lost, refused or in vain."""
 
 import asyncio
 from collections import Counter
@@ -14,9 +14,9 @@ from bot.testusers.rules.changes import difference
 from tests.simulation.days.loop import PROCESS, SimulationLoop
 
 TIMEOUT_SECONDS = 10.0
-# For so long after a change an old copy of a list may be read.
+# For this time after a change, an old copy of a list may be read.
 OLD_SECONDS = 30.0
-# What comes in storms: for some time nearly every call has it.
+# Faults that come in storms: for some time, nearly every call has the fault.
 STORMS = (
     *("read 500", "read hangs", "post refused", "post 500", "post lands late", "post answer lost"),
     *("post stored in part", "read old"),
@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 
 async def at_their_place(loop: SimulationLoop, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work where it is done: it goes on when who asked is killed or stands still."""
+    """Do the work in the service, where it goes on if the calling process is killed or frozen."""
     return await asyncio.shield(loop.create_task(work, context=Context()))
 
 
 @dataclass
 class Faults:
-    """How often what goes wrong, and how often it did."""
+    """The likelihood of each fault, and the count of its occurrences."""
 
     loop: SimulationLoop
     share: float = 0.25
@@ -43,7 +43,7 @@ class Faults:
     storm: str = ""
 
     def happens(self, kind: str, weight: float = 1.0) -> bool:
-        """Whether this goes wrong now: nearly always while there is a `storm` of it."""
+        """Return True if this fault occurs now, which is likely during a `storm` of the fault."""
         share = 0.9 if kind == self.storm else self.share * weight
         if self.loop.random.random() >= share:
             return False
@@ -54,10 +54,10 @@ class Faults:
 
 @dataclass
 class Flows:
-    """The flow service: a list a flow, and every list that it ever stored with its reason.
+    """The flow service: one list per flow, and every stored list with its reason.
 
-    A service that `respells` stores identities in small letters. `former` is the list before the
-    last change, and when that was: a copy of it may be read for a while.
+    A service that `respells` stores identities in lower case. `former` is the list before the last
+    change and the time of that change. For a while, a copy of the former list may be read.
     """
 
     loop: SimulationLoop
@@ -72,13 +72,13 @@ class Flows:
     former: dict[str, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
 
     async def read(self, flow_sid: str) -> list[str]:
-        """The list, sooner or later."""
+        """Return the list after some time."""
         return await at_their_place(self.loop, self._read(flow_sid))
 
     async def replace(
         self, flow_sid: str, identities: Any, _may_send: Callable[[], bool]
     ) -> list[str]:
-        """Store the list: now, late, or never; two at once are a fault of the bot's."""
+        """Store the list now, late or never. Two updates at once are a fault of the bot."""
         process = PROCESS.get()
         others = {item for item in self.posting.get(flow_sid, ()) if item not in self.loop.dead}
         if others - self.loop.frozen - {process}:
@@ -111,7 +111,7 @@ class Flows:
             raise ServiceFailed("flow", "Down.", status=500)
         if self.faults.happens("post lands late", 0.3):
             late = self.loop.random.uniform(0.5, 6.0)
-            # The service goes on, whatever becomes of who asked.
+            # The service goes on, even if the calling process dies.
             self.loop.call_later(TIMEOUT_SECONDS + late, self._store, flow_sid, sent)
             await asyncio.sleep(TIMEOUT_SECONDS)
             raise ServiceTimeout("flow", "No answer.")
@@ -124,17 +124,17 @@ class Flows:
         return list(self.lists[flow_sid])
 
     def _but_for_one(self, listed: list[str], sent: tuple[str, ...]) -> tuple[str, ...]:
-        """What was sent, but somebody who was to come or to go stays where they are."""
+        """Return the sent list without one of its changes."""
         change = difference(listed, sent)
         one = self.loop.random.choice(change.identities)
         return tuple(who for who in sent if who != one) if one in sent else (*sent, one)
 
     def stored_as(self, identity: str) -> str:
-        """How the service spells an identity."""
+        """Return an identity in the service's spelling."""
         return identity.casefold() if self.respells else identity
 
     def edit(self, flow_sid: str, identity: str) -> None:
-        """Somebody edits the list behind the bot's back."""
+        """Edit a list behind the bot's back."""
         listed = self.lists[flow_sid]
         adds = identity not in listed
         (listed.append if adds else listed.remove)(identity)
@@ -155,7 +155,7 @@ class Flows:
 
 @dataclass
 class Slack:
-    """Slack: a post is taken once for one `client_msg_id`; `messages` are those of no thread."""
+    """Slack: a `client_msg_id` is posted once; `messages` has the messages outside threads."""
 
     loop: SimulationLoop
     faults: Faults
@@ -167,7 +167,7 @@ class Slack:
     async def post(
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
-        """Post once."""
+        """Post a message once."""
         self._look_at_lease(client_msg_id)
         post = self._post(channel_id, message, thread_ts, client_msg_id)
         return await at_their_place(self.loop, post)
@@ -188,7 +188,7 @@ class Slack:
         return place
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
-        """Edit."""
+        """Edit a message."""
         self._look_at_lease(message_ts)
         await at_their_place(self.loop, self._update(channel_id, message_ts, message))
 
@@ -201,7 +201,7 @@ class Slack:
             raise SlackUnreachable
 
     async def permalink(self, channel_id: str, message_ts: str) -> str:
-        """A link."""
+        """Return a link."""
         return f"https://slack.example/{channel_id}/{message_ts}"
 
     async def say(self, response_url: str, message: Message, *, to: str, **_: Any) -> bool:

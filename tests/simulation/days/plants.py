@@ -1,4 +1,4 @@
-"""Faults to plant into the bot, to see that the days find them: `--plant NAME`."""
+"""Faults to plant into the bot, which the days must find: `--plant NAME`."""
 
 import hashlib
 import uuid
@@ -43,7 +43,7 @@ async def _nothing(*_: Any, **__: Any) -> None:
 
 @_plant
 def no_compare_and_set() -> None:
-    """A request is written whoever wrote it meanwhile."""
+    """A write of a request overwrites another process's write."""
 
     async def replace(tx: Any, request: Any) -> bool:
         values = {
@@ -61,7 +61,7 @@ def no_compare_and_set() -> None:
 
 @_plant
 def lease_not_checked() -> None:
-    """Who lost a job goes on with it."""
+    """A process that lost a job goes on with the job."""
     Lease.confirm = _nothing  # type: ignore[method-assign]
     Lease.hold = _nothing  # type: ignore[method-assign]
     Lease.check = lambda _: None  # type: ignore[method-assign]
@@ -69,13 +69,13 @@ def lease_not_checked() -> None:
 
 @_plant
 def message_named_anew() -> None:
-    """A post that is repeated has another name than before."""
+    """A repeated post has another `client_msg_id` than before."""
     bot.slack.sender._client_msg_id = lambda _: str(uuid.uuid4())
 
 
 @_plant
 def message_lost_with_slack() -> None:
-    """A message counts as sent when Slack is away."""
+    """A message counts as sent while Slack is away."""
     real = Sender._post_note
 
     async def post_note(self: Any, step: Any, message: Any, lease: Any) -> Any:
@@ -89,13 +89,13 @@ def message_lost_with_slack() -> None:
 
 @_plant
 def delivery_not_recognised() -> None:
-    """What Slack delivers a second time is asked for a second time."""
+    """A repeated delivery of a command makes a second request."""
     asking.sha256 = lambda _: hashlib.sha256(uuid.uuid4().bytes)  # type: ignore[attr-defined]
 
 
 @_plant
 def job_put_meanwhile_forgotten() -> None:
-    """The end of a run removes the job, though it was put again meanwhile."""
+    """The end of a run removes a job that was added again meanwhile."""
     real = jobs.finish
 
     async def finish(tx: Any, owner: str, job: Any, *arguments: Any) -> None:
@@ -120,7 +120,7 @@ def process_clock_trusted() -> None:
 
 @_plant
 def own_request_approved() -> None:
-    """People approve what they asked for."""
+    """People approve their own requests."""
     real = Policy.judge
 
     def judge(*arguments: Any) -> Decision:
@@ -133,7 +133,7 @@ def own_request_approved() -> None:
 
 @_plant
 def quorum_ignored() -> None:
-    """One approval is enough."""
+    """One approval is enough for every policy."""
     real = FlowPolicy.__init__
 
     def init(self: Any, *arguments: Any, **named: Any) -> None:
@@ -144,13 +144,13 @@ def quorum_ignored() -> None:
 
 @_plant
 def grants_never_end() -> None:
-    """Nobody whose time is over is removed."""
+    """Grants never end."""
     Waiting.due = property(lambda _: [])  # type: ignore[assignment,method-assign]
 
 
 @_plant
 def settings_not_read_again() -> None:
-    """What was asked for is applied, whatever the policy says by now."""
+    """A request is applied although the policy has changed."""
 
     def review_now(_: Any, request: Any, *rest: Any) -> Any:
         return review(request, request.flow, FlowPolicy(), *rest)
@@ -168,26 +168,26 @@ def posts_never_in_doubt() -> None:
 
 @_plant
 def old_list_believed() -> None:
-    """A list that lacks what was just confirmed is taken as it is."""
+    """A list without a confirmed change is believed."""
     lists.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant
 def new_spelling_ignored() -> None:
-    """An identity that the service spells its own way is somebody else."""
+    """An identity in the service's spelling counts as another person."""
     for module in (bot.testusers.rules.applying, applying):
         module.stored_spellings = lambda *_: {}  # type: ignore[attr-defined]
 
 
 @_plant
 def permit_given_back_early() -> None:
-    """A call that got no answer holds nothing any more, though it may be at work still."""
+    """A call without an answer gives its permit back, though it may still be under way."""
     _Call.is_whole = lambda *_: True  # type: ignore[method-assign]
 
 
 @_plant
 def pause_ended_by_anybody() -> None:
-    """When the pause is over, whoever comes calls, and not the probe alone."""
+    """After a pause, any call is made instead of the probe alone."""
 
     def in_the_way_of(self: Any, _call_class: Any, now: float) -> Any:
         longest = self.longest
@@ -198,7 +198,7 @@ def pause_ended_by_anybody() -> None:
 
 @_plant
 def incident_opened_twice() -> None:
-    """Each refusal is an incident of its own."""
+    """Each refusal opens a new incident."""
     real = incidents.count_one
 
     async def count_one(tx: Any, organization: int, code: int, *arguments: Any) -> Any:
@@ -215,13 +215,13 @@ def incident_opened_twice() -> None:
 
 @_plant
 def share_ignored() -> None:
-    """A client of the gateway may take whatever is left to all of them."""
+    """A client of the gateway may use the shares of all clients."""
     ledger._share_used_up = _nothing
 
 
 @_plant
 def tab_published_once() -> None:
-    """A Home tab is not brought up to date after the click or the opening that drew it."""
+    """A Home tab is not updated after the click or the opening that drew it."""
 
     async def sweep(_self: Any, job: Any, _lease: Any) -> Any:
         return job.due_at + SWEEP_EVERY
@@ -231,7 +231,7 @@ def tab_published_once() -> None:
 
 @_plant
 def renewals_overlap() -> None:
-    """Whoever needs a token renews it, though somebody else is at it."""
+    """A process renews a token while another task renews it."""
     real = OAuthCredential._renew_once
 
     async def renew_once(self: Any) -> Any:

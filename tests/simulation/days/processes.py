@@ -51,7 +51,7 @@ from tests.support.testusers import (
     default_settings,
 )
 
-# The job that runs, and the claim that it runs by.
+# The running job and its claim.
 RUN: ContextVar[tuple[str, str] | None] = ContextVar("run", default=None)
 ALERTS = "C0ALERTS"
 # Of the flow that wants an end: each process may have read another setting.
@@ -62,32 +62,32 @@ APPROVALS_NEEDED = {WELCOME: 1, SURVEY: 2}
 
 @dataclass
 class VirtualClock:
-    """The loop's time; a process may see it `ahead`, and go on at a `rate` of its own."""
+    """The loop's time as a process sees it: `ahead`, and at a `rate` of its own."""
 
     loop: SimulationLoop
     ahead: float = 0.0
     rate: float = 1.0
 
     def now(self) -> datetime:
-        """The date and time."""
+        """Return the date and time."""
         return START + timedelta(seconds=self.monotonic() + self.ahead)
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Return seconds that never go backwards."""
         return self.loop.time() * self.rate
 
     def since_boot(self) -> float:
-        """Seconds that go on while the machine sleeps."""
+        """Return seconds that go on while the machine sleeps."""
         return self.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; the loop has the timers of a process run at its rate."""
+        """Wait; the loop runs a process's timers at the process's rate."""
         await asyncio.sleep(seconds)
 
 
 @dataclass
 class Outside:
-    """What all processes share; decided requests are kept for `kept_days`."""
+    """The shared parts of all processes; decided requests are kept for `kept_days`."""
 
     loop: SimulationLoop
     faults: Faults
@@ -106,7 +106,7 @@ class Outside:
         self.flows.holds = self.slack.holds = self.homes.holds = self.is_lease_held
 
     def is_lease_held(self) -> bool:
-        """Whether whoever sends something, from within a job, has the job's lease."""
+        """Return True if the sender, which runs in a job, holds the job's lease."""
         run = RUN.get()
         if run is None:
             return True
@@ -116,10 +116,10 @@ class Outside:
 
 
 class Server(Database):
-    """A database on a server, which can be away, and break off before or after a commit."""
+    """A database on a server that can be away, and can fail before or after a commit."""
 
     def __init__(self, outside: Outside, clock: VirtualClock, longest_seconds: int) -> None:
-        # It has a clock of its own, whatever the process believes.
+        # The server has its own clock, which can differ from the process's clock.
         super().__init__(outside.url, VirtualClock(outside.loop))
         self._writer = outside.writer  # type: ignore[assignment]
         self._faults = outside.faults
@@ -152,7 +152,7 @@ class Server(Database):
             yield tx
 
     async def _watch(self, tx: Transaction, position: int) -> None:
-        """See to it that a process approves nothing longer than its own settings allow."""
+        """Check that a process approves no grant that is longer than its settings allow."""
         for entry in await audit.after(tx, position):
             if entry.action not in APPROVING:
                 continue
@@ -176,7 +176,7 @@ class Server(Database):
 
 
 class Quotas:
-    """The parts of the bot that deal with limits."""
+    """The bot's parts for limits."""
 
     def __init__(self, database, client, directory, people, clock) -> None:
         self.ratelimits = RateLimits(database, client, directory, people, TERMS, clock)
@@ -189,7 +189,7 @@ class Quotas:
 
 
 class Process:
-    """One process; `bot` is None until it has started."""
+    """A process; `bot` is None before the start."""
 
     def __init__(self, name: str, outside: Outside) -> None:
         self.name = name
@@ -208,22 +208,22 @@ class Process:
         self.home: Home
 
     def start(self) -> None:
-        """Start it; it runs until it is killed."""
+        """Start the process, which runs until `kill`."""
         self.run(self._serve())
 
     def run(self, work: Any) -> "asyncio.Task[Any]":
-        """Do something in this process."""
+        """Run a coroutine in this process."""
         return self._outside.loop.create_task(work, context=self._context.copy())
 
     def kill(self) -> None:
-        """End it without a word."""
+        """End the process at once."""
         self._outside.loop.kill(self.name)
         inline_sqlite.close_all(self.name)
         self._outside.writer.drop(self.name)
 
     @property
     def is_dead(self) -> bool:
-        """Whether it was killed."""
+        """True after `kill`."""
         return self.name in self._outside.loop.dead
 
     def _new_id(self) -> str:
@@ -243,7 +243,7 @@ class Process:
         longest = outside.loop.random.choice(LONGEST_SECONDS)
         database = Server(outside, clock, longest)
         directory = FakeSlackPeople({"S0APPROVERS": frozenset({ABEL})})
-        # Settings that may be others at each start.
+        # Settings that can differ at each start.
         escalate_after, remind_hours = outside.loop.random.choice(((60, 0.03), (None, 0.01)))
         survey = FlowPolicy(
             approvals_needed=APPROVALS_NEEDED[SURVEY],
@@ -310,7 +310,7 @@ class Process:
 
 
 def _as_run(runner: Runner) -> Runner:
-    """The same; what it sends is known to be sent by this job and claim."""
+    """Return the same runner, whose calls are known to come from this job and claim."""
 
     async def run(job: Job, lease: Lease) -> Outcome:
         RUN.set((job.key, lease.owner))

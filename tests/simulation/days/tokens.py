@@ -1,4 +1,4 @@
-"""A provider of access tokens as a seed would have it."""
+"""A simulated provider of access tokens."""
 
 import asyncio
 import math
@@ -18,7 +18,7 @@ from bot.services.credentials import (
 from tests.simulation.days.loop import MOST_DRIFT, PROCESS, SimulationLoop
 from tests.simulation.days.outside import TIMEOUT_SECONDS, Faults, at_their_place
 
-# Such a refusal is not taken back a moment later.
+# Such a refusal lasts.
 REFUSALS = (
     (400, {"error": "invalid_grant"}),
     (400, {"error": "access_denied"}),
@@ -29,12 +29,12 @@ REFUSALS = (
 
 @dataclass
 class Tokens:
-    """Tokens end after a while, and the oldest when there are too many."""
+    """The tokens, which end after a while; if there are too many, the oldest ends."""
 
     loop: SimulationLoop
     faults: Faults
     issued: dict[str, float] = field(default_factory=dict)
-    # The last that arrived, by process.
+    # The last token that arrived at each process.
     given: dict[str, str] = field(default_factory=dict)
     given_at: dict[str, list[float]] = field(default_factory=dict)
     asking: set[str] = field(default_factory=set)
@@ -42,28 +42,28 @@ class Tokens:
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # A life that is not told is no shorter than what the bot takes it for.
+        # An untold lifetime is at least as long as the bot assumes.
         self.life = self.loop.random.choice((60.0, 90.0, 240.0, 1.2 * ASSUMED_LIFE_SECONDS))
         self.is_life_told = self.life < ASSUMED_LIFE_SECONDS
-        # No fewer than there are processes, of which each has its own.
+        # At least as many as processes, each of which has its own token.
         self.most = self.loop.random.choice((3, 10))
 
     def is_good(self, token: str) -> bool:
-        """Whether a call with it is answered; it may just have been ended before its time."""
+        """Return True if the token is valid; some tokens end before their time."""
         is_kept = token in list(self.issued)[-self.most :]
         if self.faults.happens("token ended", 0.1):
             self.issued[token] = -math.inf
         return is_kept and self.loop.time() < self.issued[token] + self.life
 
     def has_many(self, process: str) -> bool:
-        """Return True if the process got so many tokens lately that a 401 may not renew another."""
+        """Return True if the process got too many tokens lately to renew again after a 401."""
         since = self.loop.time() - RENEWALS_WINDOW_SECONDS
         return sum(at > since for at in self.given_at.get(process, ())) > RENEWALS_AFTER_401
 
     async def renew(self, _: str) -> tuple[int, Mapping[str, Any]]:
-        """Another token; a process asks once at a time, and no sooner than its last pause is over.
+        """Return a new token. A process asks once at a time, and not before its last pause is over.
 
-        It hears of a failure now, and counts from then, by a clock that may be fast.
+        The process counts a pause from the failure, by a clock that may be fast.
         """
         process, pause = PROCESS.get(), SHORT_PAUSE_SECONDS
         if process in self.asking:

@@ -1,4 +1,4 @@
-"""A world for every test here."""
+"""A world for every test in this folder."""
 
 import pytest
 

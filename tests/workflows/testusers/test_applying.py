@@ -1,4 +1,4 @@
-"""An approved change takes effect once, whatever becomes of its POST."""
+"""An approved change takes effect once, with any result of its POST."""
 
 import json
 from datetime import timedelta
@@ -78,7 +78,7 @@ async def test_a_lost_lease_never_sends(world):
 
 
 async def test_a_machine_that_slept_while_connecting_does_not_send(world):
-    """The event loop's time stands still then, and so do its time-outs."""
+    """During the sleep, the event loop's time and its timeouts stop."""
     request = await world.approved("add welcome +1")
 
     async def sleep(call: str) -> None:
@@ -219,7 +219,7 @@ async def test_service_that_fails_for_one_fails_only_its_request(world):
 
 
 async def failed_in_part(world: World, text: str = "add welcome +1 +2 +3 for 2h"):
-    """Of three people the service stores two; a minute later nothing is in doubt any more."""
+    """Apply a request of which the service stores two of three people; wait out the doubt."""
     world.service.store_without("+3")
     request = await world.approved(text)
     await world.look()
@@ -229,7 +229,7 @@ async def failed_in_part(world: World, text: str = "add welcome +1 +2 +3 for 2h"
 
 
 async def ends(world: World) -> dict[str, float | None]:
-    """When the grants end, in hours after the beginning."""
+    """Return the ends of the grants, in hours after the start."""
     async with world.database.read_only() as tx:
         granted = await store.grants_of_flow(tx, WELCOME)
     return {

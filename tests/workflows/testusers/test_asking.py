@@ -1,4 +1,4 @@
-"""A request is checked before anyone is asked, and what is asked is stored."""
+"""A request is checked before it is posted, and then stored."""
 
 import random
 
@@ -191,7 +191,7 @@ async def test_an_undo_gives_no_longer_access_than_the_policy_lets_it(database, 
 
 
 async def test_until_is_measured_against_the_longest_time(database, clock):
-    """It is 10:00 in Berlin."""
+    """The clock shows 10:00 in Berlin."""
     world = with_policy(database, clock, longest_seconds=24 * HOUR)
     await world.ask("add welcome +1 until 2026-03-03 9:59")
     with pytest.raises(UsageError, match="at most 1d"):
@@ -237,7 +237,7 @@ async def test_explaining_agrees_with_what_then_happens(database, clock):
 
 
 async def is_taken(world: World, request, user: str) -> bool:
-    """Whether the click of a person who approves counts, or has counted before."""
+    """Return True if a person's approval counts, or has counted before."""
     try:
         await world.decide(Act.APPROVE, request, user)
     except Refused:

@@ -1,4 +1,4 @@
-"""Of all clicks the first wins, each is followed, and none is decided without its entry."""
+"""The first click wins, every click is answered, and every decision has an audit entry."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -83,7 +83,7 @@ DECISIONS = [(Act.APPROVE, ADA), (Act.DENY, ABEL), (Act.CANCEL, OTTO)]
 
 @pytest.fixture
 def fill_audit(monkeypatch):
-    """Let the audit take no more entries of one action, or of any; until `monkeypatch.undo`."""
+    """Make the audit refuse entries (of one action, if given) until `monkeypatch.undo`."""
     append = audit.append
 
     def fill(action: str | None = None) -> None:
@@ -149,7 +149,7 @@ async def test_no_change_is_called_applied_without_its_entries(
 
 @dataclass
 class FakeReplies:
-    """A response_url that takes answers, or does not, and direct messages that do."""
+    """A response_url that can accept or refuse answers, and direct messages that are accepted."""
 
     takes: bool = True
     said: list[str] = field(default_factory=list)
@@ -171,7 +171,7 @@ def clicks_of(world: World, replies: FakeReplies) -> StoredInteractions:
 
 
 async def kept(world: World, request) -> jobs.Job:
-    """The job of an approval that was clicked in a process that died then."""
+    """Return the job of an approval whose process died after the click."""
     await world.work()
     hook = "https://hooks.example/1"
     click = StoredInteraction(Act.APPROVE, request.id, ADA, (), hook, version=1)

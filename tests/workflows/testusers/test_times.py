@@ -1,4 +1,4 @@
-"""An end and an expiry come at their time, whatever happens meanwhile."""
+"""Ends and expiries come in time, despite any fault."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.support.testusers import (
     World,
 )
 
-# The clock of the tests stands at 9:00 UTC, which is 10:00 in the zone of everybody here.
+# The tests' clock shows 9:00 UTC, which is 10:00 in the zone of all people here.
 HOUR = 3600
 
 
@@ -145,7 +145,7 @@ async def test_extension_of_an_overdue_grant_clears_the_card(world):
     await world.pass_time(2 * HOUR)
     assert (await world.stored(first)).progress.overdue == "An empty list."
     second = await world.ask("add welcome +1 for 5h")
-    # The card said that the person stays; now it says that they come back.
+    # The card said that the person stays; now it says that the person comes back.
     with pytest.raises(Conflict, match="so this adds them"):
         await world.decide(Act.APPROVE, second)
     await world.decide(Act.APPROVE, await world.stored(second))
@@ -160,7 +160,7 @@ async def granted(world: World) -> list[str]:
 
 
 async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
-    """As when a gateway answers while the service behind it is replaced."""
+    """A gateway can answer 404 while the service behind it is replaced."""
     await world.applied("add welcome +1 for 2h")
     listed = world.service.lists.pop(WELCOME)
     await world.pass_time(2 * HOUR)

@@ -1,4 +1,4 @@
-"""Cards, messages and undos say and do what is so now."""
+"""Cards, messages and undos match the present state."""
 
 import pytest
 
@@ -63,7 +63,7 @@ async def test_access_that_ends_while_its_post_is_in_doubt_expires(world):
 
 
 async def outdated(world: World):
-    """An extension that has become an addition, because the access has ended."""
+    """Return an extension that has become an addition, because the access has ended."""
     await world.applied("add welcome +1 for 30s")
     request = await world.ask("add welcome +1 for 2h")
     await world.pass_time(31)
