@@ -10,7 +10,7 @@ from yarl import URL
 
 from bot.commands import EMAILKEY
 from bot.services.calls import ServiceCall
-from bot.services.credentials import basic, bearer
+from bot.services.credentials import BEARER, authorization, basic
 from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceError, json_of
 from bot.services.http import ServiceHttp
 from bot.slack.messages import block_kit, ids, text
@@ -110,7 +110,9 @@ class EmailClient:
         self._http = http
         self._base_url = base_url
         self.auth = auth
-        self._headers = bearer(api_key) if auth == "bearer" else basic(BASIC_USER, api_key)
+        self._headers = basic(BASIC_USER, api_key)
+        if auth == "bearer":
+            self._headers = authorization(BEARER, api_key.get_secret_value())
 
     async def get(self, resource: str) -> object:
         """Return the parsed JSON of `/v3/<resource>`, or None if the response has no body."""

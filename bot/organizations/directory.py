@@ -31,7 +31,7 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceTimeout,
 )
-from bot.store.engine import Database, Transaction, upsert
+from bot.store.engine import Database, upsert
 from bot.tasks import Flights
 
 log = structlog.get_logger(__name__)
@@ -240,27 +240,21 @@ class OrganizationDirectory:
         """Load newer stored listings, and return how far the database's clock is ahead."""
         async with self.database.read_only() as tx:
             dates = select(listings.c.data_center, listings.c.fetched_at)
-            for center, fetched_at in (await tx.connection.execute(dates)).all():
+            for center, newest in (await tx.connection.execute(dates)).all():
                 own = self.listings.get(center)
-                if own is not None and own.fetched_at == fetched_at:
+                if own is not None and own.fetched_at == newest:
                     continue
-                stored = await load_listing(tx, center)
+                rows = select(listings.c.fetched_at, cast(listings.c.organizations, Text))
+                its = rows.where(listings.c.data_center == center)
+                fetched_at, text = (await tx.connection.execute(its)).one()
+                organizations = ORGANIZATIONS.validate_json(text)
+                stored = await searchable(Listing(center, organizations, fetched_at))
                 # A call in this process may have returned a newer listing in the meantime.
                 own = self.listings.get(center)
-                if stored and (own is None or stored.fetched_at >= own.fetched_at):
+                if own is None or stored.fetched_at >= own.fetched_at:
                     self.listings[center] = stored
                     self._failures.pop(center, None)
             return await tx.now() - self.clock.now()
-
-
-async def load_listing(tx: Transaction, data_center: str) -> Listing | None:
-    """Return the data center's last successful listing, or None if it has never been listed."""
-    text = cast(listings.c.organizations, Text)
-    query = select(listings.c.fetched_at, text)
-    row = (await tx.connection.execute(query.where(listings.c.data_center == data_center))).first()
-    if row is None:
-        return None
-    return await searchable(Listing(data_center, ORGANIZATIONS.validate_json(row[1]), row[0]))
 
 
 async def searchable(listing: Listing) -> Listing:

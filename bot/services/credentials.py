@@ -63,11 +63,8 @@ def basic(user: str, password: SecretStr) -> Mapping[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(pair).decode('ascii')}"}
 
 
-def bearer(token: SecretStr) -> Mapping[str, str]:
-    """Return an `Authorization` header with a bearer token (RFC 6750)."""
-    return {"Authorization": f"Bearer {token.get_secret_value()}"}
-
-
+BEARER = "Bearer {token}"
+"""The template of an `Authorization` header with a bearer token (RFC 6750)."""
 # Tokens are renewed this long before they expire. A short lifetime is used nearly to its end,
 # because providers limit the number of tokens.
 MARGIN_SECONDS = 60.0
@@ -119,7 +116,7 @@ class OAuthCredential(Credential):
     clock: Clock
     data_center: str
     grant: OAuthSettings
-    template: str = "Bearer {token}"
+    template: str = BEARER
 
     def __post_init__(self) -> None:
         # The current token, the time to renew it, and the time when it expires.
