@@ -1,9 +1,8 @@
 """`gatehouse check`, which tests the whole configuration and can be run at any time."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from pydantic import SecretStr
 from yarl import URL
 
 from bot.app import gatehouse
@@ -16,12 +15,11 @@ from bot.configured import quota_terms
 from bot.ops.secrets import is_loopback
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import limits_of
-from bot.settings import EXAMPLES, Settings, unknown, unused
+from bot.settings import Settings, unknown, unused
 from bot.settings.model import revealed
 
 SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
-UNFINISHED = re.compile("…|\\.\\.\\.|changeme|example|<.*>", re.IGNORECASE)
 OPEN_METRICS = (
     "is not set, so /metrics responds to every caller on this machine, including a proxy or tunnel"
     " that hides the real client. Set it, or forward only /slack/events."
@@ -77,21 +75,10 @@ def examine_environment(settings: Settings, environment: Mapping[str, str]) -> l
                 f" for “{path}”, so Gatehouse makes only one call. Reserve less, or set the plan."
             )
             found.append(Finding("INVENTORY_RESERVE", "reserve_too_large", sentence))
-    return [*found, *_secrets(settings)]
-
-
-def _secrets(settings: Settings) -> Iterator[Finding]:
-    for name, value in settings:
-        # The database's host name may contain "example", as in "example.com".
-        if not isinstance(value, SecretStr) or name == "database_url":
-            continue
-        secret = value.get_secret_value()
-        if secret == EXAMPLES.get(name.upper()) or UNFINISHED.search(secret):
-            sentence = "is still the example value or a placeholder. Replace it."
-            yield Finding(name.upper(), "example_secret", sentence)
     secret = revealed(settings.slack_signing_secret) or ""
     is_real = not is_loopback(URL(settings.slack_api_url).host)
     form = SIGNING_SECRET if is_real else SIGNING_SECRET_OF_A_STAND_IN
     if secret and not form.fullmatch(secret):
         sentence = "must be 32 hexadecimal digits. Copy the Signing Secret from Basic Information."
-        yield Finding("SLACK_SIGNING_SECRET", "signing_secret_form", sentence)
+        found.append(Finding("SLACK_SIGNING_SECRET", "signing_secret_form", sentence))
+    return found

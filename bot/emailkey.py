@@ -13,6 +13,7 @@ from bot.services.calls import ServiceCall
 from bot.services.credentials import BEARER, authorization, basic
 from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceError, json_of
 from bot.services.http import ServiceHttp
+from bot.settings.model import EmailAuth
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message, SlackBlock, page_count
 from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
@@ -27,7 +28,6 @@ BASIC_USER = "apikey"
 GENERATIONS = {"generations": "legacy,dynamic"}
 PAGE = 20
 
-EmailAuth = Literal["bearer", "basic"]
 MODES = {"bearer": "Bearer", "basic": "Basic, user apikey"}
 
 GOOD = ":white_check_mark: *The email key works.*"

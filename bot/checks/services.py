@@ -24,7 +24,7 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceUnreachable,
 )
-from bot.settings.model import SERVICES, ClientSettings, Service, Settings
+from bot.settings.model import SERVICES, ClientSettings, ServiceName, Settings
 from bot.slack.messages.text import count
 from bot.testusers.client import NO_SUCH_FLOW, FlowClient
 
@@ -179,7 +179,7 @@ async def credentials(parts: CheckParts) -> list[Finding]:
     return [Finding(Part.SERVICE_CREDENTIALS, "credentials_refused", sentence)]
 
 
-def _missing(settings: Settings, service: Service) -> Finding:
+def _missing(settings: Settings, service: ServiceName) -> Finding:
     missing = settings.missing_for(service)
     if len(missing) == len(SERVICES[service]):
         sentence = f"is not configured. Its commands need {', '.join(missing)}."

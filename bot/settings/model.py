@@ -29,10 +29,10 @@ from bot.permissions import Policy, Role
 from bot.store.postgres import SCHEMES, AddressError, connection_parameters
 
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
-Service = Literal["inventory", "flow", "email"]
+ServiceName = Literal["inventory", "flow", "email"]
 DATA_CENTERS: tuple[str, ...] = get_args(DataCenter)
 # The settings that each service needs.
-SERVICES: dict[Service, tuple[str, ...]] = {
+SERVICES: dict[ServiceName, tuple[str, ...]] = {
     "inventory": ("INVENTORY_DATA_CENTERS",),
     "flow": ("FLOW_BASE_URL", "FLOW_ACCOUNT_SID", "FLOW_AUTH_TOKEN"),
     "email": ("EMAIL_BASE_URL", "EMAIL_API_KEY"),
@@ -117,7 +117,7 @@ def _lower(value: object) -> object:
 
 
 # The specification capitalizes plan names ("Free"), so ignore case.
-Plan = Annotated[
+PlanName = Annotated[
     Literal["free", "standard", "professional", "premium", "enterprise"], BeforeValidator(_lower)
 ]
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -304,7 +304,7 @@ class Settings(BaseSettings):
     """The Authorization header of the inventory API."""
     inventory_scope: str = Field("ServiceInventory.settings.READ", min_length=1)
     """The OAuth scope that messages mention."""
-    inventory_default_plan: Plan = "free"
+    inventory_default_plan: PlanName = "free"
     """The plan of organizations without a known plan."""
     inventory_cache_seconds: float = Field(300, ge=0, le=7 * 24 * 3600)
     """The seconds to keep a list of organizations."""
@@ -314,7 +314,7 @@ class Settings(BaseSettings):
         {}, examples=[{"eu": {"authtoken": "…"}}]
     )
     """The credential of each data center."""
-    inventory_plans: Annotated[dict[str, Plan], Json] = Field(
+    inventory_plans: Annotated[dict[str, PlanName], Json] = Field(
         {}, examples=[{"10234695": "premium"}]
     )
     """The plans of organizations by ID."""
@@ -443,7 +443,7 @@ class Settings(BaseSettings):
         """Return the uppercase SID for a flow's alias or SID, or return `*` unchanged."""
         return name if name == EVERY_FLOW else self.flow_aliases.get(name, name).upper()
 
-    def missing_for(self, service: Service) -> tuple[str, ...]:
+    def missing_for(self, service: ServiceName) -> tuple[str, ...]:
         """Return the names of the settings that are missing for a service."""
         return tuple(name for name in SERVICES[service] if not getattr(self, name.lower()))
 

@@ -37,10 +37,10 @@ def _address(value: str) -> str:
 
 
 # A password manager or a file may add a line break.
-Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-VendorAddress = Annotated[Word, AfterValidator(_address)]
+Typed = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+VendorAddress = Annotated[Typed, AfterValidator(_address)]
 # A list of people, or "*" for everyone.
-People = Annotated[list[Word], BeforeValidator(lambda value: ["*"] if value == "*" else value)]
+Holders = Annotated[list[Typed], BeforeValidator(lambda value: ["*"] if value == "*" else value)]
 
 
 class _Answer(BaseModel):
@@ -61,10 +61,10 @@ class _VendorAnswer(_Answer):
 class DataCenterAnswer(_Answer):
     """A data center's credential: a token, or a code to exchange for one."""
 
-    authtoken: Word | None = Field(default=None, repr=False)
-    client_id: Word | None = None
-    client_secret: Word | None = Field(default=None, repr=False)
-    code: Word | None = Field(default=None, repr=False)
+    authtoken: Typed | None = Field(default=None, repr=False)
+    client_id: Typed | None = None
+    client_secret: Typed | None = Field(default=None, repr=False)
+    code: Typed | None = Field(default=None, repr=False)
     organization_id: OrganizationId | None = None
 
     @model_validator(mode="after")
@@ -94,8 +94,8 @@ class FlowAnswer(_VendorAnswer):
     """The answers about the flow service."""
 
     vendor: Literal["twilio", "other"]
-    account_sid: Word
-    auth_token: Word = Field(repr=False)
+    account_sid: Typed
+    auth_token: Typed = Field(repr=False)
     aliases: dict[str, str] = Field(default_factory=dict)
 
 
@@ -103,22 +103,22 @@ class EmailAnswer(_VendorAnswer):
     """The answers about the email service."""
 
     vendor: Literal["sendgrid", "other"]
-    api_key: Word = Field(repr=False)
+    api_key: Typed = Field(repr=False)
 
 
 class Answers(_Answer):
     """The answers to all questions in `gatehouse setup`."""
 
-    slack_bot_token: Word = Field(repr=False)
-    slack_signing_secret: Word | None = Field(default=None, repr=False)
-    slack_app_token: Word | None = Field(default=None, repr=False)
-    url: Word | None = None
-    alerts_channel: Word
-    approvals_channel: Word
-    viewers: People = Field(default_factory=list)
-    operators: People = Field(default_factory=list)
-    approvers: People = Field(default_factory=list)
-    admins: People = Field(default_factory=list)
+    slack_bot_token: Typed = Field(repr=False)
+    slack_signing_secret: Typed | None = Field(default=None, repr=False)
+    slack_app_token: Typed | None = Field(default=None, repr=False)
+    url: Typed | None = None
+    alerts_channel: Typed
+    approvals_channel: Typed
+    viewers: Holders = Field(default_factory=list)
+    operators: Holders = Field(default_factory=list)
+    approvers: Holders = Field(default_factory=list)
+    admins: Holders = Field(default_factory=list)
     inventory: InventoryAnswer | None = None
     flow: FlowAnswer | None = None
     email: EmailAnswer | None = None

@@ -20,7 +20,7 @@ def problems(**settings: str) -> list[str]:
 
 
 # Everybody reads the examples, so none of them may be a real key.
-KEYS = {"SLACK_SIGNING_SECRET"}
+KEYS = {"SLACK_SIGNING_SECRET", "METRICS_TOKEN"}
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in KEYS])
@@ -308,6 +308,7 @@ BAD_SECRETS = [
     ("METRICS_TOKEN", "m", "is too short: it must have at least 16 characters"),
     ("SLACK_SIGNING_SECRET", "s", "is too short"),
     ("SLACK_SIGNING_SECRET", "8f742231b10e8888abcd99yyyzzz85a5", "is the example"),
+    ("METRICS_TOKEN", "a-long-random-word", "is the example"),
     ("SLACK_SIGNING_SECRET", "sandbox-signing-secret", "is the sandbox's"),
     ("SLACK_BOT_TOKEN", "xoxb-sandbox", "is the sandbox's"),
     ("EMAIL_API_KEY", "SG.demo-key", "is the sandbox's"),

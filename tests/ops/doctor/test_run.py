@@ -457,18 +457,11 @@ async def test_names_that_mean_nothing_are_warned_of(site: Site) -> None:
     assert all(finding.is_well for finding in findings)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "code"),
-    [
-        ("METRICS_TOKEN", "a-long-random-word", "example_secret"),
-        ("FLOW_AUTH_TOKEN", "<token>", "example_secret"),
-        ("SLACK_SIGNING_SECRET", "hello-world-hello-world", "signing_secret_form"),
-    ],
-)
-def test_secrets_that_are_none_are_named(name: str, value: str, code: str) -> None:
+def test_signing_secret_of_another_form_is_named() -> None:
     assert examine_environment(read_settings(LEAST), LEAST) == []
-    (found,) = examine_environment(read_settings({**LEAST, name: value}), LEAST)
-    assert (found.subject, found.code) == (name, code)
+    name = "SLACK_SIGNING_SECRET"
+    (found,) = examine_environment(read_settings({**LEAST, name: "hello-world-hello"}), LEAST)
+    assert (found.subject, found.code) == (name, "signing_secret_form")
 
 
 async def test_beside_a_bot_the_listing_names_an_organization(
