@@ -186,7 +186,7 @@ class Run:
                     await changes.note_try(request_id, partial(failed, reason=reason))
         left = []
         for request in map(changes.now, waiting.requests):
-            if request.progress.tries >= TRIES and request.state is State.APPLYING:
+            if request.attempts.tries >= TRIES and request.state is State.APPLYING:
                 await changes.note_try(request.id, failed)
             elif request.state is State.APPLYING:
                 left.append(request)
@@ -201,7 +201,7 @@ class Run:
         over = [grant for grant in waiting.over if changes.granted.get(grant.identity) == grant]
         ready = whose_turn(left, waiting.at)
         # A request's last attempt is sent alone so that it can't make other requests fail.
-        if any(request.progress.tries == TRIES - 1 for request in ready):
+        if any(request.attempts.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
         made = {
             request.id: [*(recorded.change for recorded in own[request.id]), *changes.made]
@@ -246,7 +246,7 @@ class Run:
             await self._ask_again(changes, request, review)
             return True
         # A change without approval gets a card only after its first attempts.
-        if request.requested.without_approval and not request.progress.retries:
+        if request.requested.without_approval and not request.attempts.retries:
             return False
         for at in (request.decided_at or waiting.at, waiting.at):
             review = review_now(self.bot, request, at, current)
@@ -256,7 +256,7 @@ class Run:
         return True
 
     async def _ask_again(self, changes: ChangeSet, request: Request, review: Review) -> None:
-        if request.progress.done is None:
+        if request.result.done is None:
             await changes.ask_again(request.id, review, self.bot.settings.request_hours)
         else:
             reason = " ".join((*review.news, FOR_THE_REST))

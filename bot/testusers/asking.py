@@ -134,11 +134,11 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
         if undone is None:
             raise NotFound("That request no longer exists.")
         waiting = await store.requests_in(tx, State.PENDING, flow_key=undone.flow.key)
-    done, flow = undone.progress.done, undone.flow
+    done, flow = undone.result.done, undone.flow
     await require_asking(bot, person, flow=flow)
     if done is None or undone.state not in {State.APPLIED, State.FAILED}:
         raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
-    if undone.progress.undone_by:
+    if undone.result.undone_by:
         raise Conflict("Someone has already asked to undo this.")
     if not undone.can_be_undone:
         raise Conflict("This access has already ended or been changed, so there's nothing to undo.")
@@ -220,14 +220,15 @@ async def _open(
         expires_at = at + timedelta(hours=bot.settings.request_hours)
         request = Request(bot.new_id(), flow, Who.of(person), requested, at, expires_at)
         if is_now:
-            progress = replace(request.progress, delivery_id=delivery_id())
-            request = request.moved(State.APPLYING, Who.of(person), at, progress)
+            attempts = replace(request.attempts, delivery_id=delivery_id())
+            request = replace(request, attempts=attempts)
+            request = request.moved(State.APPLYING, Who.of(person), at)
         await store.add_request(tx, request)
         if undone is not None:
             if undone.state is State.FAILED and await is_in_doubt(tx, undone):
                 raise Conflict(STILL_CHECKING)
-            progress = replace(undone.progress, undone_by=request.id)
-            if not await store.save_request(tx, replace(undone, progress=progress)):
+            result = replace(undone.result, undone_by=request.id)
+            if not await store.save_request(tx, replace(undone, result=result)):
                 raise Conflict("Someone else just changed this request. Check its card.")
         detail = {
             "flow": flow.sid,
@@ -284,8 +285,11 @@ async def _approved_by_rule(
     rule = ApprovedByRule(
         policy.sources["auto"], policy.auto.longest_seconds, used + 1, policy.auto.a_day
     )
-    progress = replace(request.progress, rule=rule, delivery_id=delivery_id())
-    approved = request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now, progress)
+    approved = replace(
+        request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now),
+        round=replace(request.round, rule=rule),
+        attempts=replace(request.attempts, delivery_id=delivery_id()),
+    )
     detail = {"flow": request.flow.sid, **asdict(rule)}
     entry = AuditEntry(BOT, "request.approved_by_rule", request.id, detail)
     await apply_transition(tx, request, approved, entry)

@@ -88,7 +88,7 @@ async def decide(bot: Parts, click: Click) -> Decided:
 
 async def _lapsed(bot: Parts, request: Request) -> set[str]:
     """Return the earlier approvers who can't approve the request anymore."""
-    approvers = [approval.who.slack_user_id for approval in request.progress.approvals]
+    approvers = [approval.who.slack_user_id for approval in request.round.approvals]
     return {
         user_id
         for user_id in approvers
@@ -130,7 +130,7 @@ async def _carry_out(
         may_ask=may_ask,
         has_news=bool(review.news),
         is_in_doubt=act is Act.RETRY and await is_in_doubt(tx, request),
-        has_effect=request.progress.done is not None,
+        has_effect=request.result.done is not None,
     )
     match verdict:
         case Verdict.FOLLOW:
@@ -138,12 +138,12 @@ async def _carry_out(
             await apply_transition(tx, request, moved, entry)
             return Decided(act, decision.reason, moved, needed)
         case Verdict.EXPIRE:
-            expired = request.moved(State.EXPIRED, THE_BOT, at, request.progress)
+            expired = request.moved(State.EXPIRED, THE_BOT, at)
             await apply_transition(tx, request, expired, expired_entry(expired))
             return _refusal(decision.reason, expired, at)
         case Verdict.CANCEL:
             cancelled = await _cancel(tx, request, at)
-            return Conflict(_nothing_applied(cancelled, [cancelled.progress.denial_reason]))
+            return Conflict(_nothing_applied(cancelled, [cancelled.round.denial_reason]))
         case Verdict.ASK_AGAIN:
             hours = bot.settings.request_hours
             moved = await ask_again(tx, request, review, hours, person.slack_user_id)
@@ -209,10 +209,11 @@ async def _may_still_ask(bot: Parts, request: Request, act: Act) -> bool:
 async def _cancel(tx: Transaction, request: Request, at: datetime) -> Request:
     """Cancel a request whose requester may no longer ask for it."""
     reason = f"{request.requester.name} may no longer ask for changes to this flow."
-    if request.progress.done is not None:
+    if request.result.done is not None:
         raise Conflict(f"Nothing was applied. {reason}")
-    cancelled = request.moved(
-        State.CANCELLED, THE_BOT, at, replace(request.progress, denial_reason=reason)
+    cancelled = replace(
+        request.moved(State.CANCELLED, THE_BOT, at),
+        round=replace(request.round, denial_reason=reason),
     )
     detail = {"flow": request.flow.sid, "reason": reason}
     entry = AuditEntry(BOT, "request.cancelled", request.id, detail)
@@ -245,31 +246,31 @@ def _followed(
 ) -> tuple[Request, AuditEntry]:
     """Return the updated request and the click's audit log entry."""
     by = Who.of(click.person)
-    progress = replace(request.progress, delivery_id=delivery_id())
-    state = decision.next_state or request.state
+    moved = request
+    if decision.next_state is not None and click.act is not Act.RETRY:
+        moved = request.moved(decision.next_state, by, at)
+    attempts = replace(request.attempts, delivery_id=delivery_id())
+    round_ = request.round
     match click.act:
         case Act.RETRY:
             # A retry keeps the approvals, so nobody has to approve again.
-            retries = (*progress.retries, at.isoformat())
-            progress = replace(progress.cleared(), retries=retries, retried_by=by)
-            moved = replace(request, state=state, progress=progress)
+            retries = (*attempts.retries, at.isoformat())
+            attempts = replace(attempts.cleared(), retries=retries, retried_by=by)
+            moved = replace(moved, state=State.APPLYING)
         case Act.APPROVE:
-            given = {approval.who.slack_user_id: approval for approval in progress.approvals}
+            given = {approval.who.slack_user_id: approval for approval in round_.approvals}
             given.setdefault(by.slack_user_id, Approval(by, at))
             approvals = tuple(given[approver_id] for approver_id in decision.approver_ids)
-            progress = replace(progress, approvals=approvals)
-            moved = replace(request, progress=progress)
+            round_ = replace(round_, approvals=approvals)
         case _:
-            progress = replace(progress, denial_reason=click.denial_reason)
-            moved = replace(request, progress=progress)
-    if click.act is not Act.RETRY and decision.next_state is not None:
-        moved = moved.moved(state, by, at, progress)
+            round_ = replace(round_, denial_reason=click.denial_reason)
+    moved = replace(moved, round=round_, attempts=attempts)
     detail = {
         "flow": request.flow.sid,
         "state": moved.state,
         "approvers": decision.approver_ids,
         "lapsed": sorted({*request.facts.approver_ids} - {*moved.facts.approver_ids}),
-        "reason": moved.progress.denial_reason,
+        "reason": moved.round.denial_reason,
     }
     return moved, AuditEntry(click.person.slack_user_id, _ACTION[click.act], request.id, detail)
 
@@ -289,7 +290,7 @@ def _refusal(reason: Reason, request: Request, now: datetime) -> Conflict | Refu
     if reason is Reason.APPROVED_BEFORE:
         return Conflict("You've already approved this. It still needs someone else's approval.")
     if reason is Reason.BEING_UNDONE:
-        if request.progress.is_undone:
+        if request.result.is_undone:
             return Conflict("This was undone, so it can't be retried. Please make a new request.")
         return Conflict("This can't be retried, because someone has asked to undo it.")
     if reason is Reason.TOO_LATE:

@@ -74,7 +74,7 @@ class ChangeSet:
             if not (request.requested.without_approval and request.state is State.APPLYING):
                 await write_card(tx, request.id)
         for request in (self._requests[request_id] for request_id in self._decided):
-            reason = {"reason": request.progress.failure} if request.state is State.FAILED else {}
+            reason = {"reason": request.attempts.failure} if request.state is State.FAILED else {}
             await tell_requester(tx, request, request.state.value, **reason)
             await tell_thread(tx, request)
         for request_id, identities in self._over.items():
@@ -116,7 +116,10 @@ class ChangeSet:
                 size = step.size_before
                 seen = Step(step.request_id, part, NO_CHANGE, NO_CHANGE, size, part)
                 await self._take_effect(seen, at, spellings, is_all=False)
-            await self._put(step.request_id, is_unsure=False)
+            request = await self._request(step.request_id)
+            if request is not None and request.attempts.is_unsure:
+                attempts = replace(request.attempts, is_unsure=False)
+                self._requests[request.id] = replace(request, attempts=attempts)
         for ending in plan.endings:
             if ending.identity not in on_list:
                 await self.end(ending)
@@ -135,13 +138,13 @@ class ChangeSet:
             return
         request = self._requests[request_id] = tried(stored)
         if request.state is State.FAILED:
-            self._note("request.failed", request_id, reason=request.progress.failure)
+            self._note("request.failed", request_id, reason=request.attempts.failure)
             self._decided[request_id] = None
 
     async def say_overdue(self, request_id: str, reason: str) -> None:
         """Note on the card and in the audit log that expired access couldn't be removed."""
         request = await self._request(request_id)
-        if request is not None and not request.progress.overdue:
+        if request is not None and not request.result.overdue:
             self._note("grant.end_failed", request_id, reason=reason)
         await self._put(request_id, overdue=reason)
 
@@ -152,7 +155,8 @@ class ChangeSet:
         request = await self._request(step.request_id)
         if request is None or not can_move(request.state, State.APPLIED):
             return
-        progress, stored = request.progress, step.wanted.spelled(spellings)
+        result = request.result
+        stored = step.wanted.spelled(spellings)
         done = step.done(at, request, self.granted).respelled(spellings)
         for identity in stored.identities:
             if (grant := self.granted.get(identity)) is None:
@@ -161,9 +165,9 @@ class ChangeSet:
             earlier = await self._request(grant.request_id)
             # The earlier request's card will show that this request replaced its grant.
             if earlier is not None and earlier.id != request.id:
-                superseded = (*earlier.progress.superseded, identity)
+                superseded = (*earlier.result.superseded, identity)
                 await self._put(earlier.id, superseded=superseded, overdue="")
-        approvers = tuple(approval.who for approval in progress.approvals)
+        approvers = tuple(approval.who for approval in request.round.approvals)
         for identity in stored.additions:
             end = done.ends_at.get(identity)
             await self._put_grant(
@@ -171,9 +175,9 @@ class ChangeSet:
             )
         wanted = step.wanted.additions
         respelled = {identity: spellings[identity] for identity in wanted if identity in spellings}
-        respelled = {**progress.respelled, **respelled}
+        respelled = {**result.respelled, **respelled}
         if not is_all:
-            await self._put(request.id, done=done.after(progress.done), respelled=respelled)
+            await self._put(request.id, done=done.after(result.done), respelled=respelled)
         else:
             self._note(
                 "request.applied",
@@ -190,14 +194,13 @@ class ChangeSet:
                 Ended(identity, request.requested.end_of(identity, at) or at, was_gone=True)
                 for identity in step.over
             )
-            self._requests[request.id] = replace(request, state=State.APPLIED)
+            self._requests[request.id] = replace(
+                request, state=State.APPLIED, attempts=request.attempts.cleared()
+            )
             await self._put(
                 request.id,
-                done=done.after(progress.done),
-                failure="",
-                is_unsure=False,
-                retry_at=None,
-                ended=(*progress.ended, *over),
+                done=done.after(result.done),
+                ended=(*result.ended, *over),
                 respelled=respelled,
             )
             if request.requested.undo_of:
@@ -221,14 +224,13 @@ class ChangeSet:
         request = await self._request(grant.request_id)
         if request is None:
             return
-        progress, spelling = request.progress, {grant.identity: stored_as}
-        respelled = {
-            identity: spelling.get(now, now) for identity, now in progress.respelled.items()
-        }
-        is_new = grant.identity not in progress.respelled.values()
+        result = request.result
+        spelling = {grant.identity: stored_as}
+        respelled = {identity: spelling.get(now, now) for identity, now in result.respelled.items()}
+        is_new = grant.identity not in result.respelled.values()
         await self._put(
             request.id,
-            done=progress.done and progress.done.respelled(spelling),
+            done=result.done and result.done.respelled(spelling),
             respelled=respelled | (spelling if is_new else {}),
         )
 
@@ -239,7 +241,7 @@ class ChangeSet:
         self._note("grant.ended", ending.request_id, identity=identity, was_gone=was_gone)
         request = await self._request(ending.request_id)
         if request is not None:
-            ended = (*request.progress.ended, Ended(identity, self._at, was_gone))
+            ended = (*request.result.ended, Ended(identity, self._at, was_gone))
             await self._put(request.id, ended=ended, overdue="")
             self._over.setdefault(request.id, []).append(identity)
 
@@ -252,9 +254,9 @@ class ChangeSet:
         known = self._requests.get(request_id)
         return known or await store.load_request(self._tx, request_id, lock=True)
 
-    async def _put(self, request_id: str, **progress: Any) -> None:  # noqa: ANN401 - fields of Progress
+    async def _put(self, request_id: str, **result: Any) -> None:  # noqa: ANN401 - fields of Result
         request = await self._request(request_id)
         if request is not None:
-            changed = replace(request.progress, **progress)
-            if changed != request.progress:
-                self._requests[request_id] = replace(request, progress=changed)
+            changed = replace(request.result, **result)
+            if changed != request.result:
+                self._requests[request_id] = replace(request, result=changed)

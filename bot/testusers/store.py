@@ -15,11 +15,13 @@ from bot.store.tables import outbox_messages
 from bot.testusers.rules.applying import Post
 from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import (
+    Attempts,
     Grant,
-    Progress,
     RecordedChange,
     Request,
     RequestedChange,
+    Result,
+    Round,
     Who,
 )
 from bot.testusers.tables import flow_changes, flow_posts, grants, requests
@@ -30,7 +32,9 @@ CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, requests.c.id)
 OwnGrant = tuple[Flow, Grant]
 DECIDED = (*OVER, State.FAILED)
 _REQUESTED_CHANGE = TypeAdapter(RequestedChange)
-_PROGRESS = TypeAdapter(Progress)
+_ROUND = TypeAdapter(Round)
+_ATTEMPTS = TypeAdapter(Attempts)
+_RESULT = TypeAdapter(Result)
 _GRANT = TypeAdapter(Grant)
 _POST = TypeAdapter(Post)
 _OLDEST = (requests.c.created_at, requests.c.id)
@@ -176,7 +180,11 @@ def _row_of(request: Request) -> dict[str, Any]:
         "decided_by_id": by and by.slack_user_id,
         "decided_by_name": by and by.name,
         "decided_at": request.decided_at,
-        "progress": _PROGRESS.dump_python(request.progress, mode="json"),
+        "progress": {
+            **_ROUND.dump_python(request.round, mode="json"),
+            **_ATTEMPTS.dump_python(request.attempts, mode="json"),
+            **_RESULT.dump_python(request.result, mode="json"),
+        },
     }
 
 
@@ -190,7 +198,9 @@ def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
         row.created_at,
         row.expires_at,
         State(row.state),
-        _PROGRESS.validate_python(row.progress),
+        _ROUND.validate_python(row.progress),
+        _ATTEMPTS.validate_python(row.progress),
+        _RESULT.validate_python(row.progress),
         decided_by,
         row.decided_at,
         row.version,

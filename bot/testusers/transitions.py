@@ -76,7 +76,7 @@ async def write_related_cards(tx: Transaction, request: Request) -> None:
 
 def _thread_key(kind: str, request: Request) -> str:
     """Return the outbox key of a `REMINDER` or an `ESCALATION` of this round of approval."""
-    asked_at = request.progress.asked_at
+    asked_at = request.round.asked_at
     return f"{kind}:{request.id}" + (f":{asked_at.isoformat()}" if asked_at else "")
 
 
@@ -96,7 +96,7 @@ async def tell_thread(tx: Transaction, request: Request) -> None:
 
     Each failure gets its own message, which is edited when the request moves on.
     """
-    keys = [f"{FAILURE}:{request.id}:{n}" for n in range(len(request.progress.retries) + 1)]
+    keys = [f"{FAILURE}:{request.id}:{n}" for n in range(len(request.attempts.retries) + 1)]
     if request.state is State.FAILED:
         shown = [] if request.requested.without_approval else keys[-1:]
     else:
@@ -174,9 +174,9 @@ async def apply_transition(
         return
     undone_id = new.requested.undo_of if new.state in _GIVEN_UP else None
     undone = await store.load_request(tx, undone_id, lock=True) if undone_id else None
-    if undone is not None and undone.progress.undone_by == new.id:
-        progress = replace(undone.progress, undone_by=None)
-        await store.save_request(tx, replace(undone, progress=progress))
+    if undone is not None and undone.result.undone_by == new.id:
+        result = replace(undone.result, undone_by=None)
+        await store.save_request(tx, replace(undone, result=result))
     await audit.append(tx, entry)
     await write_card(tx, new.id)
     if undone_id:
@@ -193,7 +193,7 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await write_related_cards(tx, new)
     if old.state is State.PENDING:
         for name, kind in (("remind", REMINDER), ("escalate", ESCALATION)):
-            if name in old.progress.rung:
+            if name in old.round.rung:
                 await _write_in_thread(tx, kind, old)
     if new.state is State.PENDING:
         await put_timer(tx, new.id, await tx.now())
@@ -214,7 +214,7 @@ async def ask_again(
 ) -> Request:
     """Ask for a new decision on the request, or expire the request if nothing is left to do."""
     moved = reconsidered(request, review, await tx.now(), request_hours, THE_BOT)
-    detail = {"flow": request.flow.sid, "news": moved.progress.news}
+    detail = {"flow": request.flow.sid, "news": moved.round.news}
     entry = AuditEntry(actor, "request.asked_again", request.id, detail)
     if moved.state is State.EXPIRED:
         entry = expired_entry(moved)
@@ -238,7 +238,7 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
     the card hasn't been posted yet.
     """
     asked_at, policy = (
-        request.progress.asked_at or request.created_at,
+        request.round.asked_at or request.created_at,
         bot.people.policy.of_flow(request.flow.sid),
     )
     times: dict[str, datetime | None] = {}
@@ -254,7 +254,7 @@ def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetim
     has_card = request.state not in {*_GIVEN_UP, State.APPLYING}
     if has_card and not is_posted and request.shown_since:
         times["unposted"] = request.shown_since + UNPOSTED_AFTER
-    rings = [(at, name) for name, at in times.items() if at and name not in request.progress.rung]
+    rings = [(at, name) for name, at in times.items() if at and name not in request.round.rung]
     return min(rings, key=itemgetter(0), default=None)
 
 
@@ -303,16 +303,19 @@ async def _check_timers(bot: Parts, tx: Transaction, request_id: str) -> datetim
 
 
 async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
-    flow, progress, end = request.flow, request.progress, request.next_end
+    flow, end = request.flow, request.next_end
     if name == "expire":
-        expired = request.moved(State.EXPIRED, THE_BOT, now, progress)
+        expired = request.moved(State.EXPIRED, THE_BOT, now)
         await apply_transition(tx, request, expired, expired_entry(expired))
         return
     if name == "announce_end":
-        progress = replace(progress, announced_until=end or progress.announced_until)
+        result = request.result
+        result = replace(result, announced_until=end or result.announced_until)
+        request = replace(request, result=result)
     else:
-        progress = replace(progress, rung=(*progress.rung, name))
-    await store.save_request(tx, replace(request, progress=progress))
+        rung = replace(request.round, rung=(*request.round.rung, name))
+        request = replace(request, round=rung)
+    await store.save_request(tx, request)
     if name == "escalate":
         to = bot.people.policy.of_flow(flow.sid).escalate_to or ()
         detail = {"flow": flow.sid, "to": to}

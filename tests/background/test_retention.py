@@ -80,7 +80,7 @@ async def test_request_is_kept_until_its_last_grant_has_ended(database, clock):
     await world.pass_time(DAY)
     await forget(database, days=1)
     assert world.reported() == ["applied", "ended"]
-    assert (await world.stored(request)).progress.ended
+    assert (await world.stored(request)).result.ended
     await world.pass_time(2 * DAY)
     await forget(database, days=1)
     assert not await is_stored(world, request)

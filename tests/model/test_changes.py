@@ -32,7 +32,15 @@ from bot.testusers.rules.changes import (
     mask_in,
     outside_edits,
 )
-from bot.testusers.rules.requests import Done, Grant, Progress, Request, RequestedChange, Who
+from bot.testusers.rules.requests import (
+    Attempts,
+    Done,
+    Grant,
+    Request,
+    RequestedChange,
+    Result,
+    Who,
+)
 
 SID = "FW00000000000000000000000000000001"
 END = datetime(2026, 1, 1, tzinfo=UTC)
@@ -196,8 +204,10 @@ def test_who_came_goes_who_went_comes_and_ends_are_as_before(done: Done, listed:
 def asked(change: Change, name: str = "r", *, retry_at: datetime | None = None, **more) -> Request:
     """Return an approved request."""
     requested = RequestedChange(change, more.pop("seen", ()), 0, **more)
-    progress = Progress(retry_at=retry_at)
-    return Request(name, Flow("FW1"), OTTO, requested, NOW, LATER, State.APPLYING, progress)
+    attempts = Attempts(retry_at=retry_at)
+    return Request(
+        name, Flow("FW1"), OTTO, requested, NOW, LATER, State.APPLYING, attempts=attempts
+    )
 
 
 def plan_of(listed: str, *some: Request, **more) -> ListChangePlan:
@@ -220,7 +230,7 @@ def in_part(change: Change, part: Change, **more) -> Request:
     """Return an approved request of which an earlier, failed attempt changed a part."""
     request = asked(change, **more)
     done = Done(NOW, part, NO_CHANGE, NO_CHANGE, 0, 1)
-    return replace(request, progress=replace(request.progress, done=done))
+    return replace(request, result=Result(done=done))
 
 
 def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
@@ -268,4 +278,4 @@ def test_request_of_a_refused_shared_post_is_tried_alone(is_shared: bool, state:
     refused = ServiceRefused("flow", "not a phone number", status=400)
     request = tried(asked(Change(("a",), ())), refused, NOW, None, is_shared=is_shared)
     assert request.state is state
-    assert (request.progress.retry_at == NOW) == is_shared
+    assert (request.attempts.retry_at == NOW) == is_shared

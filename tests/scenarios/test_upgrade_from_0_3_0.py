@@ -69,7 +69,7 @@ async def test_nothing_that_was_approved_for_later_is_applied(world, cards):
     )
     await world.told(OTTO, "*Needs approval again*")
     request = await stored(world, SCHEDULED)
-    assert (request.state, request.progress.approvals) == (State.PENDING, ())
+    assert (request.state, request.round.approvals) == (State.PENDING, ())
     assert (await stored(world, OVER)).state is State.EXPIRED
     await world.slack.until(lambda: APPLYING in world.services.state.flows[SURVEY].identities)
     assert SCHEDULED not in world.flow.identities

@@ -9,11 +9,13 @@ from bot.testusers.messages.phrases import in_full
 from bot.testusers.rules.changes import Change, Flow, identities_problem
 from bot.testusers.rules.requests import (
     Approval,
+    Attempts,
     Done,
     Ended,
-    Progress,
     Request,
     RequestedChange,
+    Result,
+    Round,
     Who,
 )
 from sandbox.slack.validation import UPDATE_TEXT, check_message
@@ -42,10 +44,7 @@ def requests(draw: st.DrawFn) -> Request:
     outside = Change(draw(few)).then(Change((), draw(few)))
     done = Done(NOW, change, Change(), outside, 1, 2) if state is State.APPLIED else None
     reason = draw(st.sampled_from(["", "&" * 500, "<!channel> *x*", "שלום"]))
-    progress = Progress(
-        approvals=(Approval(ADA, NOW),),
-        denial_reason=reason,
-        failure=reason,
+    result = Result(
         done=done,
         ended=tuple(Ended(item, NOW, was_gone=False) for item in draw(few)),
         superseded=draw(few),
@@ -62,7 +61,21 @@ def requests(draw: st.DrawFn) -> Request:
         reason=reason,
     )
     expires_at = NOW + timedelta(hours=24)
-    return Request("1", FLOW, OTTO, requested, NOW, expires_at, state, progress, ADA, NOW)
+    round_ = Round((Approval(ADA, NOW),), denial_reason=reason)
+    return Request(
+        "1",
+        FLOW,
+        OTTO,
+        requested,
+        NOW,
+        expires_at,
+        state,
+        round_,
+        Attempts(failure=reason),
+        result,
+        ADA,
+        NOW,
+    )
 
 
 def texts_of(message) -> list[str]:
@@ -89,7 +102,7 @@ def hold(message, *, may_mention: bool = False) -> None:
 
 
 def everybody(request: Request) -> list[str]:
-    ended = [item.identity for item in request.progress.ended]
+    ended = [item.identity for item in request.result.ended]
     return [*request.requested.change.additions, *request.requested.change.removals, *ended]
 
 

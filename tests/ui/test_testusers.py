@@ -1,5 +1,6 @@
 """Cards, pages and messages show the stored requests within Slack's limits."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -16,12 +17,14 @@ from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.changes import Change, identities_problem
 from bot.testusers.rules.requests import (
     Approval,
+    Attempts,
     Done,
     Ended,
     Grant,
-    Progress,
     Request,
     RequestedChange,
+    Result,
+    Round,
     Who,
 )
 from tests.support.requests import (
@@ -76,11 +79,8 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
     requested = RequestedChange(Change(people), people, 0, people[9:], ends=until, reason=words)
     done = Done(NOW, Change(people[:9]), Change(people[9:]), Change(people), 1, 2, until, until)
     by = LONG if len(words) > 9 else ADA
-    progress = Progress(
-        approvals=(Approval(by, NOW),) * (20 if by is LONG else 2),
-        denial_reason=words,
-        failure=words,
-        tries=2,
+    approvals = (Approval(by, NOW),) * (20 if by is LONG else 2)
+    result = Result(
         done=done if state in {State.APPLIED, State.FAILED} else None,
         ended=tuple(Ended(person, NOW, was_gone=True) for person in people),
         superseded=people,
@@ -88,7 +88,20 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
         undone_by="2",
     )
     expires_at = NOW + timedelta(hours=24)
-    request = Request("1", FLOW, by, requested, NOW, expires_at, state, progress, by, NOW)
+    request = Request(
+        "1",
+        FLOW,
+        by,
+        requested,
+        NOW,
+        expires_at,
+        state,
+        Round(approvals, denial_reason=words),
+        Attempts(2, failure=words),
+        result,
+        by,
+        NOW,
+    )
     approvers = tuple(f"U{number:020}" for number in range(30))
     message = card(request, 20, mentions(approvers) if state is State.PENDING else "")
     hold(message, may_mention=state is State.PENDING)
@@ -192,8 +205,9 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     requested = RequestedChange(
         Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada"
     )
-    progress = Progress(denial_reason="not for +15550100")
-    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, progress, ADA, NOW)
+    denied = Round(denial_reason="not for +15550100")
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, denied)
+    request = replace(request, decided_by=ADA, decided_at=NOW)
     waiting = Request("2", FLOW, OTTO, requested, NOW, NOW)
     shown = [
         pages.history(FLOW, Page([request], 1), Reader(sees)).text

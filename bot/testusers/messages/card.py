@@ -65,7 +65,7 @@ class _Card:
         request = self.request
         small_print = block_kit.context(" · ".join(self.facts()))
         if request.state in GIVEN_UP:
-            why = phrases.quote(request.progress.denial_reason, self.reason_characters)
+            why = phrases.quote(request.round.denial_reason, self.reason_characters)
             return (*block_kit.sections([*self.headline(), *why]), small_print)
         top = [
             *self.headline(),
@@ -96,11 +96,11 @@ class _Card:
 
     def headline(self) -> Iterator[str]:
         """Yield lines that describe the request and its outcome, or the approvals so far."""
-        request, progress = self.request, self.request.progress
+        request = self.request
         wanted = f"to {change_of(request, name=phrases.counted)}"
         if request.state is State.PENDING:
-            if progress.news:
-                why = text.sentence(" ".join(progress.news), self.reason_characters)
+            if request.round.news:
+                why = text.sentence(" ".join(request.round.news), self.reason_characters)
                 yield f":arrows_counterclockwise: *Needs approval again*: {why}"
             yield f":hourglass: *{who(request.requester)}* wants {wanted}"
             yield from self.count()
@@ -113,7 +113,7 @@ class _Card:
             yield f"*{who(request.requester)}* asked {wanted}"
 
     def count(self) -> Iterator[str]:
-        given, needed = len(self.request.progress.approvals), self.needed
+        given, needed = len(self.request.round.approvals), self.needed
         names = phrases.approvers(self.request)
         if given:
             more = "One more needed." if needed - given <= 1 else f"{needed - given} more needed."
@@ -123,20 +123,21 @@ class _Card:
 
     def trying(self) -> str:
         """Describe the last failure and the next attempt, or return "" if no attempt failed."""
-        tries, progress = self.request.progress.tries, self.request.progress
-        failure = f" {text.sentence(progress.failure, self.reason_characters)}"
+        attempts = self.request.attempts
+        tries = attempts.tries
+        failure = f" {text.sentence(attempts.failure, self.reason_characters)}"
         if self.request.state is State.FAILED:
             return f"{failure}{phrases.after_all(self.request)}"
         if not tries:
             return ""
-        if progress.is_unsure or tries >= TRIES:
+        if attempts.is_unsure or tries >= TRIES:
             return f"{failure} Checking whether the change went through…"
         pause = PAUSES_SECONDS[tries - 1]
         return f" Attempt {tries} of {TRIES} failed:{failure} Trying again in {pause:g} s."
 
     def facts(self) -> Iterator[str]:
         """Yield the small print: the list's size, times, and IDs."""
-        request, done = self.request, self.request.progress.done
+        request, done = self.request, self.request.result.done
         if sizes := self.sizes():
             yield sizes
         if request.state is State.PENDING:
@@ -154,7 +155,7 @@ class _Card:
             yield f"{len(ends)} end dates between {text.time(min(ends))} and {text.time(max(ends))}"
 
     def sizes(self) -> str:
-        done, requested = self.request.progress.done, self.request.requested
+        done, requested = self.request.result.done, self.request.requested
         if done is not None:
             return _sizes(done.size_before, done.size_after)
         if self.request.state in GIVEN_UP or self.request.state is State.FAILED:
@@ -176,27 +177,27 @@ class _Card:
 
     def news(self) -> Iterator[str]:
         """Yield lines about other events: outside changes, access that ended, and undos."""
-        progress = self.request.progress
+        result = self.request.result
         for title, people in phrases.on_the_list(self.request).items():
             yield f"*{title}:* {self.named(people)}"
-        if progress.done is not None:
-            yield from self.surprises(progress.done)
-        if progress.respelled:
-            yield f"The service stores this as {self.named([*progress.respelled.values()])}"
-        shown = progress.ended[-1 if self.is_short else -ENDED_SHOWN :]
-        if len(progress.ended) > len(shown):
-            ended = phrases.how_many(len(progress.ended))
+        if result.done is not None:
+            yield from self.surprises(result.done)
+        if result.respelled:
+            yield f"The service stores this as {self.named([*result.respelled.values()])}"
+        shown = result.ended[-1 if self.is_short else -ENDED_SHOWN :]
+        if len(result.ended) > len(shown):
+            ended = phrases.how_many(len(result.ended))
             yield f"*Access ended for {ended}. Most recently:*"
         for end in shown:
             gone = " (already removed)" if end.was_gone else ""
             yield f"*Access ended:* {phrases.in_full(end.identity)} {text.time(end.at)}{gone}"
-        if progress.superseded and not progress.is_undone:
-            yield f"*Replaced by a later request:* {self.named(progress.superseded)}"
-        if progress.overdue:
-            why = text.sentence(progress.overdue, min(300, self.reason_characters))
+        if result.superseded and not result.is_undone:
+            yield f"*Replaced by a later request:* {self.named(result.superseded)}"
+        if result.overdue:
+            why = text.sentence(result.overdue, min(300, self.reason_characters))
             yield f"*Expired but not removed yet:* {why} I'll keep trying."
-        if progress.undone_by:
-            yield "*Undone*" if progress.is_undone else "*Undo requested*"
+        if result.undone_by:
+            yield "*Undone*" if result.is_undone else "*Undo requested*"
 
     def people(self) -> Iterator[str]:
         """Yield lines that name everyone in the request, because approvers must see each person."""
@@ -233,7 +234,7 @@ def _sizes(before: int, after: int) -> str:
 
 def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
     """Return a button for each of these actions that the request's state allows."""
-    if request.progress.undone_by:
+    if request.result.undone_by:
         return []
     offered = list(OFFERED.get(request.state, ()))
     if request.can_be_undone:

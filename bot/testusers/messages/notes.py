@@ -43,7 +43,7 @@ def asked(
         lines.append(f"There's nothing to change on {flow_name(flow)}, so I didn't make a request.")
     elif request.requested.without_approval:
         lines.append(f"Applying now, without approval: {change_of(request)}.")
-    elif request.progress.rule:
+    elif request.round.rule:
         lines.append(f"Approved automatically. Applying now: {change_of(request)}.")
         lines.append(f"{phrases.rule_of(request)}.")
     else:
@@ -91,7 +91,7 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     """Return the reply to the person who clicked a button on a card."""
     change = change_of(request)
     if reason is Reason.QUORUM_OPEN:
-        given = len(request.progress.approvals)
+        given = len(request.round.approvals)
         return Message.of(f"Thanks! {given} of {needed} approvals so far: {change}.")
     did = {
         Act.APPROVE: "You approved",
@@ -124,13 +124,13 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
                 "I'll keep trying to post it. To find out more, use `/gatehouse status`.",
             ]
         case "asked_again":
-            news = text.sentence(" ".join(request.progress.news), 500)
+            news = text.sentence(" ".join(request.round.news), 500)
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]
         case State.FAILED:
             lines = [*_failure(request, asked, str(payload["reason"]))]
         case _:
             is_refused = request.state in {State.DENIED, State.CANCELLED}
-            reason = request.progress.denial_reason if is_refused else ""
+            reason = request.round.denial_reason if is_refused else ""
             lines = [phrases.outcome_line(request, asked), *phrases.quote(reason, 500)]
             if request.state in {State.DENIED, State.EXPIRED}:
                 steps = again_button(request)
@@ -170,10 +170,10 @@ def failure_in_thread(request: Request) -> Message:
     """Return the thread message that says the change failed, or what has happened since."""
     asked = f"{who(request.requester)} asked to {change_of(request)}"
     if request.state is State.FAILED:
-        return Message.of(*_failure(request, asked, request.progress.failure))
+        return Message.of(*_failure(request, asked, request.attempts.failure))
     if request.state is not State.APPLIED:
         return Message.of(f"An earlier attempt failed. {phrases.outcome_line(request, asked)}")
-    done, by = request.progress.done, request.progress.retried_by
+    done, by = request.result.done, request.attempts.retried_by
     at = text.time(done.at) if done else ""
     how = f"after a retry by {who(by)}" if by else "after all"
     return Message.of(f":white_check_mark: *Applied* {how} ({at}): {change_of(request)}.")

@@ -219,7 +219,7 @@ def waiting(row: OpenRow, channel_id: str, show: Show) -> Message:
     request, change = row.request, change_of(row.request, show, phrases.exact)
     is_exact = len(change) <= EXACT_CHARACTERS
     asked = f"wants to {change if is_exact else change_of(request, show)}"
-    given = len(request.progress.approvals)
+    given = len(request.round.approvals)
     count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
     about = f"{count} · this request expires {text.time(request.expires_at)}"
     reason = phrases.quote(phrases.reason_of(request, request.requested.reason, show), 150)

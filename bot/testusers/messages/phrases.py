@@ -75,7 +75,7 @@ def _mention(slack_id: str) -> str:
 
 def approvers(request: Request) -> str:
     """Return the approvers' names or, if nobody approved, the name of the person who decided."""
-    given = request.progress.approvals
+    given = request.round.approvals
     left = len(given) - APPROVERS_SHOWN
     more = f" and {left} more" if left > 0 else ""
     shown = names([approval.who for approval in given[:APPROVERS_SHOWN]])
@@ -95,7 +95,7 @@ def names(people: Sequence[Who]) -> str:
 
 def rule_of(request: Request) -> str:
     """Describe the rule that approved the request, or return an empty string if none did."""
-    rule = request.progress.rule
+    rule = request.round.rule
     if rule is None:
         return ""
     longest = text.duration(rule.longest_seconds)
@@ -206,8 +206,8 @@ def parts(
 
 
 def _term(request: Request, identity: str, kind: str, *, is_actual: bool) -> str:
-    requested, done = request.requested, request.progress.done
-    stored = request.progress.respelled.get(identity, identity)
+    requested, done = request.requested, request.result.done
+    stored = request.result.respelled.get(identity, identity)
     actual = done.ends_at.get(stored) if done and is_actual else None
     if end := actual or requested.ends.get(identity):
         return f" until {text.time(end)}"
@@ -263,12 +263,12 @@ def on_the_list(request: Request) -> dict[str, tuple[str, ...]]:
 
     The result is empty for all other requests.
     """
-    done, left = request.progress.done, request.left
+    done, left = request.result.done, request.left
     if request.state is not State.FAILED or done is None:
         return {}
     there = Change(done.change.additions + left.removals).without(request.gone)
     absent = done.change.removals
-    if not request.progress.is_unsure:
+    if not request.attempts.is_unsure:
         absent += left.additions
     titles = {"On the list now": there.additions, "Not on the list": absent}
     return {title: people for title, people in titles.items() if people}
@@ -300,7 +300,7 @@ def outcome_of(request: Request) -> str:
         why = "nobody approved it in time"
         if request.change_at(request.decided_at or request.expires_at).is_empty:
             why = "the requested access would already have ended"
-        elif request.progress.approvals:
+        elif request.round.approvals:
             why = "not enough people approved it in time"
         return f"{mark} because {why}"
     if state in {State.DENIED, State.CANCELLED}:
@@ -309,7 +309,7 @@ def outcome_of(request: Request) -> str:
     is_approved = not request.requested.without_approval
     how = f"approved by {approvers(request)}" if is_approved else f"without approval by {by}"
     if state is State.FAILED:
-        mark = ":grey_question:" if request.progress.is_unsure else mark
+        mark = ":grey_question:" if request.attempts.is_unsure else mark
         return f"{mark} *Failed: {what_failed(request)}*. {how[0].upper()}{how[1:]}"
     if state is State.APPLIED and not is_approved:
         return f":warning: *Applied without approval* by {by}"
@@ -324,11 +324,11 @@ def outcome_line(request: Request, asked: str) -> str:
 
 def summary(request: Request, show: Show, *, names_requester: bool = False) -> str:
     """Describe a request and its outcome for a list of requests."""
-    denied = request.progress.denial_reason
+    denied = request.round.denial_reason
     reasons = {
         State.DENIED: denied,
         State.CANCELLED: denied,
-        State.FAILED: request.progress.failure,
+        State.FAILED: request.attempts.failure,
     }
     why = reason_of(request, reasons.get(request.state, ""), show)
     because = reason_of(request, request.requested.reason, show)
@@ -344,10 +344,10 @@ def summary(request: Request, show: Show, *, names_requester: bool = False) -> s
 
 def what_failed(request: Request) -> str:
     """Describe what a failed request has changed, as far as is known."""
-    done = request.progress.done
-    if request.progress.is_unsure:
+    done = request.result.done
+    if request.attempts.is_unsure:
         return "not sure whether the change went through"
-    if request.progress.failure.startswith(OTHER_ENTRIES):
+    if request.attempts.failure.startswith(OTHER_ENTRIES):
         return "the list holds something else"
     if done is None:
         return "nothing was changed"
@@ -357,7 +357,7 @@ def what_failed(request: Request) -> str:
 
 def after_all(request: Request) -> str:
     """Return a note if a failed change may still go through, or an empty string if it can't."""
-    return " If it goes through after all, I'll update the card." * request.progress.is_unsure
+    return " If it goes through after all, I'll update the card." * request.attempts.is_unsure
 
 
 def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
@@ -394,7 +394,7 @@ def state_sentence(request: Request, now: datetime) -> str:
     by = request.decided_by.name if request.decided_by else "Nobody"
     is_refused = request.state in {State.DENIED, State.CANCELLED}
     did = request.state.value if is_refused else "approved"
-    retried = request.progress.retried_by
+    retried = request.attempts.retried_by
     if retried and request.state in {State.APPLYING, State.APPLIED}:
         return f"{retried.name} already retried this: {change}."
     without = " without approval" if request.requested.without_approval else ""
@@ -407,7 +407,7 @@ def outdated(request: Request, version: int) -> str:
 
     `version` is 0 if the clicked button is from before cards had versions.
     """
-    news = " ".join(request.progress.news) if version else "The button was from before an upgrade."
+    news = " ".join(request.round.news) if version else "The button was from before an upgrade."
     return f"Nothing was applied. {news} The card is up to date now. Check it, then click again."
 
 

@@ -258,7 +258,7 @@ def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
     due = []
     for request in waiting:
         identities = request.left.identities
-        if (request.progress.retry_at or at) <= at and named.isdisjoint(identities):
+        if (request.attempts.retry_at or at) <= at and named.isdisjoint(identities):
             due.append(request)
         else:
             named.update(identities)
@@ -307,7 +307,7 @@ class Waiting:
     @property
     def deliveries(self) -> list[str]:
         """The log IDs of the clicks and commands that led to this work."""
-        return [request.progress.delivery_id for request in self.ready]
+        return [request.attempts.delivery_id for request in self.ready]
 
 
 def next_run(waiting: Waiting, tries: int, *, is_well: bool, has_missing: bool) -> datetime | None:
@@ -319,7 +319,7 @@ def next_run(waiting: Waiting, tries: int, *, is_well: bool, has_missing: bool) 
     at = waiting.at
     post = waiting.post
     pause = at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, DOUBLINGS))
-    later = [request.progress.retry_at for request in waiting.requests]
+    later = [request.attempts.retry_at for request in waiting.requests]
     times = []
     if post is not None and post.is_in_the_air(at):
         times += [pause, post.ends_at]
@@ -394,21 +394,21 @@ def tried(
     if isinstance(error, StoredOtherwise):
         # The change is on the list in another form. Sending it again would add it again.
         return failed(request, reason_of(error))
-    is_refused, tries = is_final(error) and post is None, request.progress.tries + 1
+    is_refused, tries = is_final(error) and post is None, request.attempts.tries + 1
     if is_shared and is_refused and not isinstance(error, (CredentialsRefused, NotConfigured)):
         tries, pause = TRIES - 1, 0.0
     elif is_refused or tries >= (TRIES if post is None else TRIES + LOOKS):
         return failed(request, reason_of(error), is_unsure=post is not None)
     else:
         pause = PAUSES_SECONDS[tries - 1]
-    progress = replace(
-        request.progress,
+    attempts = replace(
+        request.attempts,
         tries=tries,
         failure=reason_of(error),
         is_unsure=post is not None and not post.is_answered,
         retry_at=at + timedelta(seconds=pause),
     )
-    return replace(request, progress=progress)
+    return replace(request, attempts=attempts)
 
 
 def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Request:
@@ -416,11 +416,11 @@ def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Re
 
     `is_unsure` is True if the outcome of its POST is still unknown.
     """
-    reason = reason or request.progress.failure
-    progress = replace(
-        request.progress, tries=TRIES, failure=reason, is_unsure=is_unsure, retry_at=None
+    reason = reason or request.attempts.failure
+    attempts = replace(
+        request.attempts, tries=TRIES, failure=reason, is_unsure=is_unsure, retry_at=None
     )
-    return replace(request, state=State.FAILED, progress=progress)
+    return replace(request, state=State.FAILED, attempts=attempts)
 
 
 def reason_of(error: GatehouseError) -> str:

@@ -173,50 +173,64 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Everything that has happened to a request so far.
+class Round:
+    """What was decided in the current round of approval.
 
-    Decisions: `news` explains why the card asks for a new decision, and `asked_at` is when it last
-    asked again after a decision. `rule` is the automatic rule that approved the request.
-    `delivery_id` is the log ID of the click or command that led to the
-    last attempt.
-
-    Attempts: `is_unsure` is True if a failed change may have reached the service anyway. `retries`
-    contains the times when someone pressed Retry, and `retried_by` is the last person who did.
-    `done` records what all attempts have changed so far, which can be less than what was requested.
-    `respelled` maps requested identities to the service's spellings.
-
-    Afterward: `superseded` lists people who had a grant that a later request replaced or removed.
-    `overdue` is the reason that expired access hasn't been removed yet. `undone_by` is the ID of
-    the request to undo this one, and `is_undone` is True once that request is applied. `rung` lists
-    the timers that have fired. Ends of access up to `announced_until` have been announced.
+    `rule` is the automatic rule that approved the request. `news` explains why the card asks for a
+    new decision, and `asked_at` is when it last asked again after a decision. `rung` lists the
+    timers that have fired.
     """
 
     approvals: tuple[Approval, ...] = ()
+    rule: ApprovedByRule | None = None
     denial_reason: str = ""
-    failure: str = ""
-    is_unsure: bool = False
+    news: tuple[str, ...] = ()
+    asked_at: datetime | None = None
+    rung: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """The attempts to apply an approved change.
+
+    `is_unsure` is True if a failed change may have reached the service anyway. `retries` contains
+    the times when someone pressed Retry, and `retried_by` is the last person who did. `delivery_id`
+    is the log ID of the click or command that led to the last attempt.
+    """
+
     tries: int = 0
     retry_at: datetime | None = None
+    failure: str = ""
+    is_unsure: bool = False
     retries: tuple[str, ...] = ()
     retried_by: Who | None = None
-    respelled: Mapping[str, str] = field(default_factory=dict)
+    delivery_id: str = ""
+
+    def cleared(self) -> "Attempts":
+        """Return the record as if no attempt had failed."""
+        return replace(self, tries=0, retry_at=None, failure="", is_unsure=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of the attempts.
+
+    `done` records what all attempts have changed so far, which can be less than what was requested.
+    `respelled` maps requested identities to the service's spellings. `superseded` lists people who
+    had a grant that a later request replaced or removed. `overdue` is the reason that expired
+    access hasn't been removed yet. `undone_by` is the ID of the request to undo this one, and
+    `is_undone` is True once that request is applied. Ends of access up to `announced_until` have
+    been announced.
+    """
+
     done: Done | None = None
+    respelled: Mapping[str, str] = field(default_factory=dict)
     ended: tuple[Ended, ...] = ()
     superseded: tuple[str, ...] = ()
     overdue: str = ""
     undone_by: str | None = None
     is_undone: bool = False
-    delivery_id: str = ""
-    news: tuple[str, ...] = ()
-    asked_at: datetime | None = None
-    rung: tuple[str, ...] = ()
-    rule: ApprovedByRule | None = None
     announced_until: datetime | None = None
-
-    def cleared(self) -> "Progress":
-        """Return the progress as if no attempt had failed."""
-        return replace(self, tries=0, retry_at=None, failure="", is_unsure=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +244,9 @@ class Request:
     created_at: datetime
     expires_at: datetime
     state: State = State.PENDING
-    progress: Progress = Progress()
+    round: Round = Round()
+    attempts: Attempts = Attempts()
+    result: Result = Result()
     decided_by: Who | None = None
     decided_at: datetime | None = None
     version: int = 1
@@ -242,29 +258,29 @@ class Request:
             self.state,
             self.requester.slack_user_id,
             self.expires_at,
-            tuple(approval.who.slack_user_id for approval in self.progress.approvals),
-            is_being_undone=self.progress.undone_by is not None,
+            tuple(approval.who.slack_user_id for approval in self.round.approvals),
+            is_being_undone=self.result.undone_by is not None,
         )
 
     @property
     def waits(self) -> bool:
         """True if people have to approve the request before it's applied."""
-        return not self.requested.without_approval and self.progress.rule is None
+        return not self.requested.without_approval and self.round.rule is None
 
     @property
     def shown_since(self) -> datetime | None:
         """The time when the card should appear in the channel, or None if it isn't due yet."""
         if not self.requested.without_approval:
             return self.created_at
-        return self.progress.done.at if self.progress.done else self.decided_at
+        return self.result.done.at if self.result.done else self.decided_at
 
     @property
     def next_end(self) -> datetime | None:
         """The next end of access that still has to be announced, or None if there's none."""
-        done, progress = self.progress.done, self.progress
+        done = self.result.done
         if done is None:
             return None
-        said = progress.announced_until or done.at
+        said = self.result.announced_until or done.at
         ends = {
             end
             for identity, end in done.ends_at.items()
@@ -275,36 +291,37 @@ class Request:
     @property
     def left(self) -> Change:
         """The part of the change that hasn't taken effect yet."""
-        change, progress = self.requested.change, self.progress
-        made = {*progress.done.change.identities} if progress.done else set()
-        now = {name: progress.respelled.get(name, name) for name in change.identities}
+        change = self.requested.change
+        result = self.result
+        made = {*result.done.change.identities} if result.done else set()
+        now = {name: result.respelled.get(name, name) for name in change.identities}
         return change.without([name for name in now if {name, now[name]} & made])
 
     @property
     def gone(self) -> set[str]:
         """The people who no longer have the access that this request gave them."""
-        return {ended.identity for ended in self.progress.ended} | set(self.progress.superseded)
+        return {ended.identity for ended in self.result.ended} | set(self.result.superseded)
 
     @property
     def is_over(self) -> bool:
         """True if this request no longer gives anyone access."""
         change = self.requested.change
-        if self.progress.done is not None and self.state is not State.APPLIED:
-            change = self.progress.done.change
-        let_in = {self.progress.respelled.get(identity, identity) for identity in change.additions}
-        return self.progress.is_undone or self.gone.issuperset(let_in)
+        if self.result.done is not None and self.state is not State.APPLIED:
+            change = self.result.done.change
+        let_in = {self.result.respelled.get(identity, identity) for identity in change.additions}
+        return self.result.is_undone or self.gone.issuperset(let_in)
 
     @property
     def can_be_undone(self) -> bool:
         """True if the request has changed something that's still in effect."""
-        done = self.progress.done
+        done = self.result.done
         if done is None or self.state not in {State.APPLIED, State.FAILED}:
             return False
         return not self.is_over or bool(done.change.removals)
 
-    def moved(self, state: State, by: Who, at: datetime, progress: Progress) -> "Request":
+    def moved(self, state: State, by: Who, at: datetime) -> "Request":
         """Return the request in a new state, with the person and the time of the decision."""
-        return replace(self, state=state, decided_by=by, decided_at=at, progress=progress)
+        return replace(self, state=state, decided_by=by, decided_at=at)
 
     def change_at(self, at: datetime) -> Change:
         """Return the change left to apply at this time, without access that would already be over.

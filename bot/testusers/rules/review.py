@@ -62,17 +62,17 @@ def reconsidered(
     Earlier approvals are dropped unless the effect still matches the card.
     """
     if review.is_over:
-        return request.moved(State.EXPIRED, bot, at, request.progress)
+        return request.moved(State.EXPIRED, bot, at)
     is_waiting = request.state is State.PENDING
-    progress = replace(
-        request.progress.cleared(),
+    new_round = replace(
+        request.round,
         news=review.news,
-        approvals=request.progress.approvals if review.keeps_approvals else (),
+        approvals=request.round.approvals if review.keeps_approvals else (),
         rule=None,
     )
     if not is_waiting:
         # A new round of approval has its own reminder and escalation.
-        progress = replace(progress, asked_at=at, rung=())
+        new_round = replace(new_round, asked_at=at, rung=())
     requested = replace(
         review.request.requested,
         without_approval=False,
@@ -83,7 +83,8 @@ def reconsidered(
         state=State.PENDING,
         requested=requested,
         expires_at=request.expires_at if is_waiting else at + timedelta(hours=request_hours),
-        progress=progress,
+        round=new_round,
+        attempts=request.attempts.cleared(),
         decided_by=None,
         decided_at=None,
     )
@@ -132,7 +133,7 @@ def review(
     news = tuple(_news(request, flow, capped, len(over), before, after))
     reviewed = replace(request, flow=flow, requested=now)
     # An approval by a rule counts as one approval.
-    given = len(request.progress.approvals) or int(request.progress.rule is not None)
+    given = len(request.round.approvals) or int(request.round.rule is not None)
     has_enough = given >= policy.approvals_needed or requested.without_approval
     if news or request.state is not State.FAILED or has_enough:
         return Review(reviewed, news)

@@ -58,7 +58,7 @@ def wrong_card(
     if OVERDUE in said and not any(item.ends_at and item.ends_at <= at for item in mine):
         yield "nobody's time is over"
     for button, state in BUTTONS.items():
-        is_offered = request.state is state and not request.progress.undone_by
+        is_offered = request.state is state and not request.result.undone_by
         if (button in texts) is not is_offered:
             yield f"{button} is {'' if is_offered else 'not '}to be offered"
 
@@ -81,9 +81,9 @@ def _wrong_people(said: str, request: Request, mine: Collection[str]) -> Iterato
 def _let_in(request: Request) -> set[str]:
     """Return the people that a request has added, even if they were removed later."""
     if request.state is State.APPLIED:
-        respelled = request.progress.respelled
+        respelled = request.result.respelled
         return {
             respelled.get(addition, addition) for addition in request.requested.change.additions
         }
-    done = request.progress.done
+    done = request.result.done
     return set(done.change.additions) if done else set()

@@ -60,7 +60,7 @@ async def test_an_edit_after_a_lost_answer_is_kept(world):
     world.service.lists[WELCOME] = ["new", "+1"]
     await world.pass_time(1)
     assert world.service.lists[WELCOME] == ["new", "+1"]
-    assert (await world.stored(request)).progress.done.outside == Change(("new",))
+    assert (await world.stored(request)).result.done.outside == Change(("new",))
 
 
 async def test_a_lost_lease_never_sends(world):
@@ -129,7 +129,7 @@ async def test_failed_request_that_arrives_is_applied_and_ends(world):
     world.service.read_faults = [ServiceFailed("flow", "x", status=502) for _ in range(20)]
     await world.look(40)
     stored = await world.stored(request)
-    assert (stored.state, stored.progress.is_unsure) == (State.FAILED, True)
+    assert (stored.state, stored.attempts.is_unsure) == (State.FAILED, True)
     world.service.land()
     world.service.read_faults.clear()
     await world.look(120)
@@ -148,7 +148,7 @@ async def test_failed_request_that_never_arrives_says_so(world):
     world.service.read_faults.clear()
     await world.look(600)
     stored = await world.stored(request)
-    assert (stored.state, stored.progress.is_unsure) == (State.FAILED, False)
+    assert (stored.state, stored.attempts.is_unsure) == (State.FAILED, False)
     assert not await is_in_doubt(world)
 
 
@@ -162,7 +162,7 @@ async def test_part_that_is_stored_takes_effect_and_the_rest_is_sent_again(world
     assert world.service.posts == [("+2", "+1")]
     stored = await world.stored(request)
     assert stored.state is State.APPLIED
-    assert stored.progress.done.change == Change(("+2", "+1"))
+    assert stored.result.done.change == Change(("+2", "+1"))
     async with world.database.read_only() as tx:
         assert {*await store.grants_of_flow(tx, WELCOME)} == {"+1", "+2"}
 
@@ -268,7 +268,7 @@ async def test_access_that_a_failed_request_gave_ends_though_nobody_retries(worl
     await world.pass_time(2 * HOUR)
     assert [button["text"]["text"] for button in buttons(await world.stored(request))] == ["Retry"]
     assert world.service.lists[WELCOME] == []
-    assert [item.identity for item in (await world.stored(request)).progress.ended] == ["+1", "+2"]
+    assert [item.identity for item in (await world.stored(request)).result.ended] == ["+1", "+2"]
     assert world.reported() == ["failed", "ended"]
 
 
@@ -291,8 +291,8 @@ async def test_retry_does_the_rest_and_leaves_the_first_ends(world):
     await world.work()
     stored = await world.stored(request)
     assert stored.state is State.APPLIED
-    assert stored.progress.done.change == Change(("+1", "+2", "+3"))
-    assert (stored.progress.done.size_before, stored.progress.done.size_after) == (0, 3)
+    assert stored.result.done.change == Change(("+1", "+2", "+3"))
+    assert (stored.result.done.size_before, stored.result.done.size_after) == (0, 3)
     assert await ends(world) == {"+1": 1.0, "+2": 1.0, "+3": 2.0}
     assert shown(stored).count("*Add until <!date^") == 2
     await world.pass_time(HOUR)
@@ -308,7 +308,7 @@ async def test_retry_of_the_rest_reads_the_list_again(world):
     await world.work()
     stored = await world.stored(request)
     assert stored.state is State.FAILED
-    assert "no end date, so this sets one. Please make a new request" in stored.progress.failure
+    assert "no end date, so this sets one. Please make a new request" in stored.attempts.failure
     assert "+3" not in await ends(world)
 
 
@@ -322,7 +322,7 @@ async def test_a_failed_request_can_be_undone_and_then_not_be_retried(world):
     await world.work()
     assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
     stored = await world.stored(request)
-    assert (stored.state, stored.progress.is_undone) == (State.FAILED, True)
+    assert (stored.state, stored.result.is_undone) == (State.FAILED, True)
     with pytest.raises(Conflict, match="This was undone"):
         await world.decide(Act.RETRY, request, ADA)
 

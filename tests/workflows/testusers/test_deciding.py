@@ -72,7 +72,7 @@ async def test_an_approval_whose_right_was_lost_in_between_does_not_count(two_ne
     again = await world.decide(Act.APPROVE, request, ADA)
     assert again.reason is Reason.QUORUM_OPEN
     stored = await world.stored(request)
-    assert [approval.who.slack_user_id for approval in stored.progress.approvals] == [ADA]
+    assert [approval.who.slack_user_id for approval in stored.round.approvals] == [ADA]
     await world.decide(Act.APPROVE, request, ADAM)
     assert (await world.stored(request)).state is State.APPLYING
 

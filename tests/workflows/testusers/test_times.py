@@ -32,7 +32,7 @@ async def test_a_later_add_extends(world):
     first = await world.applied("add welcome +1 for 2h")
     await world.pass_time(HOUR)
     await world.applied("add welcome +1 for 2h")
-    assert (await world.stored(first)).progress.superseded == ("+1",)
+    assert (await world.stored(first)).result.superseded == ("+1",)
     await world.pass_time(HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
     await world.pass_time(HOUR)
@@ -55,7 +55,7 @@ async def test_a_removed_person_ends_nothing_later(world):
     world.service.lists[WELCOME] = ["+1"]
     await world.pass_time(3 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
-    assert (await world.stored(request)).progress.superseded == ("+1",)
+    assert (await world.stored(request)).result.superseded == ("+1",)
 
 
 async def test_an_end_waits_for_the_service_and_the_card_says_so(world):
@@ -64,14 +64,14 @@ async def test_an_end_waits_for_the_service_and_the_card_says_so(world):
     world.service.read_faults = down
     await world.pass_time(2 * HOUR)
     assert world.service.lists[WELCOME] == ["+1"]
-    assert (await world.stored(request)).progress.overdue.endswith("(HTTP 500).")
+    assert (await world.stored(request)).result.overdue.endswith("(HTTP 500).")
     for seconds in (10, 20, 40):
         await world.pass_time(seconds)
     assert world.service.reads == 6
     assert world.service.lists[WELCOME] == ["+1"]
     await world.pass_time(80)
     assert world.service.lists[WELCOME] == []
-    assert (await world.stored(request)).progress.overdue == ""
+    assert (await world.stored(request)).result.overdue == ""
     assert [action for _, action in await world.audited()].count("grant.end_failed") == 1
 
 
@@ -143,14 +143,14 @@ async def test_extension_of_an_overdue_grant_clears_the_card(world):
     first = await world.applied("add welcome +1 for 2h")
     world.service.refuses = refusing(ServiceRefused("flow", "An empty list.", status=400))
     await world.pass_time(2 * HOUR)
-    assert (await world.stored(first)).progress.overdue == "An empty list."
+    assert (await world.stored(first)).result.overdue == "An empty list."
     second = await world.ask("add welcome +1 for 5h")
     # The card said that the person stays; now it says that the person comes back.
     with pytest.raises(Conflict, match="so this adds them"):
         await world.decide(Act.APPROVE, second)
     await world.decide(Act.APPROVE, await world.stored(second))
     await world.work()
-    assert (await world.stored(first)).progress.overdue == ""
+    assert (await world.stored(first)).result.overdue == ""
     assert (await world.stored(second)).state is State.APPLIED
 
 

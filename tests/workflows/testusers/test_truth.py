@@ -118,18 +118,18 @@ async def test_a_second_round_of_approval_has_its_own_reminder(database, clock):
     world.service.post_faults = [ServiceRefused("flow", "x", status=400, message="x")]
     request = await world.ask("add welcome +1 for 2h")
     await world.pass_time(5 * HOUR)
-    assert (await world.stored(request)).progress.rung == ("escalate", "remind")
+    assert (await world.stored(request)).round.rung == ("escalate", "remind")
     await world.decide(Act.APPROVE, request)
     await world.work()
     world.service.lists[WELCOME] = ["+1"]
     await world.decide(Act.RETRY, request)
     await world.work()
     await world.pass_time(2 * HOUR - 1)
-    assert (await world.stored(request)).progress.rung == ()
+    assert (await world.stored(request)).round.rung == ()
     await world.pass_time(1)
-    assert (await world.stored(request)).progress.rung == ("escalate",)
+    assert (await world.stored(request)).round.rung == ("escalate",)
     await world.pass_time(2 * HOUR)
-    assert (await world.stored(request)).progress.rung == ("escalate", "remind")
+    assert (await world.stored(request)).round.rung == ("escalate", "remind")
 
 
 async def test_an_undo_leaves_what_a_later_request_gave(world):
@@ -252,7 +252,7 @@ async def test_outside_edits_seen_while_asking_again_are_mentioned(world):
     assert (await world.stored(request)).state is State.PENDING
     await world.decide(Act.APPROVE, request)
     await world.work()
-    done = (await world.stored(request)).progress.done
+    done = (await world.stored(request)).result.done
     assert done.outside == Change(additions=("+7",))
 
 
