@@ -191,8 +191,8 @@ def mentioned_identities(text: str) -> tuple[str, ...]:
         plain = _DASHES.sub("-", UNSEEN.sub(" ", recover(part)))
         address = plain.removeprefix("mailto:")
         is_marked = at % 2 == 1
-        if is_marked and address != plain and is_identity(address):
-            identities.append(address)
+        if is_marked and address != plain:
+            identities += filter(is_identity, [address])
         else:
             identities += _unmarked(plain)
     return tuple(dict.fromkeys(identities))
