@@ -182,7 +182,7 @@ async def test_extend_fills_in_an_end_that_is_later_by_the_last_duration(world):
     await world.slack.submit(OTTO, form, {})
     asked = (await world.card(1)).all_text
     until = int(re.search(r"until <!date\^(\d+)\^", asked).group(1))
-    assert 5400 <= until - before < 5460
+    assert 5400 <= until - before <= 5460
 
 
 @pytest.mark.parametrize(("button", "more"), [("+2 h", 7200), ("+1 day", 86_400)])
