@@ -1,7 +1,6 @@
 """The calls that setup makes to get refresh tokens, organizations and flows."""
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from pydantic import BaseModel, SecretStr
@@ -9,7 +8,6 @@ from yarl import URL
 
 from bot.app import gatehouse
 from bot.checks.database import database, prepare, usable_database
-from bot.checks.findings import CheckParts, Finding
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
 from bot.organizations.rules import DataCenterReport
@@ -107,18 +105,6 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
     else:
         return tokens.refresh_token
     raise SetupError(f"{data_center}: {problem}")
-
-
-async def require_well(
-    settings: Settings, check: Callable[[CheckParts], Awaitable[list[Finding]]]
-) -> None:
-    """Raise SetupError with the problems that a check of `gatehouse check` finds."""
-    async with gatehouse(settings) as bot:
-        problems = [
-            finding.sentence for finding in await check(bot.health.parts) if finding.is_problem
-        ]
-    if problems:
-        raise SetupError(*problems)
 
 
 async def listings(settings: Settings) -> list[DataCenterReport]:

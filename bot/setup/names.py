@@ -32,13 +32,11 @@ NO_CHANNEL = (
 class Workspace:
     """The people and channels of a workspace, as maps from lowercase names to IDs.
 
-    `people` includes user groups. `shown` maps the IDs of people and groups to display names.
+    `people` includes user groups.
     """
 
-    name: str = ""
     people: dict[str, set[str]] = field(default_factory=dict)
     channels: dict[str, set[str]] = field(default_factory=dict)
-    shown: dict[str, str] = field(default_factory=dict)
 
     def ids(self, answers: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
         """Return the IDs for the names in the answers. IDs and `*` are returned unchanged.
@@ -88,7 +86,7 @@ async def look_up(token: str, rest: Mapping[str, object]) -> Workspace:
 
 
 async def _look_up(slack: SlackClient) -> Workspace:
-    found = Workspace((await slack.who_am_i()).team_name)
+    found = Workspace()
     people = await slack.rows("users_list", "members", limit=PAGE)
     try:
         people += await slack.rows("usergroups_list", "usergroups")
@@ -109,7 +107,6 @@ def _add(found: Workspace, row: Mapping[str, Any]) -> None:
     """Add a person or a user group to `found`. Ignore bots and deleted people and groups."""
     if row.get("deleted") or row.get("is_bot") or row.get("date_delete"):
         return
-    found.shown[row["id"]] = str(row.get("real_name") or row.get("name"))
     keys = ("name", "handle", "real_name")
     names = (*map(row.get, keys), (row.get("profile") or {}).get("display_name"))
     for name in filter(None, names):

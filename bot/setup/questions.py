@@ -1,22 +1,19 @@
-"""Asks the setup questions in a terminal and checks each answer before the next question."""
+"""Asks the setup questions in a terminal."""
 
 import asyncio
 import getpass
 import re
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot.checks import services
-from bot.checks.findings import CheckParts, Finding
-from bot.checks.slack import app_token
 from bot.ops.redaction import on_one_line
 from bot.organizations.rules import DataCenterReport
 from bot.settings.model import DATA_CENTERS
-from bot.setup.accounts import flows_of, listings, require_well
+from bot.setup.accounts import flows_of, listings
 from bot.setup.answers import (
     Answers,
     EmailAnswer,
@@ -28,9 +25,7 @@ from bot.setup.answers import (
 from bot.setup.building import (
     Table,
     check_settings,
-    email_settings,
     flow_address,
-    flow_settings,
     inventory_settings,
     settings_of,
 )
@@ -160,20 +155,12 @@ class _Questions:
         if missing:
             raise SetupError(f"Missing: {', '.join(missing)}.".replace("_", " "))
         self._look_up()
-        if token := self._given.get("slack_app_token"):
-            self._try({"slack_app_token": token}, app_token)
-        print(f"   Connected to the workspace {on_one_line(self._workspace.name)}.")
 
     @property
     def _before(self) -> Table:
         """Settings with which the answers so far can be tried."""
         token = self._given["slack_bot_token"]
         return {**self._rest, **UNASKED, "slack_bot_token": token}
-
-    def _try(
-        self, settings: Table, check: Callable[[CheckParts], Awaitable[list[Finding]]]
-    ) -> None:
-        asyncio.run(require_well(check_settings({**self._before, **settings}), check))
 
     def _look_up(self) -> None:
         self._workspace = asyncio.run(look_up(self._given["slack_bot_token"], self._rest))
@@ -187,11 +174,7 @@ class _Questions:
             (self._given[key],) = self._workspace.ids({key: [word]})[key]
 
     def _take_people(self, key: str, text: str) -> None:
-        ids = self._workspace.ids({key: text.replace(",", " ").split()})[key]
-        names = [self._workspace.shown.get(found, found) for found in ids]
-        understood = "everybody" if EVERYBODY in ids else ", ".join(names) or "nobody"
-        print(f"   {key.capitalize()}: {on_one_line(understood)}.")
-        self._given[key] = ids
+        self._given |= self._workspace.ids({key: text.replace(",", " ").split()})
 
     def _ask_inventory(self) -> None:
         def take_place(text: str) -> dict[str, Any] | None:
@@ -295,7 +278,6 @@ class _Questions:
         self._given["flow"] = given
         if flow.vendor == "twilio":
             return asyncio.run(flows_of(flow_address(flow), account, token))
-        self._try(flow_settings(flow), services.flows)
         return {}
 
     def _take_flows(self, flows: Mapping[str, str], text: str) -> None:
@@ -311,7 +293,7 @@ class _Questions:
         if text:
             vendor, words = _vendor(text, "sendgrid")
             given = {**vendor, "api_key": " ".join(words)}
-            self._try(email_settings(answer_of(EmailAnswer, given)), services.email)
+            answer_of(EmailAnswer, given)
             self._given["email"] = given
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 DATA_CENTER = "{data_center}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Vendor:
     """A service vendor and its default settings.
 

@@ -90,7 +90,7 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
             ("(9 of 12)", "1"),
             ("(10 of 12)", f"twilio {url} {FLOW_ACCOUNT_SID} {FLOW_AUTH_TOKEN}"),
             ("(11 of 12)", "7", ""),
-            ("(12 of 12)", f"sendgrid {url} SG.gone-key", f"sendgrid {url} {EMAIL_KEY}"),
+            ("(12 of 12)", f"sendgrid {url} {EMAIL_KEY}"),
         ):
             # After the last answer, the result may come at once.
             assert not [*place.folder.iterdir()]
@@ -107,15 +107,8 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
         "Enter data centers",
         "   eu: code was rejected (invalid_code)",
         "Enter numbers from 1 to 2",
-        "the key is incorrect or has been deleted",
     ):
         assert mistake in shown
-    for understood in (
-        "Approvers: Ada Approver, Approvers.",
-        "Operators: Otto Operator.",
-        "Admins: Adam Admin.",
-    ):
-        assert understood in shown
     secrets = ("sandbox-signing-secret", "xoxb-", CLIENT_SECRET, "demo-code-eu", EMAIL_KEY)
     typed = shown.replace("(xoxb-…)", "")
     assert not [secret for secret in secrets if secret in typed]
@@ -123,20 +116,6 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
     assert settings.flow_aliases.keys() == {"welcome-call", "survey"}
     assert settings.inventory_data_centers["eu"].organization_id
     assert {stat.S_IMODE(file.stat().st_mode) for file in place.folder.iterdir()} == {0o600}
-
-
-async def test_wrong_credentials_are_asked_for_again_at_once(place):
-    other = f"other {place.services.url} {FLOW_ACCOUNT_SID}"
-    async with Terminal(place) as terminal:
-        await terminal.answer("(1 of 12)", "")
-        await terminal.answer("(2 of 12)", "xoxb-sandbox xapp-wrong", "xapp-sandbox")
-        for number in range(3, 8):
-            await terminal.answer(f"({number} of 12)", "")
-        await terminal.answer("(10 of 12)", f"{other} wrong-token", f"{other} {FLOW_AUTH_TOKEN}")
-        await terminal.until("(11 of 12)")
-    assert "Slack refuses SLACK_APP_TOKEN" in terminal.shown
-    assert "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN" in terminal.shown
-    assert terminal.shown.count("Please try again.") == 2
 
 
 async def test_a_file_is_replaced_only_after_yes(place):
