@@ -36,7 +36,7 @@ from bot.organizations.rules import Listing, name_in
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import CARD, NOTE, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.store import accounts, incidents
+from bot.quotas.store import incidents
 from bot.quotas.tidying import Tidying
 from bot.quotas.watcher import Watcher
 from bot.services.calls import Observed, ServiceLog
@@ -224,9 +224,6 @@ def _built(
         "pending_requests": store.count_pending,
         "undelivered_messages": outbox.count_undelivered,
     }
-    if gateway is not None:
-        counts["gateway_calls_in_the_last_minute"] = accounts.count_of_clients
-        counts["gateway_calls_waiting"] = gateway.count_waiting
     checks = CheckParts(
         settings, clock, database, slack, http, inventory, directory, metrics, services
     )

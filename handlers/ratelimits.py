@@ -34,7 +34,6 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         (ids.RATELIMITS_CHECK, checks, limits.check),
         (ids.INCIDENT_CHECK, checks, limits.check_blocked),
         (ids.INCIDENT_MUTE, checks, limits.mute),
-        (ids.INCIDENT_UNMUTE, checks, limits.unmute),
     ):
         app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[listener])
 
@@ -95,10 +94,6 @@ class Limits:
     async def mute(self, person: Person, action: Body) -> Message:
         """Handle the `Mute 1 h` button on an alert."""
         return ui.muted(*await self._alerts.mute(person, _incident_id(action)))
-
-    async def unmute(self, person: Person, action: Body) -> Message:
-        """Handle the `Unmute` button on an alert."""
-        return ui.muted(*await self._alerts.mute(person, _incident_id(action), 0))
 
 
 def _key_in(action: Body) -> OrganizationKey:

@@ -43,7 +43,7 @@ class CheckParts:
     services: ServiceLog
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """The result of a check.
 

@@ -88,7 +88,7 @@ NOUNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trouble:
     """A broken part. The plain-text `sentence` describes the problem and how to fix it.
 

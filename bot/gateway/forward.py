@@ -86,7 +86,7 @@ class GatewayCall:
         return ServiceCall("inventory", label, "GET", self.url, data_center=center)
 
 
-@dataclass(slots=True)
+@dataclass
 class Seen:
     """Information about a request, collected for the log and the metrics."""
 

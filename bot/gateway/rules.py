@@ -37,7 +37,7 @@ def malformed(sentence: str) -> GatewayRefusal:
     return GatewayRefusal(HTTPStatus.BAD_REQUEST, "malformed", sentence)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GatewayClient:
     """A client in `GATEWAY_CLIENTS`. If `organizations` is None, all organizations are allowed."""
 
@@ -127,7 +127,7 @@ _REPLACES_METHOD = frozenset({"xhttpmethodoverride", "xhttpmethod", "xmethodover
 _REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "xoriginalhost"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Target:
     """The path on the service's host, and the query without the client's token.
 

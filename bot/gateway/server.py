@@ -35,7 +35,6 @@ from bot.organizations.rules import OrganizationKey
 from bot.server import Site
 from bot.services.errors import ServiceUnreachable
 from bot.services.http import MOST_BYTES
-from bot.store.engine import Transaction
 
 log = structlog.get_logger(__name__)
 
@@ -116,10 +115,6 @@ class Gateway:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
         await self._runner.cleanup()
-
-    async def count_waiting(self, _tx: Transaction) -> int:
-        """Return the number of calls that are waiting in this process."""
-        return self.forwarder.turns.waiting.total()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the response to a request without revealing tracebacks or credentials."""

@@ -28,7 +28,7 @@ OrganizationBlocked, or DatabaseUnavailable.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DataCenterAccess:
     """A data center's API root, its credential, and the OAuth scope for listing organizations."""
 

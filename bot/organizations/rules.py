@@ -27,7 +27,7 @@ IDENTIFIER = r"^[^\s\p{C}]+$"
 LONGEST_IDENTIFIER = 64
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, order=True)
 class OrganizationKey:
     """Identifies the organization or data center that a call counts against.
 
@@ -89,16 +89,6 @@ class Organization(BaseModel):
 
 
 # "Regional hosts" in the specification of the inventory service.
-DATA_CENTERS = {
-    "com": "United States",
-    "eu": "Europe",
-    "in": "India",
-    "com.au": "Australia",
-    "jp": "Japan",
-    "ca": "Canada",
-    "com.cn": "China",
-    "sa": "Saudi Arabia",
-}
 HOME_SUFFIX = ".com"
 
 

@@ -124,27 +124,19 @@ async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed:
 async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
     """Save the organization's blocks, and update its probe job and alerts."""
     await quotas.save_blocks(tx, account, blocks)
-    if blocks:
-        await probe_job(tx, account.id, account.key, blocks, ensure=False)
+    job_key = f"{PROBE_JOB}:{account.id}"
+    if (block := blocks.longest) is not None:
+        due_at = datetime.fromtimestamp(block.until, UTC)
+        await jobs.put(tx, Job(job_key, PROBE_JOB, account.key.path, due_at))
         shown = await incidents.open_ids(tx, account.id)
     else:
         # This also drops a job that was scheduled by a refusal during the probe.
-        await jobs.drop(tx, f"{PROBE_JOB}:{account.id}")
+        await jobs.drop(tx, job_key)
         shown = await incidents.close_all(tx, account.id)
     for card in map(card_message, shown):
         await outbox.put(tx, card)
         if not blocks:
             await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))
-
-
-async def probe_job(
-    tx: Transaction, organization: int, key: OrganizationKey, blocks: Blocks, *, ensure: bool
-) -> None:
-    """Schedule a test call for the end of the pause. With `ensure`, keep an existing job."""
-    if (longest := blocks.longest) is not None:
-        due_at = datetime.fromtimestamp(longest.until, UTC)
-        job = Job(f"{PROBE_JOB}:{organization}", PROBE_JOB, key.path, due_at)
-        await (jobs.ensure(tx, job) if ensure else jobs.put(tx, job))
 
 
 async def _mute_job(tx: Transaction, incident_id: int, until: datetime) -> None:
@@ -167,12 +159,7 @@ class Probes:
     @property
     def kinds(self) -> dict[str, Kind]:
         """The jobs that make test calls."""
-        return {PROBE_JOB: Kind(self.run, at_once=8, plan=self.plan)}
-
-    async def plan(self, tx: Transaction) -> None:
-        """Add a probe job for every blocked organization."""
-        for incident in await incidents.all_open(tx):
-            await probe_job(tx, incident.organization, incident.key, incident.blocks, ensure=True)
+        return {PROBE_JOB: Kind(self.run, at_once=8)}
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Make the test call if the block still exists. Return the time to try again, or None."""
@@ -225,7 +212,7 @@ class Probes:
 
 @dataclass(frozen=True)
 class Alerts:
-    """Provides, mutes, and unmutes the alerts for the channel set in `ALERTS_CHANNEL`."""
+    """Provides and mutes the alerts for the channel set in `ALERTS_CHANNEL`."""
 
     database: Database
     directory: OrganizationDirectory
@@ -271,30 +258,24 @@ class Alerts:
             if incident is not None and incident.closed_at is None:
                 await outbox.put(tx, card_message(incident.id))
 
-    async def mute(
-        self, person: Person, incident_id: int, seconds: float = MUTE_SECONDS
-    ) -> tuple[str, datetime | None]:
-        """Mute alerts about the incident's organization, or unmute them if `seconds` is 0.
+    async def mute(self, person: Person, incident_id: int) -> tuple[str, datetime]:
+        """Mute alerts about the incident's organization.
 
-        Return the organization's name and the time when the mute ends (None after unmuting).
+        Return the organization's name and the time when the mute ends.
         """
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
             await accounts.lock(tx, incident.key)
-            until = await tx.now() + timedelta(seconds=seconds) if seconds else None
-            muted = {
-                "muted_until": until.timestamp() if until else 0.0,
-                "muted_by": person.name if until else None,
-            }
-            await quotas.change(tx, incident.organization, **muted)
-            for open_id in {incident_id, *await incidents.open_ids(tx, incident.organization)}:
-                if until:
-                    await _mute_job(tx, open_id, until)
-                # The card shows who muted the alerts. Unmuting posts a suppressed alert.
+            until = await tx.now() + timedelta(seconds=MUTE_SECONDS)
+            organization = incident.organization
+            muted_until = until.timestamp()
+            await quotas.change(tx, organization, muted_until=muted_until, muted_by=person.name)
+            for open_id in {incident_id, *await incidents.open_ids(tx, organization)}:
+                await _mute_job(tx, open_id, until)
+                # The card shows who muted the alerts.
                 await outbox.put(tx, card_message(open_id))
-            action = "alert.muted" if seconds else "alert.unmuted"
-            detail = {"incident": incident_id, "seconds": seconds}
-            entry = AuditEntry(person.slack_user_id, action, str(incident.key), detail)
+            detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
+            entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)
             await audit.append(tx, entry)
         return await self._name(incident.key), until
 

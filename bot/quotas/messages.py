@@ -16,7 +16,7 @@ from bot.quotas.rules.use import (
     OrganizationUse,
     QuotaState,
     Standing,
-    by_person,
+    calls_by,
 )
 from bot.services.calls import PROBE, WATCH, client_named
 from bot.slack.messages import block_kit, ids, text
@@ -228,10 +228,8 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
         lines.append(f"next slot {_soon(organization, free_at)}")
     if kind is LimitKind.DAY:
         day = standing.day
-        others = organization.others_used
         resets = "" if day.resets_at is None else f", resets {_soon(organization, day.resets_at)}"
-        other_clients = f"; about {others:,} by other clients" if others else ""
-        lines.append(f"{SOURCES[day.source]}{resets}{other_clients}")
+        lines.append(f"{SOURCES[day.source]}{resets}")
     if lowered := standing.lowered.get(kind):
         whose = "scripts and background calls: " if kind is LimitKind.MINUTE else ""
         lines.append(
@@ -244,7 +242,7 @@ def _meter(organization: Detail, kind: LimitKind) -> str:
 def _made(organization: Detail) -> str:
     if not organization.hours:
         return "No calls in the last 24 hours."
-    made = by_person(organization.hours)
+    made = calls_by("slack_user_id", organization.hours).most_common()
     people = []
     for caller, calls in made[:PEOPLE_SHOWN]:
         client = client_named(caller)
@@ -254,7 +252,8 @@ def _made(organization: Detail) -> str:
     if rest:
         people.append(f"others {rest:,}")
     kinds = [
-        f"{KINDS.get(kind, text.escape(kind))} {calls:,}" for kind, calls in organization.by_kind()
+        f"{KINDS.get(kind, text.escape(kind))} {calls:,}"
+        for kind, calls in calls_by("kind", organization.hours).most_common()
     ]
     return (
         f"*Gatehouse's calls in the last 24 hours*\nBy person: {', '.join(people)}\n"
@@ -329,17 +328,11 @@ def incident_card(incident: Incident, name: str) -> Message:
     if incident.closed_at is None:
         value = str(incident.id)
         short = text.shorten(name, 40)
-        label = "Mute 1 h"
-        action = ids.INCIDENT_MUTE
-        spoken = f"Mute {short} for 1 hour"
-        if incident.muted_until is not None:
-            label = "Unmute"
-            action = ids.INCIDENT_UNMUTE
-            spoken = f"Unmute {short}"
         check = f"Check {short} now"
+        mute = f"Mute {short} for 1 hour"
         buttons = (
             block_kit.button("Check now", ids.INCIDENT_CHECK, value, spoken=check),
-            block_kit.button(label, action, value, spoken=spoken),
+            block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, value, spoken=mute),
         )
         blocks.append(block_kit.actions(*buttons))
     return Message("\n".join([*lines, small_print]), tuple(blocks))
@@ -356,11 +349,9 @@ def cleared_note(incident: Incident, name: str) -> Message:
     )
 
 
-def muted(name: str, until: datetime | None) -> Message:
-    """Confirm that alerts were muted, or unmuted if `until` is None."""
+def muted(name: str, until: datetime) -> Message:
+    """Confirm that alerts were muted."""
     name = text.escape(name, 300)
-    if until is None:
-        return Message(f"Unmuted: new alerts about {name} will be posted again.")
     return Message(
         f"Muted: no new alerts about {name} until {text.time(until)}. This alert keeps updating."
     )

@@ -19,7 +19,7 @@ from bot.quotas.rules.use import (
     OrganizationUse,
     QuotaState,
     Standing,
-    by_person,
+    calls_by,
     first_hour,
     forecast,
 )
@@ -92,22 +92,16 @@ class RateLimits:
                     free_at[kind] = at or now
             kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
-            reported = standing.reported
-            others_used = None
-            if reported is not None and now < reported.resets_at:
-                # This is an estimate, because the start of the day is estimated too.
-                own_calls = await accounts.own_day(tx, standing, reported.number, now)
-                others_used = max(0, reported.used - own_calls)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
         # At a reported reset, all earlier calls stop counting at once.
         day_hours = [hour for hour in kept if hour.hour_at >= standing.day_began_at - HOUR_SECONDS]
         day = replace(standing.day, limit=standing.allowed.day)
-        ends_at = forecast(day, last_hour, now, day_hours, others_used)
-        shown = (caller for caller, _ in by_person(hours)[:PEOPLE_SHOWN])
+        ends_at = forecast(day, last_hour, now, day_hours)
+        shown = (caller for caller, _ in calls_by("slack_user_id", hours).most_common(PEOPLE_SHOWN))
         ids = [caller for caller in shown if caller and client_named(caller) is None]
         people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))
-        found = (name, standing, free_at, hours, people, last_hour, ends_at, others_used, now)
-        return ui.detail(Detail(*found))
+        found = Detail(name, standing, free_at, hours, people, last_hour, ends_at, now)
+        return ui.detail(found)
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
         """Unless the organization is blocked, make a real call, which counts against the limits."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from yarl import URL
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ServiceCall:
     """A request to a service, with the wording for its error messages.
 
@@ -44,7 +44,7 @@ class ServiceCall:
         return self.label[:1].upper() + self.label[1:]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """A complete response with a 2xx status. Its `body` is never shown to anyone."""
 
@@ -58,7 +58,7 @@ REFUSED = "credentials_refused"
 LABELS = {REFUSED: "401", "provider_throttled": "429"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observed:
     """The result of one attempt at a call, for metrics and `/gatehouse status`.
 
@@ -120,7 +120,7 @@ class CallClass(StrEnum):
     PROBE = "probe"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Write:
     """A call that may change something, as the audit log records it. The path has no query.
 
@@ -133,7 +133,7 @@ class Write:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallCause:
     """The reason for a call: its kind, and the person or gateway client that requested it.
 
@@ -163,7 +163,7 @@ class CallCause:
 MOST_DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportedLimits:
     """The daily limit and usage stated in a response's headers. The values may be implausible.
 

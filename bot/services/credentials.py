@@ -28,7 +28,7 @@ from bot.settings.model import OAuthSettings
 from bot.tasks import Flights
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signed:
     """A token, and the headers or query parameters that contain it. The `repr` shows nothing."""
 

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from bot.errors import Ambiguous, NotFound
 from bot.organizations.rules import (
-    DATA_CENTERS,
     UNNAMED,
     DataCenterReport,
     Directory,
@@ -16,7 +15,6 @@ from bot.organizations.rules import (
     Organization,
     root_of,
 )
-from bot.settings.model import DATA_CENTERS as CONFIGURABLE
 from bot.slack.messages import text
 
 SENT = {
@@ -86,11 +84,6 @@ def test_null_hides_no_other_organization() -> None:
     both = [Organization.model_validate(item) for item in ({**SENT, **nulls}, SENT)]
     assert (both[0].name, both[0].is_default_org, both[0].is_org_active) == (UNNAMED, False, True)
     assert both[1].name == SENT["name"]
-
-
-def test_there_are_eight_and_all_can_be_configured() -> None:
-    assert tuple(DATA_CENTERS) == CONFIGURABLE
-    assert len(DATA_CENTERS) == 8
 
 
 def test_a_port_stays_and_only_the_end_of_the_host_is_replaced() -> None:

@@ -214,7 +214,6 @@ async def test_what_the_service_tells_of_its_day_is_in_force(world):
     shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
     assert "41/1,000" in shown.all_text
     assert "reported by the service" in shown.all_text
-    assert "about 40 by other clients" in shown.all_text
 
 
 async def test_what_is_not_understood_is_explained(world):

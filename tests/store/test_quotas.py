@@ -168,7 +168,7 @@ async def test_calls_are_told_by_hour_kind_and_person(database, clock):
     assert sorted(hours, key=str) == sorted(
         [
             HourOfCalls(began, "list", "U1", 2),
-            HourOfCalls(began, "check", None, 1),
+            HourOfCalls(began, "check", "", 1),
             HourOfCalls(began + HOUR, "list", "U1", 1),
         ],
         key=str,

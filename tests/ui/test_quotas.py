@@ -62,7 +62,7 @@ def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day
 
 
 def a_detail(one, *, hours=(), pace=(0, None), name="Acme"):
-    return Detail(name, one, {}, hours, {"U1": "Ada <x>"}, *pace, None, NOW)
+    return Detail(name, one, {}, hours, {"U1": "Ada <x>"}, *pace, NOW)
 
 
 def test_a_page_of_many_nasty_names_is_within_slacks_limits():

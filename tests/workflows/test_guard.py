@@ -9,7 +9,6 @@ import pytest
 from bot.errors import CommitUnknown, DatabaseUnavailable, OrganizationBlocked, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import Probes
 from bot.quotas.rules.limits import MINUTE_MARGIN, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
@@ -20,7 +19,6 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
-from bot.store import jobs
 from bot.tasks import Tasks
 from tests.support.clock import JumpingClock
 
@@ -162,18 +160,6 @@ async def test_fast_clock_frees_no_slot_early(database, clock, tasks):
         clock.advance(50)
     clock.advance(9.9)
     assert (await standing(database)).in_use.minute == 1
-
-
-async def test_a_probe_is_planned_again_where_its_job_is_missing(guard, clock, database):
-    await be_refused(guard)
-    async with database.transaction() as tx:
-        await jobs.drop(tx, "probe:1")
-        await Probes(None, None, None).plan(tx)
-        await Probes(None, None, None).plan(tx)
-    clock.advance(60)
-    async with database.transaction() as tx:
-        claimed = await jobs.claim(tx, "me", 10)
-    assert [job.subject for job in claimed if job.kind == "probe"] == ["eu/10"]
 
 
 async def test_unwritten_refusal_is_written_though_nobody_asks(guard, database, monkeypatch, tasks):

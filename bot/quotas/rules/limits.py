@@ -41,7 +41,7 @@ class LimitKind(StrEnum):
         return self.in_words if self is LimitKind.CONCURRENT else f"per {self.value}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """The number of calls allowed per minute, per day, and at the same time.
 
@@ -98,7 +98,7 @@ LEAST_A_MINUTE = 4
 LEAST_AT_ONCE = limits_of(Plan.FREE).concurrent
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lowered:
     """A temporary limit of `limit` calls, which applies until the time `until`."""
 
@@ -147,7 +147,7 @@ class DaySource(StrEnum):
     MESSAGE = "message"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportedDay:
     """The daily limit and usage that the service reported in its response to call `number`.
 
@@ -167,7 +167,7 @@ class ReportedDay:
         return self.limit - self.remaining
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DayUse:
     """The number of calls in the current day and the daily limit.
 

@@ -66,7 +66,7 @@ def pause_seconds(code: BlockCode, failed_tries: int) -> float:
     return min(longest, first * 2.0 ** min(failed_tries, 16))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Block:
     """The block for a code that the service reported. `until` is the time of the next attempt."""
 
@@ -76,7 +76,7 @@ class Block:
     failed_tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blocks:
     """An organization's blocks. A probe is running while `probing_until` is in the future."""
 
@@ -134,7 +134,7 @@ class Blocks:
         return tuple(block for block in self.blocks if block.code is not code)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Terms:
     """The settings used to grant or decline calls.
 
@@ -152,7 +152,7 @@ class Terms:
         return self.timeout_seconds + GRACE_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InUse:
     """The number of minute slots in use, and the number of calls that may still be running.
 
@@ -165,7 +165,7 @@ class InUse:
     is_stalled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NotNow:
     """The reason for declining a call at the time `now`: a block or a limit that is used up.
 
@@ -215,7 +215,7 @@ def decide(
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IncidentDetail:
     """Details recorded when an incident opens, some of which are updated later.
 
@@ -238,7 +238,7 @@ class IncidentDetail:
         return self.sent_code in set(BlockCode)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Incident:
     """A series of 429s with the same code for one organization. It ends when a call succeeds.
 

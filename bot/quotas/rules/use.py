@@ -1,14 +1,14 @@
 """The data for `/ratelimits`: each organization's usage, state, and calls in the last 24 hours."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
-    REPORTED_DAY_SECONDS,
     DaySource,
     DayUse,
     LimitKind,
@@ -42,7 +42,7 @@ _FULL = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Meter:
     """Usage against a limit: `used` of `limit` calls. Other programs get `reserved` calls."""
 
@@ -64,7 +64,7 @@ class Meter:
         return self.used / self.allowed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Standing:
     """An organization's limits, usage, and blocks at one point in time, from the database.
 
@@ -145,7 +145,7 @@ PEOPLE_SHOWN = 10
 _ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OrganizationUse:
     """An organization's name and standing."""
 
@@ -153,16 +153,16 @@ class OrganizationUse:
     standing: Standing
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HourOfCalls:
     """The number of calls of one kind by one caller, in the hour that begins at `hour_at`.
 
-    `slack_user_id` is the caller's name in the ledger, or None for the bot itself.
+    `slack_user_id` is the caller's name in the ledger, which is empty for the bot itself.
     """
 
     hour_at: float
     kind: str
-    slack_user_id: str | None
+    slack_user_id: str
     calls: int
 
 
@@ -171,22 +171,19 @@ def forecast(
     calls_last_hour: int,
     now: float,
     hours: Sequence[HourOfCalls] = (),
-    others_used: int | None = None,
 ) -> float | None:
     """Return the time when the daily limit will be reached at the pace of the last hour.
 
     Return None if the limit won't be reached before the reported reset or, if no reset was
     reported, within 25 hours. In a sliding day, calls stop counting after 25 hours, and the calls
-    in `hours` are assumed to be evenly spaced. Other clients are assumed to keep their pace.
+    in `hours` are assumed to be evenly spaced.
     """
     left = float(day.limit - day.used)
     if left <= 0:
         return now
     if day.resets_at is not None:
-        elapsed = max(HOUR_SECONDS, now - (day.resets_at - REPORTED_DAY_SECONDS))
-        pace = calls_last_hour + (others_used or 0) * HOUR_SECONDS / elapsed
-        ends_at = now + left * HOUR_SECONDS / pace if pace > 0 else day.resets_at
-        return ends_at if ends_at < day.resets_at else None
+        seconds = left * HOUR_SECONDS / max(calls_last_hour, _ROUNDING)
+        return now + seconds if now + seconds < day.resets_at else None
     for minute in range(int(DAY_SECONDS // 60) - 1):
         begins_at = now + minute * 60
         since = begins_at - DAY_SECONDS
@@ -199,14 +196,13 @@ def forecast(
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Detail:
     """An organization's current usage, its calls in the last 24 hours, and a forecast.
 
     `free_at` maps each used-up limit to the time when a slot will be free. `people` maps Slack user
     IDs to names. `last_hour` is the number of calls in the last hour. `ends_at` is the forecast
-    time when the daily limit will be reached. `others_used` is the number of calls by other clients
-    in the day, or None if the service doesn't report a count.
+    time when the daily limit will be reached.
     """
 
     name: str
@@ -216,32 +212,21 @@ class Detail:
     people: dict[str, str]
     last_hour: int
     ends_at: float | None
-    others_used: int | None
     at: float
 
     def by_hour(self) -> list[tuple[float, int]]:
         """Return the number of calls in each of the last 24 clock hours, oldest first."""
-        made: Counter[float] = Counter()
-        for hour in self.hours:
-            made[hour.hour_at] += hour.calls
+        made = calls_by("hour_at", self.hours)
         first = first_hour(self.at)
         return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
 
-    def by_kind(self) -> list[tuple[str, int]]:
-        """Return each kind of call with its number of calls, most calls first."""
-        return _most_first((hour.kind, hour.calls) for hour in self.hours)
 
-
-def by_person(hours: Sequence[HourOfCalls]) -> list[tuple[str, int]]:
-    """Return each caller's name (empty for the bot) and number of calls, most calls first."""
-    return _most_first((hour.slack_user_id or "", hour.calls) for hour in hours)
-
-
-def _most_first(calls: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    made: Counter[str] = Counter()
-    for name, count in calls:
-        made[name] += count
-    return sorted(made.items(), key=lambda item: (-item[1], item[0]))
+def calls_by(field_name: str, hours: Sequence[HourOfCalls]) -> Counter[Any]:
+    """Count the calls for each value of a field of `HourOfCalls`."""
+    made: Counter[Any] = Counter()
+    for hour in hours:
+        made[getattr(hour, field_name)] += hour.calls
+    return made
 
 
 def first_hour(now: float) -> float:

@@ -203,7 +203,7 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
         .order_by(hour)
     )
     rows = await tx.connection.execute(query)
-    return [HourOfCalls(at, kind, caller or None, count) for at, kind, caller, count in rows]
+    return [HourOfCalls(*row) for row in rows]
 
 
 async def count_since(tx: Transaction, account: Standing, since: float, up_to: int) -> int:
@@ -236,16 +236,11 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
     return {name: [minute[name], day[name]] for name in names}
 
 
-async def minute_by_client(tx: Transaction, key: OrganizationKey | None = None) -> Counter[str]:
-    """Count the minute slots that each gateway client is using now.
-
-    With a `key`, only calls that count against its limits are counted.
-    """
-    which = calls.c.slot_free_at > (await tx.now()).timestamp()
-    if key is not None:
-        organization = select(organizations.c.id).where(named(key)).scalar_subquery()
-        which &= calls.c.organization == organization
-    return await _count_by_client(tx, which)
+async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
+    """Count the organization's minute slots that each gateway client is using now."""
+    organization = select(organizations.c.id).where(named(key)).scalar_subquery()
+    is_in_use = calls.c.slot_free_at > (await tx.now()).timestamp()
+    return await _count_by_client(tx, is_in_use & (calls.c.organization == organization))
 
 
 async def _count_by_client(tx: Transaction, which: ColumnElement[bool]) -> Counter[str]:
@@ -255,8 +250,3 @@ async def _count_by_client(tx: Transaction, which: ColumnElement[bool]) -> Count
     )
     rows = await tx.connection.execute(query)
     return Counter({client_named(caller) or "": count for caller, count in rows})
-
-
-async def count_of_clients(tx: Transaction) -> int:
-    """Count the minute slots that gateway clients are using now, across all organizations."""
-    return (await minute_by_client(tx)).total()

@@ -34,7 +34,7 @@ MOST_TRIES = 100
 ROUNDING_SECONDS = 0.001
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallRequest:
     """A call to reserve. `share` is a gateway client's share of the limits (1 for other calls)."""
 
@@ -44,7 +44,7 @@ class CallRequest:
     share: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reservation:
     """A granted call: its organization, its number, and the usage when it was granted.
 

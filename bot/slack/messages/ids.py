@@ -42,7 +42,6 @@ RATELIMITS_CHECK = "ratelimits.check"
 
 INCIDENT_CHECK = "incident.check"
 INCIDENT_MUTE = "incident.mute"
-INCIDENT_UNMUTE = "incident.unmute"
 
 
 def row_of(action_id: str) -> re.Pattern[str]:
