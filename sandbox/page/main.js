@@ -137,14 +137,18 @@ async function openServices() {
 async function take(step) {
   if (step.as !== store.me) await become(step.as);
   go(step.channel);
-  if (step.blocks) await say(step.text + (await blockFirst()));
+  if (step.blocks) await say(step.text + (await blockThird()));
   else if (step.text) await say(step.text);
   if (!step.blocks && beside) closeBeside();
 }
 
-/** Block the first organization. If there is room, open the panel, which can unblock it. */
-async function blockFirst() {
-  const [{ data_center, organization_id }] = (await get("/page/services")).organizations;
+/**
+ * Block an organization that the greedy scripts don't call unless somebody chooses it. If there is
+ * room, open the panel, which can unblock it.
+ */
+async function blockThird() {
+  const { organizations } = await get("/page/services");
+  const { data_center, organization_id } = organizations[2];
   await post("/page/panel/block", { data_center, organization_id, code: 1070 });
   const hasRoom = matchMedia("(min-width: 1021px)").matches;
   if (beside?.kind !== "services" && hasRoom) await openServices();

@@ -42,7 +42,7 @@ async def test_an_alert_opens_and_clears(person: Person, sandbox: Sandbox) -> No
     page = person.page
     await page.get_by_role("button", name="Block an organization").click()
     panel = page.get_by_role("complementary", name="Services")
-    lift = panel.get_by_role("button", name="Unblock Northwind Traders")
+    lift = panel.get_by_role("button", name="Unblock 🌵 Cactus & Co")
     await expect(lift).to_be_visible()
     await expect(person.log).to_contain_text("is blocked: limit of")
     await expect(person.button("Check now")).to_be_visible()

@@ -35,6 +35,7 @@ async def test_greedy_script_is_refused_only_without_the_gateway():
         await session.post("/page/panel/greedy", json={"through": "gateway"})
         run = await run_when(session, "gateway", lambda run: not run["running"])
         assert run["refused"] == {}
+        assert run["sent"] == run["passed"] + sum(run["declined"].values())
         assert sandbox.services.state.refused == []
         await sandbox.slack.command("U0OPERATOR", "C0GENERAL", "/ratelimits", organization)
         seen = sandbox.slack.workspace.ephemerals
