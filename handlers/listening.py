@@ -192,7 +192,9 @@ class LazyRunner(AsyncLazyListenerRunner):
         action = _action_of(request.body)
         needs: Needs = request.context["needs"]
         action_id = payloads.text(action, "action_id")
-        async with Progress(needs.place, respond, action_id, payloads.value(action)) as progress:
+        is_below = payloads.hidden(payloads.part(request.body, "view"), "below")
+        place = Place.BELOW if is_below else needs.place
+        async with Progress(place, respond, action_id, payloads.value(action)) as progress:
             try:
                 message = await self._work(function, request)
             except Replayed as error:

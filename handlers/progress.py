@@ -24,19 +24,20 @@ Respond = Callable[..., Awaitable[bool]]
 class Place(Enum):
     """Where an answer appears."""
 
-    # In a new message below the clicked message, which stays unchanged.
+    # In a new message below the clicked message, which stays unchanged. "Working on it" isn't shown
+    # there, because nothing could replace it.
     BELOW = auto()
     # In a new message, which replaces "Working on it".
     NEW_MESSAGE = auto()
     # In place of the clicked message. An error leaves the clicked message there.
     CLICKED = auto()
-    # As BELOW, but never with "Working on it", because a form opens or a job answers.
+    # As BELOW, for a click that only opens a form, or that a job answers.
     ANSWER_ONLY = auto()
     # Nobody waits for the answer to an event.
     NOWHERE = auto()
 
 
-QUIET = frozenset({Place.ANSWER_ONLY, Place.NOWHERE})
+QUIET = frozenset({Place.BELOW, Place.ANSWER_ONLY, Place.NOWHERE})
 
 
 class Progress:
@@ -95,8 +96,7 @@ class Progress:
         self._is_late = True
         if self._place not in QUIET:
             replace = self._place is Place.CLICKED
-            is_posted = await self._respond(replies.WORKING, replace=replace, tries=1)
-            self._stands = is_posted and self._place is not Place.BELOW
+            self._stands = await self._respond(replies.WORKING, replace=replace, tries=1)
 
     async def _settle(self) -> None:
         if not self._is_late:

@@ -169,6 +169,7 @@ class Testusers:
             await asking.with_current_end(bot, known),
             flow=flow,
             longest=asking.longest(bot, flow) if flow else "",
+            is_below=bool(payloads.part(body, "container")),
         )
         await bot.slack.open_view(trigger_id, form)
         return None

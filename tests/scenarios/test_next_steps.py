@@ -2,6 +2,7 @@
 
 import pytest
 
+from handlers import progress
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import ADA, NORA, OTTO, VERA, WELCOME
 
@@ -168,6 +169,19 @@ async def test_empty_page_leads_to_the_form_with_its_flow(world, words, button):
     await world.slack.click(OTTO, answer, button)
     await world.slack.submit(OTTO, await world.form(), {"Identities": "+15550101"})
     assert "+15550101" in (await world.card()).all_text
+
+
+async def test_late_answer_to_a_form_stands_below_the_list_it_was_opened_from(world, monkeypatch):
+    listed = await with_test_users(world)
+    await world.slack.click(OTTO, listed, "Change…")
+    form = await world.form()
+    before = len(world.slack.workspace.ephemerals(OTTO))
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+    await world.slack.submit(OTTO, form, {"Identities": "+15550101"})
+    answer = await world.answer(OTTO, after=before)
+    assert "Sent to" in answer.all_text
+    assert "+15550100" in listed.all_text
+    assert world.slack.workspace.ephemerals(OTTO)[before:] == [answer]
 
 
 async def test_viewer_is_offered_no_change(world):

@@ -1,7 +1,7 @@
 """The modals for requesting a change and for giving the reason for a denial."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ def change_form(
     *,
     flow: Flow | None = None,
     longest: str = "",
+    is_below: bool = False,
 ) -> Json:
     """Return the form that `/testusers` opens.
 
@@ -31,6 +32,7 @@ def change_form(
         filled: The initial values. Identities that don't fit are left out.
         flow: The preselected flow, if any.
         longest: The longest access that the flow allows, or an empty string if there's no limit.
+        is_below: True if the reply appears below the message that the form was opened from.
     """
     limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
     lines = [*map(as_line, filled.identities), *filled.lines]
@@ -70,7 +72,8 @@ def change_form(
     )
     blocks += [_input(*described, is_optional=True) for described in optional]
     blocks.append(block_kit.context(ABOUT_TEST_USERS))
-    return _modal(ids.TESTUSERS_FORM, ("Test users", "Request", "Close"), blocks, reply_to)
+    answer = {"reply_to": reply_to, "below": "yes" if is_below else ""}
+    return _modal(ids.TESTUSERS_FORM, ("Test users", "Request", "Close"), blocks, answer)
 
 
 def denial_form(request: Request, reply_to: str) -> Json:
@@ -84,20 +87,20 @@ def denial_form(request: Request, reply_to: str) -> Json:
     asked = block_kit.section(f"{who(request.requester)} wants to {change_of(request)}.")
     shown = ShownRequest(request.id, request.requested.card_version)
     words = "Deny the request", "Deny", "Back"
-    return _modal(ids.TESTUSERS_DENIAL, words, [asked, reason], reply_to, shown.value())
+    answer = {"reply_to": reply_to, "request": shown.value()}
+    return _modal(ids.TESTUSERS_DENIAL, words, [asked, reason], answer)
 
 
 def _modal(
     callback_id: str,
     words: tuple[str, str, str],
     blocks: Sequence[SlackBlock],
-    reply_to: str,
-    request: str = "",
+    hidden: Mapping[str, str],
 ) -> Json:
     return {
         "type": "modal",
         "callback_id": callback_id,
-        "private_metadata": json.dumps({"reply_to": reply_to, "request": request}),
+        "private_metadata": json.dumps(hidden),
         **dict(zip(("title", "submit", "close"), map(block_kit.plain, words), strict=True)),
         "blocks": [*blocks],
     }
