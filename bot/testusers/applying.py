@@ -15,7 +15,6 @@ import structlog
 
 from bot.approvals.rules import State
 from bot.errors import GatehouseError, NotConfigured
-from bot.ops.current_delivery import following_again, now_following
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
@@ -66,9 +65,8 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
         recent, _ = await store.recent_changes(tx, job.subject, waiting.at - CONFIRMED)
     is_well = True
     if waiting.ready or waiting.post or waiting.over or job.payload.get(MISSING):
-        with following_again(*waiting.deliveries):
-            run = Run(bot, lease, waiting, recent, dict(waiting.grants))
-            is_well = await run.apply()
+        run = Run(bot, lease, waiting, recent, dict(waiting.grants))
+        is_well = await run.apply()
     # Scheduled runs count as retries, which can take up at most half of a kind's job slots. That
     # way, removals and checks can't delay newly approved requests.
     tries = 1 if is_well else job.tries + 1
@@ -155,7 +153,6 @@ class Run:
             # More requests may have been approved while the list was being read.
             approved = await _approved(tx, self.flow.key)
             waiting = replace(self.begun, at=await tx.now(), requests=approved)
-            now_following(*waiting.deliveries)
             plan, payload = None, {}
             if waiting.post is None or waiting.post.is_settled_by(listed, self.begun.at):
                 changes = ChangeSet(tx, self.flow, waiting.at, self.granted)

@@ -15,7 +15,6 @@ from bot.approvals.rules import (
     rule_id,
 )
 from bot.errors import Conflict, NotFound, UsageError
-from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
@@ -220,8 +219,6 @@ async def _open(
         expires_at = at + timedelta(hours=bot.settings.request_hours)
         request = Request(bot.new_id(), flow, Who.of(person), requested, at, expires_at)
         if is_now:
-            attempts = replace(request.attempts, delivery_id=delivery_id())
-            request = replace(request, attempts=attempts)
             request = request.moved(State.APPLYING, Who.of(person), at)
         await store.add_request(tx, request)
         if undone is not None:
@@ -288,7 +285,6 @@ async def _approved_by_rule(
     approved = replace(
         request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now),
         round=replace(request.round, rule=rule),
-        attempts=replace(request.attempts, delivery_id=delivery_id()),
     )
     detail = {"flow": request.flow.sid, **asdict(rule)}
     entry = AuditEntry(BOT, "request.approved_by_rule", request.id, detail)

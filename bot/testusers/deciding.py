@@ -13,7 +13,6 @@ from bot.errors import (
     Refused,
     UnknownPerson,
 )
-from bot.ops.current_delivery import delivery_id
 from bot.permissions import Permission, Person
 from bot.slack.people import advice_after, is_not_found
 from bot.store import audit
@@ -249,7 +248,7 @@ def _followed(
     moved = request
     if decision.next_state is not None and click.act is not Act.RETRY:
         moved = request.moved(decision.next_state, by, at)
-    attempts = replace(request.attempts, delivery_id=delivery_id())
+    attempts = request.attempts
     round_ = request.round
     match click.act:
         case Act.RETRY:

@@ -4,7 +4,7 @@ Any running process can carry out a stored click in the job `click:<id>`. The re
 click's response_url. Repeating the job, for example after a crash, has no further effect.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -13,7 +13,6 @@ from pydantic import TypeAdapter
 
 from bot.approvals.rules import Act
 from bot.errors import DatabaseUnavailable, GatehouseError, Replayed, UnknownPerson
-from bot.ops.current_delivery import delivery_id, following_again, new_delivery_id
 from bot.slack.messages import replies
 from bot.slack.received_events import take_in
 from bot.store import jobs
@@ -42,8 +41,6 @@ class StoredInteraction:
     """A stored click: the person, the action, the request, and where to send the reply.
 
     `version` is the version of what the clicked card says, or 0 if the button doesn't have one.
-
-    `delivery_id` is the ID used in logs.
     """
 
     act: Act
@@ -52,7 +49,6 @@ class StoredInteraction:
     team_ids: tuple[str, ...]
     reply_to: str
     denial_reason: str = ""
-    delivery_id: str = ""
     version: int = 0
 
 
@@ -69,7 +65,6 @@ async def store_click(bot: Parts, interaction: StoredInteraction) -> None:
     async with bot.database.transaction() as tx:
         if not await take_in(tx):
             raise Replayed
-        interaction = replace(interaction, delivery_id=delivery_id())
         job = Job(
             f"click:{bot.new_id()}",
             UNDO if interaction.act is Act.UNDO else INTERACTION,
@@ -94,8 +89,7 @@ class StoredInteractions:
         if not self._bot.people.is_ready:
             return await self._soon(READY_SECONDS)
         interaction = _STORED.validate_python(job.payload)
-        with following_again(interaction.delivery_id or new_delivery_id()):
-            again = await self._follow(interaction, job)
+        again = await self._follow(interaction, job)
         if again is None:
             async with self._bot.database.transaction() as tx:
                 await self._bot.refresh_home(tx, interaction.slack_user_id)
@@ -122,9 +116,8 @@ class StoredInteractions:
         except GatehouseError as error:
             message, outcome = replies.sorry(error), error.outcome
         except Exception:
-            reference = delivery_id() or new_delivery_id()
-            log.exception("click.broken", name=name, reference=reference)
-            message, outcome = replies.broken(reference), "broken"
+            log.exception("click.broken", name=name, reference=job.key)
+            message, outcome = replies.broken(job.key), "broken"
         bot.metrics.count_command(name, outcome)
         log.info("answered", name=name, outcome=outcome)
         if not url and outcome == "ok":

@@ -1,7 +1,6 @@
-"""Each signed delivery has its effect once at any process, with one id in all logs."""
+"""Each signed delivery has its effect once at any process."""
 
 import asyncio
-import json
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,7 +9,7 @@ from sqlalchemy import select
 from bot.ops.clock import SystemClock
 from bot.slack.tables import received_events
 from bot.store.engine import Database
-from bot.store.tables import audit_entries, jobs
+from bot.store.tables import jobs
 from bot.testusers.tables import requests
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.state import WELCOME_FLOW
@@ -120,26 +119,3 @@ async def test_replayed_click_is_stored_once_after_a_restart(sqlite_url):
         assert sum(item.event_id.startswith("signature:") for item in known) == 2
         assert clicks == []
         assert cancelled() == 1
-
-
-async def test_one_id_leads_from_the_click_to_the_post_and_the_audit(sqlite_url):
-    async with recorded_fleet(sqlite_url, 1) as (fleet, _):
-        await fleet.ask("U0OPERATOR", "/testusers", f"add welcome {WHO}")
-        card = (await fleet.slack.until(lambda: fleet.slack.workspace.messages("C0APPROVALS")))[0]
-        await fleet.slack.click("U0APPROVER", card, "Approve")
-        flow = fleet.services.state.flows[WELCOME_FLOW]
-        await fleet.slack.until(lambda: WHO in flow.identities)
-        await fleet.slack.until(lambda: "*Applied" in card.text)
-        process = fleet.processes[0]
-        await process.says(lambda: any('"POST"' in line for line in process.lines))
-        lines = [json.loads(line) for line in process.lines if line.startswith("{")]
-    click = next(item for item in lines if item.get("name") == "testusers.approve")
-    by_id = [item for item in lines if item.get("request_id") == click["request_id"]]
-    calls = [item["method"] for item in by_id if item["event"] == "service call"]
-    assert calls == ["GET", "POST"]
-    [entries] = await rows(sqlite_url, select(audit_entries.c.action, audit_entries.c.detail))
-    ids = {entry.action: json.loads(entry.detail).get("request_id") for entry in entries}
-    asked = next(item for item in lines if item.get("name") == "/testusers")
-    assert ids["request.created"] == asked["request_id"] != click["request_id"]
-    assert ids["request.approved"] == ids["request.applied"] == click["request_id"]
-    assert ids["flow.changed"] == click["request_id"]

@@ -304,11 +304,6 @@ class Waiting:
         named = {identity for request in self.requests for identity in request.left.identities}
         return [grant for grant in self.due if grant.identity not in named]
 
-    @property
-    def deliveries(self) -> list[str]:
-        """The log IDs of the clicks and commands that led to this work."""
-        return [request.attempts.delivery_id for request in self.ready]
-
 
 def next_run(waiting: Waiting, tries: int, *, is_well: bool, has_missing: bool) -> datetime | None:
     """Return when to read the flow's list again, or None if nothing is left to do.

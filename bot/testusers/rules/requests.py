@@ -194,8 +194,7 @@ class Attempts:
     """The attempts to apply an approved change.
 
     `is_unsure` is True if a failed change may have reached the service anyway. `retries` contains
-    the times when someone pressed Retry, and `retried_by` is the last person who did. `delivery_id`
-    is the log ID of the click or command that led to the last attempt.
+    the times when someone pressed Retry, and `retried_by` is the last person who did.
     """
 
     tries: int = 0
@@ -204,7 +203,6 @@ class Attempts:
     is_unsure: bool = False
     retries: tuple[str, ...] = ()
     retried_by: Who | None = None
-    delivery_id: str = ""
 
     def cleared(self) -> "Attempts":
         """Return the record as if no attempt had failed."""
