@@ -4,8 +4,7 @@ The help, the usage in errors, Slack's usage hints in the manifest, and the perm
 commands all use these definitions.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bot.errors import UsageError
 from bot.permissions import Permission
@@ -73,11 +72,6 @@ class Command:
         usage = self.usage(kind)
         example = self.example(kind)
         return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
-
-    def only(self, may: Callable[[Permission], bool]) -> "Command":
-        """Return the command with its allowed forms, or with all forms if none is allowed."""
-        forms = tuple(form for form in self.forms if may(form.permission))
-        return replace(self, forms=forms or self.forms)
 
     def _form(self, kind: str) -> Form:
         return {form.kind: form for form in self.forms}[kind]

@@ -73,10 +73,7 @@ class Commands:
         except UsageError as error:
             if error.kind is not None:
                 await people.require(person, described.permission(error.kind))
-                raise
-            usable = described.only(partial(people.may, person))
-            usage = usable.misuse(error.sentence)
-            raise usage.suggesting(error.unknown, error.closest) from None
+            raise
         if only_form is not None and typed.form != only_form:
             raise NotFound(OUTDATED)
         permission = described.permission(typed.form)

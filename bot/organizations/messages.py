@@ -9,7 +9,6 @@ from pydantic import Field
 
 from bot.commands import ORGS
 from bot.organizations.rules import DataCenterReport, Directory, Place
-from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import ButtonValue, Message, SlackBlock, page_count
 
@@ -38,7 +37,7 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
     found = directory.matching(wanted.words) if wanted.words else directory.places
     pages = page_count(len(found), PAGE)
     page = min(wanted.page, pages - 1)
-    summary = _summary(found, directory, wanted.words, may_refresh=may_refresh)
+    summary = _summary(found, directory, wanted.words)
     failed = problems(directory.failures)
     rows: list[tuple[str, ...]] = []
     choices: list[tuple[str, str]] = []
@@ -80,7 +79,7 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
     )
 
 
-def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_refresh: bool) -> str:
+def _summary(found: Sequence[Place], directory: Directory, words: str) -> str:
     centers = sum(report.listing is not None for report in directory.reports)
     if not centers and directory.reports:
         # Without any listing, Gatehouse doesn't know whether any organizations match.
@@ -91,9 +90,8 @@ def _summary(found: Sequence[Place], directory: Directory, words: str, *, may_re
     matched = text.code(words, FILTER_CHARACTERS)
     if not found:
         # The first word may be a misspelled `show` or `refresh`.
-        command = ORGS.only(lambda needed: may_refresh or needed is not Permission.REFRESH)
-        usage = text.code(command.usage())
-        example = text.code(command.example("show"))
+        usage = text.code(ORGS.usage())
+        example = text.code(ORGS.example("show"))
         how = f"Usage: {usage}\nExample: {example}"
         everyone = f"`/orgs` lists all {len(directory.places):,} {where}."
         return f"No organization matches {matched}. {everyone}\n{how}"

@@ -192,14 +192,6 @@ async def test_viewer_is_offered_no_change(world):
     assert answer.buttons == ["Share in channel"]
 
 
-async def test_usage_shows_the_forms_that_the_person_may_use(world):
-    shown = (await world.ask(VERA, "/testusers", "frobnicate")).all_text
-    assert "Usage:" in shown
-    assert "history" in shown
-    assert "add &lt;flow&gt;" not in shown
-    assert "add &lt;flow&gt;" in (await world.ask(OTTO, "/testusers", "frobnicate")).all_text
-
-
 async def test_who_mistypes_what_they_may_not_use_is_told_that(world):
     for who, typed, missing in (
         (VERA, "add", "You need the operator role"),
