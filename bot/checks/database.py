@@ -21,7 +21,7 @@ from bot.errors import DatabaseReplaced, DatabaseTooNew, DatabaseTooOld, Databas
 from bot.migrations import is_current, migrate, notice_newer, revision
 from bot.ops.clock import SystemClock, machine_offset, since_boot
 from bot.settings import Settings
-from bot.store.causes import NO_FILE, WRONG_ENCODING, cause_of
+from bot.store.causes import NO_FILE, cause_of
 from bot.store.engine import Database, is_locked, sqlite_file
 
 log = structlog.get_logger(__name__)
@@ -87,13 +87,10 @@ async def database(parts: CheckParts) -> list[Finding]:
             sentence = "The database has an older schema. Gatehouse upgrades it at the next start."
             return [Finding(Part.DATABASE, "database_outdated", sentence)]
         await database.ping_writing()
-        holds_every_name = await database.holds_every_name()
     except (DatabaseTooOld, DatabaseReplaced) as error:
         return [failed(Part.DATABASE, error)]
     except DatabaseUnavailable as error:
         return [_failure(error)]
-    if not holds_every_name:
-        return [Finding(Part.DATABASE, WRONG_ENCODING.code, WRONG_ENCODING.sentence)]
     kind = "SQLite" if database.is_sqlite else "PostgreSQL"
     way = " behind a pooler" if database.is_pooled else ""
     return [well(Part.DATABASE, f"{kind}{way} is reachable, migrated and writable.")]

@@ -43,11 +43,6 @@ TIMEOUT = DatabaseCause(
     "The database didn't respond in time. Check the firewall, the pooler, and the server load.",
     "57014 55P03 ETIMEDOUT",
 )
-WRONG_ENCODING = DatabaseCause(
-    "database_encoding",
-    "The database isn't UTF-8 and can't store every name. Recreate it with ENCODING 'UTF8'.",
-    "22021 22P05",
-)
 NO_FILE = DatabaseCause(
     "database_no_file",
     "The file can't be opened. Its folder must exist and be writable by the bot's user.",
@@ -82,7 +77,11 @@ CAUSES = (
         " ALTER DATABASE … OWNER TO ….",
         "42501",
     ),
-    WRONG_ENCODING,
+    DatabaseCause(
+        "database_encoding",
+        "The database isn't UTF-8 and can't store every name. Recreate it with ENCODING 'UTF8'.",
+        "22021 22P05",
+    ),
     DatabaseCause(
         "database_schema",
         "The tables don't match this version's schema. Restore a backup, or report the problem.",

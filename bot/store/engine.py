@@ -61,7 +61,6 @@ CAUSE_EVERY_SECONDS = 60.0
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
 # This statement changes nothing but needs the same permissions and resources as any write.
 TOUCH = text("UPDATE alembic_version SET version_num = version_num")
-ENCODINGS = frozenset({"UTF8", "SQL_ASCII"})
 POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
@@ -300,13 +299,6 @@ class Database:
         """Return the database's time, from a new transaction."""
         async with self.read_only(sees_snapshot=False) as tx:
             return await tx.now()
-
-    async def holds_every_name(self) -> bool:
-        """Return True if the database can store names in any script."""
-        if self.is_sqlite:
-            return True
-        async with self.read_only() as tx:
-            return await tx.connection.scalar(text("SHOW server_encoding")) in ENCODINGS
 
     async def ping_writing(self) -> None:
         """Check that the database accepts writes, and that no lock blocks them."""

@@ -419,28 +419,6 @@ def test_metrics_without_a_token_are_warned_of(host, token, is_warned) -> None:
     assert codes == (["metrics_without_token"] if is_warned else [])
 
 
-@pytest.mark.parametrize(
-    ("reserve", "is_warned"),
-    [
-        ({"*": {"day": 1_000}}, True),
-        ({"*": {"minute": 99, "day": 999}}, False),
-        ({"eu/1": {"day": 2_000}}, True),
-        ({"eu/1": {"day": 1_999}}, False),
-        ({"*": {"day": 500}, "com/2": {"day": 3_000}}, True),
-    ],
-)
-def test_a_reserve_of_the_whole_day_is_warned_of(reserve, is_warned) -> None:
-    environment = {
-        **LEAST,
-        "HOST": "127.0.0.1",
-        "INVENTORY_RESERVE": json.dumps(reserve),
-        "INVENTORY_PLANS": json.dumps({"1": "standard"}),
-    }
-    found = examine_environment(read_settings(environment), environment)
-    assert [item.code for item in found] == (["reserve_too_large"] if is_warned else [])
-    assert all(item.is_well for item in found)
-
-
 async def test_key_of_earlier_versions_is_reported_as_unused(site: Site) -> None:
     environment = {**site.environment, "AUDIT_KEY": "x" * 32}
     findings = await examine(read_settings(environment), environment)
@@ -504,22 +482,6 @@ async def test_services_that_are_not_configured_are_not_mistakes(site: Site) -> 
     findings = await examine(read_settings(kept))
     assert all(finding.is_well for finding in findings)
     assert sum("not configured" in finding.sentence for finding in findings) == 3
-
-
-@pytest.mark.postgres
-async def test_a_database_that_is_not_utf_8_is_named(site: Site, empty_postgres_url) -> None:
-    name = empty_postgres_url.rsplit("/", 1)[1] + "_latin"
-    connection = await connect(empty_postgres_url)
-    await connection.execute(
-        f'CREATE DATABASE "{name}" TEMPLATE template0'
-        " ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
-    )
-    try:
-        site.environment["DATABASE_URL"] = empty_postgres_url + "_latin"
-        assert (await site.codes())["database"] == "database_encoding"
-    finally:
-        await connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-        await connection.close()
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
