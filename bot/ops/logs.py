@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from bot.ops.redaction import Redactor, on_one_line
+from bot.ops.redaction import Redactor
 
 # Libraries that log too much. For Bolt, see `bolt_logger`.
 QUIETER = {
@@ -37,12 +37,11 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
         without_secrets(redactor),
     ]
     render: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        # The form of Python's `repr` has no control characters, which could change the terminal.
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), repr_native_str=True)
         if style == "console"
         else structlog.processors.JSONRenderer()
     )
-    if style == "console":
-        shared.append(printable)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -64,15 +63,6 @@ def configure_logs(level: str, style: str, redactor: Redactor) -> None:
     logging.raiseExceptions = False
     for name, least in QUIETER.items():
         logging.getLogger(name).setLevel(max(least, root.level))
-
-
-def printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
-    """Escape control characters for the console. Line breaks in tracebacks are kept."""
-    for key, value in event.items():
-        if isinstance(value, str):
-            lines = value.split("\n") if key == "exception" else [value]
-            event[key] = "\n".join(map(on_one_line, lines))
-    return event
 
 
 def without_secrets(
