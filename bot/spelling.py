@@ -37,12 +37,6 @@ _PLAIN = str.maketrans(
     | dict.fromkeys(LONG_DASHES, "-")
     | {"\u2039": "<", "\u203a": ">"}
 )
-# Letters from other alphabets, and letters with strokes, that look like plain Latin letters.
-_LOOK_ALIKES = str.maketrans(
-    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u043f\u0433\u0456\u0458\u0455\u04bb\u0501\u051b\u051d"
-    "\u04cf\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03b7\u0131\u0142\u00f8\u0111",
-    "abekmhopctyxnrijshdqwlaeikvoptuxwnilod",
-)
 # The usual minimum similarity of two words, which is twice the number of common characters divided
 # by the total number of characters. For example, the similarity of "lst" and "list" is 0.86.
 LIKENESS = 0.6
@@ -83,17 +77,6 @@ def folded(text: str) -> str:
     return _DASHES.sub("-", " ".join(seen.split())).casefold()
 
 
-def skeleton(text: str) -> str:
-    """Return the folded text with lookalike characters replaced by Latin letters.
-
-    Use this only for suggestions, because different names can look alike.
-
-    >>> skeleton("B\u0435CA\u00dcSE")
-    'because'
-    """
-    return folded(text).translate(_LOOK_ALIKES)
-
-
 def tidy_identity(text: str) -> str:
     """Return an identity in Unicode NFC, without the characters that phones add.
 
@@ -117,7 +100,7 @@ def closest(
     typed: str, known: Iterable[str], count: int = 1, likeness: float = LIKENESS
 ) -> list[str]:
     """Return up to `count` words from `known` that are similar to `typed`, closest first."""
-    return most_alike(skeleton(typed), {word: skeleton(word) for word in known}, count, likeness)
+    return most_alike(folded(typed), {word: folded(word) for word in known}, count, likeness)
 
 
 def most_alike(

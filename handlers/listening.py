@@ -131,11 +131,7 @@ class LazyRunner(AsyncLazyListenerRunner):
 
     def start(self, function: Listener, request: AsyncBoltRequest) -> None:
         """Start a lazy listener. Bolt calls this right before it acknowledges the request."""
-        self.begin(function, request)
-
-    def begin(self, function: Listener, request: AsyncBoltRequest) -> "asyncio.Task[str]":
-        """Start a listener, and return the task, whose result is an outcome such as `ok`."""
-        return self._bot.tasks.start(self.answer(function, request), function.__name__)
+        self._bot.tasks.start(self.answer(function, request), function.__name__)
 
     def before_acknowledging(self, function: Listener, seconds: float = STORE_SECONDS) -> Listener:
         """Return an `ack` function that waits for `function`, but at most this many seconds.
@@ -144,7 +140,7 @@ class LazyRunner(AsyncLazyListenerRunner):
         """
 
         async def wait(ack: AsyncAck, request: AsyncBoltRequest) -> BoltResponse:
-            task = self.begin(function, request)
+            task = self._bot.tasks.start(self.answer(function, request), function.__name__)
             await asyncio.wait({task}, timeout=seconds)
             is_lost = task.done() and task.result() != "ok"
             if is_lost and request.context["needs"] is EVENT:

@@ -326,16 +326,12 @@ class People:
         return f"{nobody} Whoever runs Gatehouse can assign it (setting {decision.setting})."
 
     async def named(self, ids: Iterable[str]) -> str:
-        """List people and groups by name, without notifying them. Add the ID to duplicate names."""
+        """List people and groups by name, without notifying them."""
         holders = tuple(ids)
         shown = holders[:NAMED_HOLDERS]
-        names = await asyncio.gather(*(self.name(holder) for holder in shown))
-        labels = [
-            name if names.count(name) == 1 else f"{name} ({holder})"
-            for name, holder in zip(names, shown, strict=True)
-        ]
+        names = await asyncio.gather(*map(self.name, shown))
         rest = f" and {len(holders) - NAMED_HOLDERS} more" if len(holders) > NAMED_HOLDERS else ""
-        return f"{', '.join(labels)}{rest}"
+        return f"{', '.join(names)}{rest}"
 
     async def name(self, holder: str) -> str:
         """Return the name of a person or a group, or the ID if the lookup fails."""

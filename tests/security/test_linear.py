@@ -28,7 +28,7 @@ from bot.settings import SettingsError
 from bot.settings.sources import find_sources
 from bot.slack.messages import text
 from bot.slack.parse import read_words
-from bot.spelling import folded, skeleton, tidy_identity
+from bot.spelling import folded, tidy_identity
 from bot.testusers.parse.command import is_identity, parse_testusers, phone_in
 from bot.testusers.parse.form import Prefilled, mentioned_identities, parse_form
 from handlers.endpoint import _json, parse_qsl
@@ -64,7 +64,6 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "phone": phone_in,
     "tidy": tidy_identity,
     "folded": folded,
-    "skeleton": skeleton,
     "duration": parse_duration,
     "time": lambda typed: parse_when([typed]),
     "escape": text.escape,

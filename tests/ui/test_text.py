@@ -155,19 +155,6 @@ def test_a_time_is_the_reader_s_with_a_fallback():
     )
 
 
-@given(TEXTS, st.integers(3, 400))
-def test_what_is_to_be_copied_is_shown_just_as_it_is_or_not_at_all(value, limit):
-    shown = text.exact(value, limit)
-    if shown is not None:
-        assert html.unescape(shown) == f"`{value}`"
-        assert len(shown) <= limit
-
-
-@pytest.mark.parametrize("value", ["", "a`b", "a\u2060b", "a  b", "נור", "x" * 100])
-def test_what_cannot_be_copied_as_it_is_is_not_shown(value):
-    assert text.exact(value, 90) is None
-
-
 def test_identity_is_a_code_span_and_says_how_other_alphabets_read():
     assert text.identity("chat:ada") == "`chat:ada`"
     assert text.identity("<!channel>") == "`&lt;!channel&gt;`"

@@ -88,14 +88,6 @@ def identity(value: str, limit: int | None = None) -> str:
     return f"{span} ({escape(value, READING_CHARACTERS)})" if is_foreign else span
 
 
-def exact(value: str, limit: int) -> str | None:
-    """Return the text unchanged as a code span to copy, or None if Slack can't show it exactly."""
-    if tidy(value) != value or "`" in value or _isolated(value) != value:
-        return None
-    span = f"`{_escaped(value)}`"
-    return span if value and len(span) <= limit else None
-
-
 def plain(value: str, limit: int = 75) -> str:
     """Return external text for a plain-text object: a header, button, cell or option."""
     return _plain(value[: HEAD_TIMES * limit], limit)
