@@ -80,8 +80,7 @@ class Commands:
         acts = typed.form != FORM
         await require(self._bot.slack, person, permission, acts=acts)
         if typed.form == HELP:
-            aliases = self._bot.testusers.flows.aliases
-            return await helped(people, person, partial(help_ui.of_command, described, aliases))
+            return await helped(people, person, partial(help_ui.of_command, described))
         return await command.answer(person, typed, body)
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from bot.commands import COMMANDS, GATEHOUSE, TESTUSERS, Command
-from bot.permissions import LEAST_ROLE, Permission, Role
+from bot.permissions import Permission
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
 from bot.spelling import closest
 
-ALIASES_SHOWN = 20
 TITLE = "*What you can do*"
+NOTHING = "You don't have access to this command."
 SHARING = (
     "Only you see the answers. `Share in channel` below some of them shows one to everyone in the"
     " channel, with identities masked."
@@ -17,6 +17,12 @@ SHARING = (
 ABOUT_TEST_USERS = (
     "Test users are the people who can try a flow's unpublished draft. Everyone else gets the"
     " published version."
+)
+HINTS = (
+    "Specify a flow by its name or SID.",
+    "Durations: 30m, 2h, 3d. Times: 18:00, friday, tomorrow 9:00, 2026-12-01 09:00.",
+    ABOUT_TEST_USERS,
+    f"Example: {text.code(TESTUSERS.example('add'))}",
 )
 
 
@@ -30,59 +36,30 @@ def meant_subcommand(command: str, typed: str) -> str | None:
     return close[0] if close else None
 
 
-def of_command(command: Command, aliases: Sequence[str], may: May) -> Message:
-    """Return a command's help: the forms that the person can use, and forms for higher roles.
+def of_command(command: Command, may: May) -> Message:
+    """Return a command's help: the forms that the person can use.
 
-    The help for `/gatehouse` lists the forms of all commands. `aliases` are the names of flows.
+    The help for `/gatehouse` lists the forms of all commands.
     """
     if command is GATEHOUSE:
         return of_all(may)
-    hints = []
-    if command is TESTUSERS:
-        known = aliases[:ALIASES_SHOWN] if may(Permission.READ) else ()
-        named = ", ".join(text.escape(alias, 40) for alias in known)
-        more = ", …" if len(known) < len(aliases) else ""
-        flows = f"Flows: {named}{more} (or paste a SID)."
-        hints = [
-            flows if named else "Specify a flow by its name or SID.",
-            "Durations: 30m, 2h, 3d. Times: 18:00, friday, tomorrow 9:00, 2026-12-01 09:00.",
-            ABOUT_TEST_USERS,
-            f"Example: {text.code(TESTUSERS.example('add'))}",
-        ]
-    chapters = [*_chapters([command], may), "\n".join(hints), *_others([command], may)]
-    return _message([*filter(None, chapters)])
+    hints = HINTS if command is TESTUSERS else ()
+    return _message([*_chapters([command], may), *hints] or [NOTHING])
 
 
 def of_all(may: May, title: str = TITLE) -> Message:
     """Return the help for all commands."""
-    return _message([title, *_chapters(COMMANDS, may), *_others(COMMANDS, may)])
+    return _message([title, *_chapters(COMMANDS, may)])
 
 
 def _chapters(commands: Iterable[Command], may: May) -> list[str]:
-    usable = [
-        (command, [form for form in command.forms if may(form.permission)]) for command in commands
-    ]
-    return [
-        "\n".join(
-            (
-                f"*{command.name}*",
-                *(f"• {text.code(command.usage(form.kind))} – {form.does}" for form in forms),
-            )
-        )
-        for command, forms in usable
-        if forms
-    ]
-
-
-def _others(commands: Iterable[Command], may: May) -> list[str]:
-    forms: dict[Role, list[str]] = {}
+    chapters = []
     for command in commands:
-        for form in command.forms:
-            if form.permission in LEAST_ROLE and not may(form.permission):
-                role = LEAST_ROLE[form.permission]
-                forms.setdefault(role, []).append(text.code(command.usage(form.kind)))
-    lines = [f"{role.capitalize()}s can also use {', '.join(forms[role])}." for role in forms]
-    return [" ".join(lines)] if lines else []
+        forms = [form for form in command.forms if may(form.permission)]
+        lines = [f"• {text.code(command.usage(form.kind))} – {form.does}" for form in forms]
+        if lines:
+            chapters.append("\n".join([f"*{command.name}*", *lines]))
+    return chapters
 
 
 def _message(chapters: Sequence[str]) -> Message:
