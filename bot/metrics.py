@@ -16,8 +16,6 @@ from prometheus_client import (
     generate_latest,
 )
 
-from bot import __version__
-
 # Omit each counter's `_created` series, which `increase` doesn't need.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
@@ -59,15 +57,12 @@ class Metrics:
         self.service_calls = counter("gatehouse_service_calls", calls, ["service", "status"])
         calls = "Slack Web API calls"
         self.slack_calls = counter("gatehouse_slack_calls", calls, ["method", "outcome"])
-        malformed = "Requests that are malformed, or that Slack would never send"
-        self.http_rejected = counter("gatehouse_http_rejected", malformed, ["reason"])
         refused = "Requests to /slack/events without valid proof that Slack sent them"
         self.refused = counter("gatehouse_slack_refused", refused, ["cause"])
         self.working = gauge("gatehouse_working", "1 if the part works, otherwise 0", ["part"])
         self.socket_connected = gauge(
             "gatehouse_socket_connected", "1 if Socket Mode is connected or unused, otherwise 0"
         )
-        self.build = gauge("gatehouse_build_info", "Always 1", ["version"])
         self.jobs = gauge("gatehouse_jobs", "Jobs that are waiting, due or late", ["state"])
         self.waiting = gauge("gatehouse_waiting", "Work waiting for people or services", ["what"])
         self.database_up = gauge("gatehouse_database_up", "1 if the database responds, otherwise 0")
@@ -89,7 +84,6 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         # Create the counters used in alerts, because `increase` misses a counter's first value.
-        self.build.labels(__version__).set(1)
         self.socket_connected.set(1)
         for refusal in Refusal:
             self.refused.labels(refusal)
@@ -121,10 +115,6 @@ class Metrics:
     def count_command(self, name: str, outcome: str) -> None:
         """Count one use of a command, button or modal."""
         self.commands.labels(name, outcome).inc()
-
-    def count_http(self, reason: str) -> None:
-        """Count a request that isn't valid HTTP, or that Slack would never send."""
-        self.http_rejected.labels(reason).inc()
 
     def page(self) -> bytes:
         """Return the metrics in the Prometheus text format."""

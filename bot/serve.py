@@ -127,17 +127,16 @@ class Service:
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
         most = most_connections()
-        count = bot.metrics.count_http
         address = f"{settings.host}:{settings.port}"
         try:
-            await Site(runner, (settings.host, settings.port), most, count).start()
+            await Site(runner, (settings.host, settings.port), most).start()
             self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
             log.info("listening", addresses=self.addresses)
             if bot.inventory.gateway is not None and settings.gateway_port is not None:
                 host = settings.gateway_host
                 port = settings.gateway_port
                 address = f"{host}:{port} for the gateway"
-                await bot.inventory.gateway.listen((host, port), most, count)
+                await bot.inventory.gateway.listen((host, port), most)
         except OSError as error:
             await runner.cleanup()
             raise CannotStartError(f"Cannot listen on {address}: {error.strerror}.") from error

@@ -50,7 +50,6 @@ TOO_LONG = 431
 FAULT = 500
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Count = Callable[[str], None]
 
 
 def make_server(
@@ -125,7 +124,7 @@ def malformed(status: int) -> web.Response:
 class Site(web.BaseSite):
     """A listening address that accepts at most `most` connections.
 
-    `count` counts requests that aren't valid HTTP, and `unreadable` returns the response to them.
+    `unreadable` returns the response to requests that aren't valid HTTP.
     """
 
     def __init__(
@@ -133,11 +132,9 @@ class Site(web.BaseSite):
         runner: web.BaseRunner,
         address: tuple[str, int],
         most: int,
-        count: Count,
         unreadable: Callable[[int], web.Response] = malformed,
     ) -> None:
         super().__init__(runner)
-        self.count = count
         self.unreadable = unreadable
         self._address = address
         self._most = most
@@ -239,7 +236,7 @@ class Connection(web.RequestHandler):
         """Respond to invalid HTTP without repeating any data from the request."""
         if status >= FAULT:
             return super().handle_error(request, status, exc, message)
-        self._malformed(exc)
+        _log_malformed(exc)
         if exc is not None:
             exc.__traceback__ = exc.__context__ = None
         if request.writer.output_size > 0:
@@ -264,17 +261,17 @@ class Connection(web.RequestHandler):
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as in aiohttp
-        """Log the bot's own errors as usual. Count client errors, and log them at DEBUG."""
+        """Log the bot's own errors as usual, and client errors at DEBUG."""
         error = kw.get("exc_info")
         if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
-            self._malformed(error)
+            _log_malformed(error)
             error.__traceback__ = None
         else:
             super().log_exception(*args, **kw)
 
-    def _malformed(self, error: BaseException | None) -> None:
-        self._site.count("malformed")
-        log.debug("http.malformed", error=type(error).__name__)
+
+def _log_malformed(error: BaseException | None) -> None:
+    log.debug("http.malformed", error=type(error).__name__)
 
 
 def most_connections() -> int:

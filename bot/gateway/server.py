@@ -88,15 +88,13 @@ class Gateway:
         self.most_at_once = MOST_AT_ONCE
         self.addresses: list[str] = []
 
-    async def listen(
-        self, address: tuple[str, int], most: int, count: Callable[[str], None]
-    ) -> None:
+    async def listen(self, address: tuple[str, int], most: int) -> None:
         """Start accepting up to `most` connections. Raise OSError if the address can't be used."""
         self.most_at_once = int(most * BUSY_SHARE)
         server = web.Server(self.handle, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
-        await Site(runner, address, most, count, answers.unreadable).start()
+        await Site(runner, address, most, answers.unreadable).start()
         self._runner = runner
         self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
         log.info("gateway.listening", addresses=self.addresses)

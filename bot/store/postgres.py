@@ -25,13 +25,6 @@ SCHEMES = ("postgresql", "postgres")
 HIGHEST_PORT = 65535
 # The `sslrootcert` value for the machine's trusted certificates.
 TRUSTED_BY_THE_SYSTEM = "system"
-# Hosting providers add these parameters for clients in other languages.
-OF_OTHER_CLIENTS = frozenset(
-    {
-        *("pgbouncer", "connection_limit", "pool_timeout", "prepared_statement_cache_size"),
-        *("statement_cache_size", "supa", "uselibpqcompat"),
-    }
-)
 CHOICES = {
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
     "target_session_attrs": (
@@ -74,9 +67,8 @@ def connection_parameters(url: str) -> dict[str, str]:
     except ValueError:
         raise AddressError("is not a valid address") from None
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} | {"ssl"}
-    if unknown := sorted({name for name, _ in given} - known - OF_OTHER_CLIENTS):
+    if unknown := sorted({name for name, _ in given} - known):
         raise AddressError(f"has unsupported parameters: {', '.join(unknown)}")
-    given = [(name, value) for name, value in given if name in known]
     encoded = f"?{urlencode(given)}".replace("+", "%20") if given else ""
     try:
         found = conninfo_to_dict(f"{scheme.lower()}://{rest}{encoded}")

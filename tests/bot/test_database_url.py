@@ -12,7 +12,7 @@ SOLD = {
         {"host": "ep-x-pooler.eu.aws.neon.tech", "channel_binding": "require"},
     ),
     "supabase": (
-        "postgresql://postgres.abc:p@aws-0-eu.pooler.supabase.com:6543/postgres?pgbouncer=true",
+        "postgresql://postgres.abc:p@aws-0-eu.pooler.supabase.com:6543/postgres",
         {"host": "aws-0-eu.pooler.supabase.com", "port": "6543"},
     ),
     "railway": (
@@ -53,6 +53,7 @@ def test_address_is_taken_as_it_is_sold(name: str) -> None:
     ("url", "words"),
     [
         ("postgresql://u@h/d?nonsense=1", "nonsense"),
+        ("postgresql://u@h/d?pgbouncer=true", "pgbouncer"),
         ("postgresql://u@h/d?sslmode=nonsense", "sslmode"),
         ("postgresql://u@h", "include a database name"),
         ("postgresql://u:pa/ss@h/d", "%2F"),

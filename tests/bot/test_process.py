@@ -185,7 +185,7 @@ async def test_metrics_and_sigterm_work_while_the_database_hangs(fleet, postgres
         async with asyncio.timeout(10), fleet.session.get(f"{process.address}/metrics") as got:
             page = await got.text()
         assert "gatehouse_database_up 0.0" in page
-        assert "gatehouse_build_info" in page
+        assert "gatehouse_ack_seconds" in page
         for _ in range(5):
             await fleet.slack.command("U0OPERATOR", "C0GENERAL", "/testusers", "list welcome")
         loop = asyncio.get_running_loop()

@@ -148,7 +148,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         endpoint = SlackEndpoint(app, slack.signing_secret, parts.metrics, clock).handle
         runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)
         await runner.setup()
-        await Site(runner, ("127.0.0.1", 0), 500, parts.metrics.count_http).start()
+        await Site(runner, ("127.0.0.1", 0), 500).start()
         slack.bot_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield SmallBot(parts, app, slack, waits, deliveries)

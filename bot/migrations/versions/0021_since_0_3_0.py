@@ -5,13 +5,14 @@ Nothing that was approved for a later time is applied: it needs approval again.
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
 
-from bot.store.types import UtcDateTime, to_microseconds
+from bot.store.types import to_microseconds
 
 revision = "0021"
 down_revision = "0020"
@@ -22,46 +23,26 @@ depends_on = None
 EXPIRES_AFTER = timedelta(hours=24)
 NEWS = "This change no longer waits for {start:%d %B %Y %H:%M} UTC: it applies when approved."
 
-REQUESTS = sa.table(
-    "requests",
-    *(sa.column(name) for name in ("id", "flow_sid", "state", "version")),
-    *(sa.column(name) for name in ("decided_by_id", "decided_by_name")),
-    *(sa.column(name, UtcDateTime) for name in ("expires_at", "decided_at")),
-    *(sa.column(name, sa.JSON) for name in ("requested", "progress")),
-)
-OUTBOX = sa.table(
-    "outbox_messages",
-    *(sa.column(name) for name in ("key", "kind", "subject", "tries")),
-    sa.column("payload", sa.JSON),
-    sa.column("created_at", UtcDateTime),
-)
-JOBS = sa.table(
-    "jobs",
-    *(sa.column(name) for name in ("key", "kind", "subject", "generation", "tries")),
-    sa.column("payload", sa.JSON),
-    sa.column("due_at", UtcDateTime),
-)
-HEAD = sa.table("audit_head", sa.column("position"), sa.column("hash"))
-ENTRIES = sa.table(
-    "audit_entries",
-    *(sa.column(name) for name in ("position", "actor", "action", "subject", "detail")),
-    *(sa.column(name) for name in ("previous_hash", "hash")),
-    sa.column("at", UtcDateTime),
-)
+TABLES = ("requests", "outbox_messages", "jobs", "audit_head", "audit_entries")
+OPEN = ("pending", "scheduled", "applying", "failed")
 
 
 def upgrade() -> None:
-    connection, now = op.get_bind(), datetime.now(UTC)
-    is_open = REQUESTS.c.state.in_(("pending", "scheduled", "applying", "failed"))
-    for row in connection.execute(sa.select(REQUESTS).where(is_open).with_for_update()).all():
+    connection = op.get_bind()
+    now = datetime.now(UTC)
+    schema = sa.MetaData()
+    schema.reflect(connection, only=TABLES)
+    requests = schema.tables["requests"]
+    is_open = requests.c.state.in_(OPEN)
+    for row in connection.execute(requests.select().where(is_open).with_for_update()).all():
         changed = _without_part(row.progress)
         if start := row.requested.get("starts_at"):
             changed |= _without_start(row, datetime.fromisoformat(start), changed, now)
         if changed:
             values = {"version": row.version + 1, **changed}
-            connection.execute(sa.update(REQUESTS).where(REQUESTS.c.id == row.id).values(values))
+            connection.execute(requests.update().where(requests.c.id == row.id).values(values))
         if row.state == "scheduled" and not _is_over(changed["requested"]["ends"], now):
-            _tell(connection, row, changed["progress"]["news"], now)
+            _tell(connection, schema.tables, row, changed["progress"]["news"], to_microseconds(now))
 
 
 def _without_part(progress: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +73,7 @@ def _without_start(
         progress |= {"rule": None, "rung": [], "asked_at": now.isoformat()}
         values |= {
             "state": "pending",
-            "expires_at": now + EXPIRES_AFTER,
+            "expires_at": to_microseconds(now + EXPIRES_AFTER),
             "decided_by_id": None,
             "decided_by_name": None,
             "decided_at": None,
@@ -107,24 +88,27 @@ def _is_over(ends: dict[str, str], now: datetime) -> bool:
 
 def _tell(
     connection: sa.Connection,
+    tables: Mapping[str, sa.Table],
     row: Any,  # noqa: ANN401 - a row of the table
     news: list[str],
-    now: datetime,
+    now: int,
 ) -> None:
     """Record in the audit log that the request needs approval again, and tell the requester."""
-    head = connection.execute(sa.select(HEAD).with_for_update()).one()
+    head = connection.execute(tables["audit_head"].select().with_for_update()).one()
+    position = head.position + 1
     detail = json.dumps({"flow": row.flow_sid, "news": news}, sort_keys=True)
     words = ("gatehouse", "request.asked_again", row.id, detail)
-    linked = [head.hash, head.position + 1, to_microseconds(now), *words]
+    linked = json.dumps([head.hash, position, now, *words], ensure_ascii=False)
+    digest = hashlib.sha256(linked.encode()).hexdigest()
     entry = dict(zip(("actor", "action", "subject", "detail"), words, strict=True))
-    entry |= {"position": head.position + 1, "at": now, "previous_hash": head.hash}
-    entry["hash"] = hashlib.sha256(json.dumps(linked, ensure_ascii=False).encode()).hexdigest()
-    connection.execute(sa.insert(ENTRIES).values(entry))
-    connection.execute(sa.update(HEAD).values(position=entry["position"], hash=entry["hash"]))
+    entry |= {"position": position, "at": now, "previous_hash": head.hash, "hash": digest}
+    connection.execute(tables["audit_entries"].insert().values(entry))
+    connection.execute(tables["audit_head"].update().values(position=position, hash=digest))
     key = f"requester:{row.id}"
     message = {"key": key, "kind": "testusers.outcome", "subject": row.id, "tries": 0}
     message |= {"payload": {"event": "asked_again"}, "created_at": now}
-    connection.execute(sa.insert(OUTBOX).values(message))
+    connection.execute(tables["outbox_messages"].insert().values(message))
+    jobs = tables["jobs"]
     job = {"key": f"send:{key}", "kind": "send", "subject": key, "generation": 1, "tries": 0}
-    if not connection.scalar(sa.select(JOBS.c.key).where(JOBS.c.key == job["key"])):
-        connection.execute(sa.insert(JOBS).values(job | {"payload": {}, "due_at": now}))
+    if not connection.scalar(sa.select(jobs.c.key).where(jobs.c.key == job["key"])):
+        connection.execute(jobs.insert().values(job | {"payload": {}, "due_at": now}))
