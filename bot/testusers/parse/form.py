@@ -37,8 +37,8 @@ _DATE = r"\d{4}-\d{2}-\d{2}"
 # A date or a time after a number isn't part of it.
 _PHONE = rf"\+?\(?\d(?:[ ().\-/\u00a0]{{0,2}}(?!{_DATE})\d){{6,}}"
 _CANDIDATE = re.compile(
-    rf"(?P<link>{_LINK})|(?<![\w.+-])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
-    rf"|(?<!\w)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w|:\d)"
+    rf"(?P<link>{_LINK})|(?<![\w.:+-])(?P<mail>(?:mailto:)?{_MAIL})|(?P<date>{_DATE})"
+    rf"|(?<![^\W_])(?<!\w_)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})(?!\w|:\d)"
 )
 _ENDS = ".,;:!?)]}"
 _MARKS = "*_~`"
@@ -46,7 +46,11 @@ _MARKS = "*_~`"
 DIGITS, DIGITS_WITHOUT_PLUS = range(7, 16), range(9, 16)
 _DASHES = re.compile(f"[{LONG_DASHES}]")
 # Slack marks email addresses and phone numbers: `<mailto:ada@example.com|ada@example.com>`.
-_MARKED = re.compile(r"<((?:mailto|tel):[^<>|]+)(?:\|[^<>]*)?>")
+_MARKED = re.compile(r"(<(?:mailto|tel):[^<>]+>)")
+# In `whatsapp:+15550100`, Slack marks only the number. `Phone:` in front of one is no scheme.
+_AFTER_SCHEME = re.compile(
+    r"(?<![A-Za-z0-9+.-])([a-z][a-z0-9+.-]*:)(<(?:mailto|tel):([^<>|]+)[^<>]*>)"
+)
 
 
 @dataclass(frozen=True)
@@ -187,15 +191,23 @@ def mentioned_identities(text: str) -> tuple[str, ...]:
     """
     # `split` returns the text between the marked addresses at even positions.
     identities = list[str]()
-    for at, part in enumerate(_MARKED.split(text[:MOST_CHARACTERS])):
-        plain = _DASHES.sub("-", UNSEEN.sub(" ", recover(part)))
-        address = plain.removeprefix("mailto:")
+    joined = _AFTER_SCHEME.sub(_joined, text[:MOST_CHARACTERS])
+    for at, part in enumerate(_MARKED.split(joined)):
+        typed = recover(part)
+        plain = _DASHES.sub("-", UNSEEN.sub(" ", typed))
         is_marked = at % 2 == 1
-        if is_marked and address != plain:
-            identities += filter(is_identity, [address])
-        else:
+        if is_marked and "@" in part:
+            identities += filter(is_identity, [plain])
+        # `recover` leaves a link that shows another address than its own as it is.
+        elif not is_marked or typed != part:
             identities += _unmarked(plain)
     return tuple(dict.fromkeys(identities))
+
+
+def _joined(found: re.Match[str]) -> str:
+    """Put a marked address behind its scheme, unless the link shows another address."""
+    scheme, link, address = found.groups()
+    return found.group() if recover(link) == link else scheme + address
 
 
 def _without_punctuation(found: str, before: str) -> str:
