@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.errors import DatabaseUnavailable, NotFound
 from bot.store import jobs
@@ -224,24 +225,31 @@ async def test_who_lost_the_lease_changes_nothing(database, clock):
     assert row.owner == "another"
 
 
-async def test_a_database_that_is_away_for_a_moment_ends_nothing(database, clock, monkeypatch):
+async def test_a_database_that_is_away_for_a_while_is_logged_once(database, clock, monkeypatch):
     work = Work()
     broken = True
+    asked = asyncio.Event()
     real_claim = jobs.claim
 
     async def claim(*args, **options):
+        asked.set()
         if broken:
             raise DatabaseUnavailable
         return await real_claim(*args, **options)
 
     monkeypatch.setattr(jobs, "claim", claim)
     await put(database)
-    async with running(database, clock, work) as loop:
-        await until_asleep(clock)
-        assert work.runs == []
-        broken = False
-        loop.wake()
-        await work.seen(1)
+    with capture_logs() as lines:
+        async with running(database, clock, work) as loop:
+            for _ in range(4):
+                await asked.wait()
+                asked.clear()
+                loop.wake()
+            assert work.runs == []
+            broken = False
+            loop.wake()
+            await work.seen(1)
+    assert [line["event"] for line in lines].count("jobs.database") == 1
 
 
 def leases(found):

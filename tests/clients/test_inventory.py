@@ -6,7 +6,7 @@ import pytest
 from yarl import URL
 
 from bot.errors import NotConfigured
-from bot.organizations.client import DataCenterAccess, InventoryClient
+from bot.organizations.client import LISTING_SCOPE, DataCenterAccess, InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import PROBE, CallCause
 from bot.services.credentials import Credential, Signed, authorization
@@ -113,7 +113,11 @@ async def test_what_no_person_waits_for_is_one_grant(
             "organizations.0.organization_id",
         ),
         ({"payload": {"code": 57, "message": "of db-7"}}, ServiceRefused, "(code 57)"),
-        ({"status": 401, "payload": {"code": 57}}, CredentialsRefused, "INVENTORY_DATA_CENTERS"),
+        (
+            {"status": 401, "payload": {"code": 57}},
+            CredentialsRefused,
+            f"INVENTORY_DATA_CENTERS. The new one needs the scope {LISTING_SCOPE}.",
+        ),
         ({"status": 400, "payload": {"code": 5, "message": "Hm"}}, ServiceRefused, "Hm"),
     ],
 )

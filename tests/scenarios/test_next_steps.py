@@ -1,5 +1,7 @@
 """Buttons under answers offer the next step: a correction, a repetition, a related command."""
 
+import re
+
 import pytest
 
 from handlers import progress
@@ -201,6 +203,16 @@ async def test_who_mistypes_what_they_may_not_use_is_told_that(world):
         answer = await world.ask(who, "/testusers", typed)
         assert missing in answer.all_text
         assert "Usage:" not in answer.all_text
+
+
+@pytest.mark.parametrize("typed", ["nonsense", "whoami x", "whoam", "status now", "'", "audit 0"])
+async def test_nothing_that_a_person_without_a_role_types_is_a_fault(world, typed):
+    for command in ("/gatehouse", "/orgs", "/ratelimits", "/testusers", "/emailkey"):
+        answer = await world.ask(NORA, command, typed)
+        assert "Something went wrong" not in answer.all_text
+    await world.slack.direct_message(NORA, f"gatehouse {typed}")
+    await world.bot.tasks.drain(10)
+    assert not re.search(r'outcome="broken"} [^0]', world.bot.metrics.page().decode())
 
 
 async def test_unknown_word_is_named_the_same_way_everywhere(world):

@@ -170,6 +170,8 @@ async def test_the_last_success_and_the_last_failure_are_both_kept(services, clo
         ("email", ["timeout", "cancelled", "service_refused"], True),
         ("email", ["timeout", None, "service_refused"], False),
         ("oauth (eu)", ["service_refused"], True),
+        # The service blocks one organization, not the data center.
+        ("inventory (eu)", ["rate_limited"], False),
     ],
 )
 async def test_what_one_person_asked_for_says_nothing_against_a_service(
