@@ -28,11 +28,8 @@ def in_environment(name: str) -> str:
 
 def in_toml(name: str) -> str:
     """Return an example of a setting in TOML, on one line."""
-    value = example_of(name)
-    if not isinstance(value, dict):
-        return tomli_w.dumps({name: value}).strip()
-    lines = (line.strip() for line in tomli_w.dumps({name: value}).splitlines())
-    return " ".join(filter(None, lines))
+    value = json.dumps(example_of(name), separators=(", ", " = "), ensure_ascii=False)
+    return f"{name} = {value}"
 
 
 def toml_text(values: Mapping[str, object]) -> str:

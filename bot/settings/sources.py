@@ -125,11 +125,13 @@ def _read_env_file(path: Path) -> dict[str, str]:
 
 
 def _read_toml(path: Path) -> dict[str, object]:
-    _text_of(CONFIG, path)
+    text = _text_of(CONFIG, path)
     try:
         table = TomlConfigSettingsSource(Settings, path)()
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError([f"{path} is not valid TOML: {error}"]) from None
+        last = f"at line {len(text.splitlines())}, the last"
+        problem = str(error).replace("at end of document", last)
+        raise SettingsError([f"{path} is not valid TOML: {problem}"]) from None
     except RecursionError:
         raise SettingsError([f"{path} is nested too deeply"]) from None
     stripped = {

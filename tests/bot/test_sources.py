@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from bot.__main__ import main
 from bot.settings import EXAMPLES, SettingsError, settings_from
 from bot.settings.files import in_toml
+from bot.settings.model import Settings
 from bot.settings.sources import find_sources
 from tests.support.settings import LEAST, example_file
 
@@ -184,6 +186,7 @@ def test_policy_is_never_merged_key_by_key(path, is_in_env_file):
         ("email_api_key = '\"SG.abc\"'", "EMAIL_API_KEY in {} is in quotes that are part"),
         ("port = 1\nport = 2", "{} is not valid TOML: "),
         ("port = 1\n[roles\n", "(at line 2, column 7)"),
+        ("port = 1\nroles = [\n", "(at line 2, the last)"),
         ("port = " + "[" * 5000, "{} is nested too deeply"),
         ("_cli_parse_args = true", "_cli_parse_args in {} is not a setting"),
     ],
@@ -218,6 +221,11 @@ def test_boolean_is_no_number_in_a_table(path, content, where):
     assert problem.startswith(f"{where.format(path)}: must be a")
     name = where.split(maxsplit=1)[0]
     assert problem.endswith(f"(example: {in_toml(name.lower())})")
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_example_of_a_setting_can_be_copied_into_the_file(name):
+    assert tomllib.loads(in_toml(name)).keys() == {name}
 
 
 def test_mistakes_in_all_places_are_named_together(path, tmp_path):
