@@ -24,7 +24,6 @@ from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings
 from bot.setup.answers import DataCenterAnswer, SetupError
 
-REFUSED_CODE = frozenset({"invalid_code", "invalid_grant"})
 REFUSED_CLIENT = frozenset({"invalid_client", "invalid_client_secret", "unauthorized_client"})
 API_DOMAIN = re.compile(r"https://www\.zohoapis\.([a-z.]+)")
 MOST_FLOWS = 200
@@ -82,19 +81,13 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
     except ServiceError as error:
         raise SetupError(f"{error.sentence} Check token_url and the data center.") from None
     domain = API_DOMAIN.fullmatch(tokens.api_domain)
-    if tokens.error in REFUSED_CODE:
+    if tokens.error:
+        refused = "client_id or client_secret" if tokens.error in REFUSED_CLIENT else "code"
         problem = (
-            f"code was rejected ({tokens.error}). A code works only once, and only with the client"
-            " and data center it was created for. It expires after three minutes unless you chose"
-            " a longer time. Create a new code."
+            f"{refused} was rejected ({tokens.error[:80]}). All three have to come from the self"
+            " client of this data center. A code works only once, and expires after three minutes"
+            " unless you chose a longer time."
         )
-    elif tokens.error in REFUSED_CLIENT:
-        problem = (
-            f"client_id or client_secret was rejected ({tokens.error}). Copy both from the self"
-            f" client in the API console of this data center ({data_center})."
-        )
-    elif tokens.error:
-        problem = f"code was not exchanged: the OAuth provider said {tokens.error[:80]}."
     elif domain and domain[1] != data_center:
         problem = f"The code is for the data center {domain[1]}, not {data_center}."
     elif not tokens.refresh_token:

@@ -1,11 +1,10 @@
-"""The answers to the questions in `gatehouse setup`, and their validation."""
+"""The answers to the questions in `gatehouse setup`. The settings validate their values."""
 
 import json
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -16,8 +15,7 @@ from pydantic import (
 )
 
 from bot.settings import phrase_of
-from bot.settings.model import DataCenter, OrganizationId, safe_address
-from bot.setup.vendors import DATA_CENTER
+from bot.settings.model import DataCenter, OrganizationId
 
 
 class SetupError(Exception):
@@ -31,14 +29,8 @@ class SetupError(Exception):
         self.problems = problems
 
 
-def _address(value: str) -> str:
-    safe_address(value.replace(DATA_CENTER, "com"))
-    return value
-
-
 # A password manager or a file may add a line break.
 Typed = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-VendorAddress = Annotated[Typed, AfterValidator(_address)]
 # A list of people, or "*" for everyone.
 Holders = Annotated[list[Typed], BeforeValidator(lambda value: ["*"] if value == "*" else value)]
 
@@ -48,14 +40,7 @@ class _Answer(BaseModel):
 
 
 class _VendorAnswer(_Answer):
-    vendor: str
-    base_url: VendorAddress | None = None
-
-    @model_validator(mode="after")
-    def _has_address(self) -> Self:
-        if self.vendor == "other" and self.base_url is None:
-            raise ValueError("→ base_url is required for another vendor")
-        return self
+    base_url: Typed | None = None
 
 
 class DataCenterAnswer(_Answer):
@@ -79,15 +64,8 @@ class InventoryAnswer(_VendorAnswer):
     """The answers about the inventory service."""
 
     vendor: Literal["zoho", "other"]
-    token_url: VendorAddress | None = None
+    token_url: Typed | None = None
     data_centers: dict[DataCenter, DataCenterAnswer] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _has_token_url(self) -> Self:
-        has_codes = any(center.code for center in self.data_centers.values())
-        if self.vendor == "other" and has_codes and self.token_url is None:
-            raise ValueError("→ token_url is required for another vendor's codes")
-        return self
 
 
 class FlowAnswer(_VendorAnswer):
@@ -122,14 +100,6 @@ class Answers(_Answer):
     inventory: InventoryAnswer | None = None
     flow: FlowAnswer | None = None
     email: EmailAnswer | None = None
-
-    @model_validator(mode="after")
-    def _way_in(self) -> Self:
-        if not self.slack_signing_secret and not self.slack_app_token:
-            raise ValueError("slack_signing_secret is required unless slack_app_token is given")
-        if not self.url and not self.slack_app_token:
-            raise ValueError("url is required unless slack_app_token is given")
-        return self
 
 
 def read_answers(path: Path) -> Answers:

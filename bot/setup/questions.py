@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from bot.ops.redaction import on_one_line
 from bot.organizations.rules import DataCenterReport
+from bot.settings import Settings
 from bot.settings.model import DATA_CENTERS
 from bot.setup.accounts import flows_of, listings
 from bot.setup.answers import (
@@ -25,7 +26,9 @@ from bot.setup.answers import (
 from bot.setup.building import (
     Table,
     check_settings,
+    email_settings,
     flow_address,
+    flow_settings,
     inventory_settings,
     settings_of,
 )
@@ -162,6 +165,9 @@ class _Questions:
         token = self._given["slack_bot_token"]
         return {**self._rest, **UNASKED, "slack_bot_token": token}
 
+    def _checked(self, settings: Table) -> Settings:
+        return check_settings({**self._before, **settings})
+
     def _look_up(self) -> None:
         self._workspace = asyncio.run(look_up(self._given["slack_bot_token"], self._rest))
 
@@ -240,7 +246,7 @@ class _Questions:
         given = {**place, "data_centers": centers}
         answer = answer_of(InventoryAnswer, given)
         settings = inventory_settings(answer, self._before, self._tokens)
-        reports = asyncio.run(listings(check_settings({**self._before, **settings})))
+        reports = asyncio.run(listings(self._checked(settings)))
         if problems := [report.failure for report in reports if report.failure]:
             raise SetupError(*problems)
         self._given["inventory"] = given
@@ -275,6 +281,7 @@ class _Questions:
         account, token = words
         given = {**vendor, "account_sid": account, "auth_token": token}
         flow = answer_of(FlowAnswer, given)
+        self._checked(flow_settings(flow))
         self._given["flow"] = given
         if flow.vendor == "twilio":
             return asyncio.run(flows_of(flow_address(flow), account, token))
@@ -293,7 +300,7 @@ class _Questions:
         if text:
             vendor, words = _vendor(text, "sendgrid")
             given = {**vendor, "api_key": " ".join(words)}
-            answer_of(EmailAnswer, given)
+            self._checked(email_settings(answer_of(EmailAnswer, given)))
             self._given["email"] = given
 
 
