@@ -32,7 +32,6 @@ from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
-from bot.organizations.rules import Listing, name_in
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import CARD, NOTE, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
@@ -173,8 +172,7 @@ def _built(
 
     # The inventory service
     terms = quota_terms(settings)
-    listings: dict[str, Listing] = {}
-    guard = Guard(database, clock, terms, tasks, partial(name_in, listings))
+    guard = Guard(database, clock, terms, tasks)
     access = inventory_access(settings, http, clock)
     inventory = InventoryClient(http, guard.call, access)
     directory = OrganizationDirectory(
@@ -183,7 +181,6 @@ def _built(
         clock,
         settings.inventory_cache_seconds,
         settings.named_organizations,
-        listings,
     )
     ratelimits = RateLimits(database, inventory, directory, people, terms, clock)
     alerts = Alerts(database, directory, settings.alerts_channel)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -19,7 +19,6 @@ from bot.organizations.rules import (
     Listing,
     Organization,
     OrganizationKey,
-    name_in,
 )
 from bot.organizations.tables import listings
 from bot.services.calls import LIST, REFRESH, CallCause
@@ -61,10 +60,10 @@ class OrganizationDirectory:
     clock: Clock
     cache_seconds: float
     named: Mapping[str, str]
-    # Each data center's last successful listing by any process.
-    listings: dict[str, Listing] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # Each data center's last successful listing by any process.
+        self.listings: dict[str, Listing] = {}
         # Each data center's failure since its last listing, and the time of the failure.
         self._failures: dict[str, tuple[ServiceError, float]] = {}
         # For each data center, the organization named in the last call that the service refused.
@@ -119,26 +118,27 @@ class OrganizationDirectory:
         sentence = failure[0].sentence if failure and is_shown else None
         return DataCenterReport(center, self.listings.get(center), sentence)
 
-    def name_of(self, key: OrganizationKey) -> str | None:
-        """Return an organization's name from memory, or None if this process doesn't know it."""
-        return name_in(self.listings, key)
-
     async def lists(self, key: OrganizationKey) -> bool:
         """Return True if the data center lists the organization. Call the service if necessary.
 
         Raises:
             GatehouseError: The organization is unknown, and the data center couldn't be listed.
         """
-        if self.name_of(key) is None:
-            now = await self._look(again=True)
-        if self.name_of(key) is None:
+        if self._is_listed(key):
+            return True
+        now = await self._look(again=True)
+        if not self._is_listed(key):
             cause = CallCause(LIST, background=True)
             failure = self._failures.get(key.data_center)
             if self._is_due(key.data_center, cause, now):
                 await self._listing(key.data_center, cause)
             elif failure is not None:
                 raise failure[0]
-        return self.name_of(key) is not None
+        return self._is_listed(key)
+
+    def _is_listed(self, key: OrganizationKey) -> bool:
+        last = self.listings.get(key.data_center)
+        return last is not None and key.organization_id in last.by_id
 
     def _is_due(self, center: str, cause: CallCause, now: datetime) -> bool:
         """Return True if a data center's listing must be fetched. `now` is the database's time."""

@@ -1,6 +1,6 @@
 """The inventory service's organizations and data centers, and functions to search them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -150,13 +150,6 @@ class Listing:
         return next((listed.organization_id for listed in (*default, *active)), "")
 
 
-def name_in(listings: Mapping[str, Listing], key: OrganizationKey) -> str | None:
-    """Return an organization's name, or None if its data center's listing doesn't have it."""
-    listing = listings.get(key.data_center)
-    place = listing.by_id.get(key.organization_id) if listing else None
-    return place.organization.name if place else None
-
-
 @dataclass(frozen=True)
 class DataCenterReport:
     """A data center's last successful listing, and a sentence about a later failure, if any."""
@@ -260,22 +253,18 @@ class Directory:
         """
         wanted = folded(text)
         shown = f"“{_shortened(text)}”"
-        typed_id = wanted.removesuffix(".")
         places = self.places if wanted else []
         with_id = [
             place
             for place in places
-            if typed_id in (place.folded_id, f"{place.data_center}/{place.folded_id}")
+            if wanted in (place.folded_id, f"{place.data_center}/{place.folded_id}")
         ]
         parts = [place for place in places if wanted in place.folded_name]
         named = [place for place in parts if place.folded_name == wanted]
         exactly = [place for place in named if place.organization.name == text.strip()]
-        found = with_id or exactly or named
-        if not found and parts and not in_part:
-            raise _ambiguous(parts, f"{shown} isn't a full name. It matches")
-        found = found or parts
+        found = with_id or exactly or named or (parts if in_part else [])
         if len(found) > 1:
-            raise _ambiguous(found, f"{shown} matches")
+            raise _ambiguous(found, shown)
         if not found:
             unlisted = ", ".join(report.data_center for report in self.failures)
             hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
@@ -302,15 +291,17 @@ class Directory:
         return {place.key.path: place.label for place in places}
 
 
-def _ambiguous(found: Sequence[Place], beginning: str) -> Ambiguous:
+def _ambiguous(found: Sequence[Place], shown: str) -> Ambiguous:
     # The same ID can exist in several data centers.
     choices = {
         place.key.path: f"{_shortened(place.organization.name, CHOICE_CHARACTERS)} ({place.key})"
         for place in found[:CANDIDATES]
     }
-    many = f"{len(found):,} organization{'' if len(found) == 1 else 's'}"
     narrower = " Here are the first ten." if len(found) > CANDIDATES else ""
-    sentence = f"{beginning} {many}.{narrower} Use the ID, as in {next(iter(choices))}."
+    example = next(iter(choices))
+    sentence = (
+        f"{shown} matches {len(found):,} organizations.{narrower} Use the ID, as in {example}."
+    )
     return Ambiguous(sentence, choices)
 
 

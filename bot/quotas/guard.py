@@ -7,7 +7,7 @@ many.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -52,15 +52,13 @@ _UNFINISHED = (ServiceTimeout, ServiceUnreachable, ResponseTooLarge)
 class Guard:
     """Grants calls within the limits that all processes share through the database.
 
-    Reservation times come from the database's clock. `name_of` returns an organization's name, or
-    None if the name is unknown.
+    Reservation times come from the database's clock.
     """
 
     database: Database
     clock: Clock
     terms: Terms
     tasks: Tasks
-    name_of: Callable[[OrganizationKey], str | None] = lambda _: None
     # Refused calls that the database hasn't recorded yet, oldest first.
     _unwritten: dict[OrganizationKey, list["_Call"]] = field(default_factory=dict, init=False)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -78,7 +76,7 @@ class Guard:
             left = deadline - self.clock.monotonic()
             is_busy = result.kind is LimitKind.CONCURRENT
             if request.cause.call_class is not CallClass.PERSON or not is_busy or left <= 0:
-                raise decline_error(result, key, self.name_of(key))
+                raise decline_error(result, key)
             await self.clock.sleep(min(left, LOOK_AGAIN_SECONDS))
         async with self.granted(key, cause, result) as call:
             yield call

@@ -53,13 +53,11 @@ def _moment(at: float) -> str:
     return text.time(datetime.fromtimestamp(at, UTC))
 
 
-def decline_error(not_now: NotNow, key: OrganizationKey, name: str | None = None) -> QuotaError:
-    """Return the error for a declined call. `name` is the organization's name, if known."""
-    whose = f"organization {key.organization_id} ({key.data_center})"
-    if name:
-        whose = f"{text.shorten(name, 60)} ({key.data_center})"
-    elif not key.organization_id:
-        whose = f"the data center {key.data_center}"
+def decline_error(not_now: NotNow, key: OrganizationKey) -> QuotaError:
+    """Return the error for a declined call."""
+    whose = f"the data center {key.data_center}"
+    if key.organization_id:
+        whose = f"organization {key.organization_id} ({key.data_center})"
     seconds = not_now.free_at - not_now.now
     free_at = datetime.fromtimestamp(not_now.free_at, UTC)
     when = text.duration(math.ceil(seconds))
