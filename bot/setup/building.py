@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from yarl import URL
 
@@ -14,17 +15,12 @@ from bot.setup.vendors import DATA_CENTER, EMAIL, FLOW, INVENTORY
 
 ROLES = {"viewer": "viewers", "operator": "operators", "approver": "approvers", "admin": "admins"}
 
-Table = dict[str, object]
+Table = dict[str, Any]
 """Settings by the names and in the form of the settings file."""
 
 
-def settings_of(
-    answers: Answers, rest: Mapping[str, object], workspace: Workspace, tokens: dict[str, str]
-) -> Table:
-    """Return the settings for these answers.
-
-    `rest` contains the settings that setup doesn't ask for. For `tokens`, see `inventory_settings`.
-    """
+def settings_of(answers: Answers, rest: Table, workspace: Workspace) -> Table:
+    """Return the settings for these answers. `rest` has settings that setup doesn't ask for."""
     channels = {key: [getattr(answers, key)] for key in CHANNELS}
     people = {key: getattr(answers, key) for key in ROLES.values()}
     ids = workspace.ids({**channels, **people})
@@ -41,7 +37,7 @@ def settings_of(
     if answers.email is not None:
         given |= email_settings(answers.email)
     if answers.inventory is not None:
-        given |= inventory_settings(answers.inventory, given, tokens)
+        given |= inventory_settings(answers.inventory, given)
     check_settings(given)
     return given
 
@@ -76,25 +72,22 @@ def email_settings(answer: EmailAnswer) -> Table:
     return {"email_base_url": address, "email_api_key": answer.api_key}
 
 
-def inventory_settings(
-    answer: InventoryAnswer, others: Mapping[str, object], tokens: dict[str, str]
-) -> Table:
+def inventory_settings(answer: InventoryAnswer, others: Table) -> Table:
     """Exchange codes for refresh tokens, and return the inventory settings.
 
     A code works only once, so codes are exchanged only after all settings, including `others`, are
-    validated. `tokens` maps each exchanged code to its refresh token and is updated in place.
+    validated.
     """
+    tokens: dict[str, str] = {}
     check_settings({**others, **_inventory_settings(answer, tokens)})
-    used: list[str] = []
     for name, center in answer.data_centers.items():
-        if center.code and center.code not in tokens:
+        if center.code:
             address = _token_url(answer, name)
             try:
-                tokens[center.code] = asyncio.run(refresh_token_of(name, center, address))
+                tokens[name] = asyncio.run(refresh_token_of(name, center, address))
             except SetupError as error:
-                again = [f"The code for {done} has been used. Create a new one." for done in used]
+                again = [f"The code for {used} has been used. Create a new one." for used in tokens]
                 raise SetupError(*error.problems, *again) from None
-            used.append(name)
     return _inventory_settings(answer, tokens)
 
 
@@ -111,7 +104,7 @@ def _inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> T
             oauth = {
                 "client_id": center.client_id,
                 "client_secret": center.client_secret,
-                "refresh_token": tokens.get(center.code, "a-code-that-is-not-exchanged-yet"),
+                "refresh_token": tokens.get(name, "a-code-that-is-not-exchanged-yet"),
                 "token_url": _token_url(answer, name),
             }
             credential = {"oauth": oauth}

@@ -16,7 +16,6 @@ from bot.settings import Settings
 from bot.settings.model import DATA_CENTERS
 from bot.setup.accounts import flows_of, listings
 from bot.setup.answers import (
-    Answers,
     EmailAnswer,
     FlowAnswer,
     InventoryAnswer,
@@ -24,13 +23,13 @@ from bot.setup.answers import (
     answer_of,
 )
 from bot.setup.building import (
+    ROLES,
     Table,
     check_settings,
     email_settings,
     flow_address,
     flow_settings,
     inventory_settings,
-    settings_of,
 )
 from bot.setup.names import CHANNELS, EVERYBODY, Workspace, look_up
 from bot.setup.vendors import EMAIL, FLOW, INVENTORY
@@ -38,7 +37,10 @@ from bot.slack.manifest import manifest_text
 
 QUESTIONS = 12
 LONGEST_ALIAS = 50
-TOKENS = {"xoxb-": "slack_bot_token", "xapp-": "slack_app_token"}
+SECOND_SECRETS = {
+    "slack_signing_secret": "Signing Secret",
+    "slack_app_token": "app-level token (xapp-…)",
+}
 TOKENS_ADVICE = (
     "The Bot User OAuth Token is on the app's Install App page. Basic Information has the Signing"
     " Secret and, for Socket Mode, App-Level Tokens: create a token with the scope"
@@ -49,15 +51,12 @@ MANIFEST_ADVICE = (
     "text above. Install the app, and then type /invite @gatehouse in both channels."
 )
 PEOPLE = {
-    "approvers": "Who can approve changes? Enter at least two people, such as @ada @abel, or a user"
+    "approver": "Who can approve changes? Enter at least two people, such as @ada @abel, or a user"
     " group",
-    "operators": "Who can request changes? Enter people, groups, or * for everyone",
-    "admins": "Who are the admins? They can apply changes without approval (leave empty for none)",
+    "operator": "Who can request changes? Enter people, groups, or * for everyone",
+    "admin": "Who are the admins? They can apply changes without approval (leave empty for none)",
 }
 CREDENTIAL = ("client_id", "client_secret", "code")
-# Placeholders for other settings while the inventory answers are tested.
-UNASKED = {"slack_signing_secret": "0" * 32, "alerts_channel": "C0", "approvals_channel": "C0"}
-
 Taken = TypeVar("Taken")
 
 
@@ -97,28 +96,29 @@ def _ask(
 
 
 class _Questions:
+    """Asks the questions. The settings so far are valid after the third question."""
+
     def __init__(self, rest: Table) -> None:
-        self._rest = rest
-        self._given: dict[str, Any] = {"viewers": [EVERYBODY]}
+        self._settings = dict(rest)
         self._workspace = Workspace()
-        self._tokens: dict[str, str] = {}
+        self._roles: dict[str, list[str]] = {"viewer": [EVERYBODY]}
 
     def ask(self) -> Table:
         print(
             "There are at most 12 questions. Nothing is written until the end. Press Ctrl-C to"
             " stop.\n"
         )
-        _ask(
+        second = _ask(
             1,
             "Public address where Slack can reach the bot, such as https://bot.example.com"
             " (leave empty to use Socket Mode, which needs no address)",
             self._take_url,
         )
-        second = "Signing Secret" if "url" in self._given else "app-level token (xapp-…)"
         _ask(
             2,
-            f"Paste the Bot User OAuth Token (xoxb-…) and the {second}, separated by a space",
-            self._take_tokens,
+            "Paste the Bot User OAuth Token (xoxb-…) and the"
+            f" {SECOND_SECRETS[second]}, separated by a space",
+            partial(self._take_tokens, second),
             TOKENS_ADVICE,
         )
         _ask(
@@ -126,9 +126,10 @@ class _Questions:
             "Channels for alerts and approvals, in that order [#alerts #approvals]",
             self._take_channels,
         )
-        for number, (key, question) in enumerate(PEOPLE.items(), start=4):
-            _ask(number, question, partial(self._take_people, key))
+        for number, (role, question) in enumerate(PEOPLE.items(), start=4):
+            _ask(number, question, partial(self._take_people, role))
         print("Everyone else can view data, with identities masked. To change this, edit ROLES.\n")
+        self._settings["roles"] = self._roles
         self._ask_inventory()
         self._ask_flow()
         _ask(
@@ -137,50 +138,42 @@ class _Questions:
             self._take_email,
             EMAIL["sendgrid"].advice,
         )
-        answers = answer_of(Answers, self._given)
-        return settings_of(answers, self._rest, self._workspace, self._tokens)
+        return self._settings
 
-    def _take_url(self, text: str) -> None:
+    def _take(self, settings: Table) -> Settings:
+        """Add valid settings, and return all settings."""
+        together = {**self._settings, **settings}
+        checked = check_settings(together)
+        self._settings = together
+        return checked
+
+    def _take_url(self, text: str) -> str:
         try:
             manifest = manifest_text(text, socket=not text)
         except ValueError as error:
             raise SetupError(str(error)) from None
-        if text:
-            self._given["url"] = text
         print(f"\n{manifest}\n{MANIFEST_ADVICE}")
+        return "slack_signing_secret" if text else "slack_app_token"
 
-    def _take_tokens(self, text: str) -> None:
-        second = "slack_signing_secret" if "url" in self._given else "slack_app_token"
-        for word in text.split():
-            key = next((key for mark, key in TOKENS.items() if word.startswith(mark)), second)
-            self._given[key] = word
-        missing = [key for key in ("slack_bot_token", second) if key not in self._given]
-        if missing:
-            raise SetupError(f"Missing: {', '.join(missing)}.".replace("_", " "))
+    def _take_tokens(self, second: str, text: str) -> None:
+        words = _two(text)
+        self._settings |= dict(zip(("slack_bot_token", second), words, strict=True))
         self._look_up()
 
-    @property
-    def _before(self) -> Table:
-        """Settings with which the answers so far can be tried."""
-        token = self._given["slack_bot_token"]
-        return {**self._rest, **UNASKED, "slack_bot_token": token}
-
-    def _checked(self, settings: Table) -> Settings:
-        return check_settings({**self._before, **settings})
-
     def _look_up(self) -> None:
-        self._workspace = asyncio.run(look_up(self._given["slack_bot_token"], self._rest))
+        token = self._settings["slack_bot_token"]
+        self._workspace = asyncio.run(look_up(token, self._settings))
 
     def _take_channels(self, text: str) -> None:
-        words = text.split() or ["#alerts", "#approvals"]
-        if len(words) != len(CHANNELS):
-            raise SetupError("Enter two channels, such as #alerts #approvals.")
+        words = _two(text or "#alerts #approvals")
         self._look_up()  # in case the bot was just invited
-        for key, word in zip(CHANNELS, words, strict=True):
-            (self._given[key],) = self._workspace.ids({key: [word]})[key]
+        named = {key: [word] for key, word in zip(CHANNELS, words, strict=True)}
+        self._take({key: found for key, (found,) in self._workspace.ids(named).items()})
 
-    def _take_people(self, key: str, text: str) -> None:
-        self._given |= self._workspace.ids({key: text.replace(",", " ").split()})
+    def _take_people(self, role: str, text: str) -> None:
+        named = {ROLES[role]: text.replace(",", " ").split()}
+        if found := self._workspace.ids(named)[ROLES[role]]:
+            self._roles[role] = found
 
     def _ask_inventory(self) -> None:
         def take_place(text: str) -> dict[str, Any] | None:
@@ -220,7 +213,7 @@ class _Questions:
         def choose(text: str) -> None:
             for number in _numbers(text.split(), len(rows)):
                 name, row = rows[number - 1]
-                center = self._given["inventory"]["data_centers"][name]
+                center = self._settings["inventory_data_centers"][name]
                 center["organization_id"] = row.organization_id
 
         _ask(
@@ -232,7 +225,8 @@ class _Questions:
         )
 
     def _take_inventory(self, place: dict[str, Any], text: str) -> list[DataCenterReport]:
-        names, words = place["data_centers"], text.split()
+        names = place["data_centers"]
+        words = text.split()
         keys = ("authtoken",) if len(words) == len(names) else CREDENTIAL
         needed = len(keys) * len(names)
         if len(words) != needed:
@@ -241,15 +235,15 @@ class _Questions:
             )
         centers = {}
         for name in names:
-            credential, words = words[: len(keys)], words[len(keys) :]
-            centers[name] = dict(zip(keys, credential, strict=True))
-        given = {**place, "data_centers": centers}
-        answer = answer_of(InventoryAnswer, given)
-        settings = inventory_settings(answer, self._before, self._tokens)
-        reports = asyncio.run(listings(self._checked(settings)))
-        if problems := [report.failure for report in reports if report.failure]:
-            raise SetupError(*problems)
-        self._given["inventory"] = given
+            centers[name] = dict(zip(keys, words, strict=False))
+            del words[: len(keys)]
+        answer = answer_of(InventoryAnswer, {**place, "data_centers": centers})
+        settings = self._take(inventory_settings(answer, self._settings))
+        reports = asyncio.run(listings(settings))
+        for report in reports:
+            # A code works only once, so this isn't asked again.
+            if report.failure:
+                print(f"   {on_one_line(report.failure)}")
         return reports
 
     def _ask_flow(self) -> None:
@@ -276,13 +270,9 @@ class _Questions:
         if not text:
             return None
         vendor, words = _vendor(text, "twilio")
-        if len(words) != 2:  # noqa: PLR2004 - the SID and the token
-            raise SetupError("Enter two values: the account SID (AC…) and the auth token.")
-        account, token = words
-        given = {**vendor, "account_sid": account, "auth_token": token}
-        flow = answer_of(FlowAnswer, given)
-        self._checked(flow_settings(flow))
-        self._given["flow"] = given
+        account, token = _two(" ".join(words))
+        flow = answer_of(FlowAnswer, {**vendor, "account_sid": account, "auth_token": token})
+        self._take(flow_settings(flow))
         if flow.vendor == "twilio":
             return asyncio.run(flows_of(flow_address(flow), account, token))
         return {}
@@ -294,14 +284,14 @@ class _Questions:
         for number in numbers if words else range(1, len(flows) + 1):
             sid, name = list(flows.items())[number - 1]
             aliases[alias_of(name, aliases)] = sid
-        self._given["flow"] = {**self._given["flow"], "aliases": aliases}
+        self._take({"flow_aliases": aliases})
 
     def _take_email(self, text: str) -> None:
         if text:
             vendor, words = _vendor(text, "sendgrid")
-            given = {**vendor, "api_key": " ".join(words)}
-            self._checked(email_settings(answer_of(EmailAnswer, given)))
-            self._given["email"] = given
+            self._take(
+                email_settings(answer_of(EmailAnswer, {**vendor, "api_key": " ".join(words)}))
+            )
 
 
 def alias_of(name: str, taken: Collection[str]) -> str:
@@ -326,6 +316,13 @@ def _vendor(text: str, usual: str) -> tuple[dict[str, str], list[str]]:
         vendor = words.pop(0)
     rest = [word for word in words if word not in addresses]
     return {"vendor": vendor, **dict(zip(("base_url", "token_url"), addresses, strict=False))}, rest
+
+
+def _two(text: str) -> list[str]:
+    words = text.split()
+    if len(words) != 2:  # noqa: PLR2004 - what the question asks for
+        raise SetupError("Enter two values, separated by a space.")
+    return words
 
 
 def _numbers(words: list[str], most: int) -> list[int]:

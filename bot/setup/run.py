@@ -84,7 +84,7 @@ def _from_file(answers_file: Path, rest: Table) -> Table:
     except ValueError as error:
         raise SetupError(f"url: {error}") from None
     workspace = asyncio.run(look_up(answers.slack_bot_token, rest))
-    settings = settings_of(answers, rest, workspace, {})
+    settings = settings_of(answers, rest, workspace)
     print(manifest)
     return settings
 

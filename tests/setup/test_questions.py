@@ -80,7 +80,7 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
     async with Terminal(place) as terminal:
         for question, *answers in (
             ("(1 of 12)", "http://bot.example.com", "https://bot.example.com"),
-            ("(2 of 12)", "xoxb-wrong sandbox-signing-secret", "xoxb-sandbox"),
+            ("(2 of 12)", "xoxb-wrong secret", "xoxb-sandbox sandbox-signing-secret"),
             ("(3 of 12)", "#alerts #aprovals", ""),
             ("(4 of 12)", "@ada approvers"),
             ("(5 of 12)", "@oto", "@otto"),
