@@ -153,18 +153,12 @@ def _labelled(fields: Mapping[str, str | None]) -> list[str]:
 
 
 def problems(reports: Sequence[DataCenterReport]) -> list[str]:
-    """Return one line per problem, with the names of the affected data centers."""
-    groups: dict[tuple[str, bool], list[DataCenterReport]] = {}
-    for report in reports:
-        cause = (report.failure or "").replace(f" ({report.data_center})", "")
-        groups.setdefault((cause, report.listing is None), []).append(report)
+    """Return a line for each data center that couldn't be listed."""
     lines = []
-    for (cause, _), group in groups.items():
-        names = ", ".join(report.data_center for report in group)
+    for report in reports:
         state = "couldn't be loaded"
-        if times := [report.listing.fetched_at for report in group if report.listing]:
-            verb = "is" if len(group) == 1 else "are"
-            state = f"{verb} out of date (from {text.time(min(times))})"
-        why = text.cut(text.sentence(cause, CAUSE_CHARACTERS), CAUSE_MARKUP)
-        lines.append(f":warning: *{names}* {state}{f': {why}' if cause else '.'}")
+        if report.listing is not None:
+            state = f"is out of date (from {text.time(report.listing.fetched_at)})"
+        why = text.cut(text.sentence(report.failure or "", CAUSE_CHARACTERS), CAUSE_MARKUP)
+        lines.append(f":warning: *{report.data_center}* {state}: {why}")
     return lines

@@ -33,7 +33,6 @@ MARKS = {
     QuotaState.NEARLY_FULL: "\U0001f7e1",
     QuotaState.FINE: "\U0001f7e2",
 }
-CELLS = 10
 # Slack allows at most 20 categories per chart and two charts per message (docs.slack.dev, data
 # visualization block), so each chart shows 12 hours.
 HOURS_A_CHART = 12
@@ -216,9 +215,7 @@ def _soon(organization: Detail, at: float) -> str:
 def _meter(organization: Detail, kind: LimitKind) -> str:
     standing = organization.standing
     meter = standing.meter(kind)
-    # Even a single call fills one cell.
-    full = min(CELLS, max(round(meter.used / meter.limit * CELLS), 1 if meter.used else 0))
-    lines = [f"{meter} {'▰' * full}{'▱' * (CELLS - full)}"]
+    lines = [str(meter)]
     if meter.reserved:
         lines.append(f"{text.count(meter.reserved, 'call')} reserved for other programs")
     free_at = organization.free_at.get(kind)

@@ -5,9 +5,8 @@ from typing import Literal
 
 from bot.commands import RATELIMITS
 from bot.quotas.rules.limits import Plan
-from bot.slack.parse import Word, asks_for_help, name_in, read_words, refuse_endless
+from bot.slack.parse import asks_for_help, name_in, read_words, refuse_endless
 
-LONGEST_NAME = 400
 _PLANS = ", ".join(plan.value for plan in Plan)
 
 
@@ -32,20 +31,13 @@ def parse_ratelimits(text: str) -> RatelimitsRequest:
     if first == "check":
         if len(words) == 1:
             raise RATELIMITS.misuse("Which organization?", "check")
-        return RatelimitsRequest("check", _name(text, words[0].end, words[1:]))
+        return RatelimitsRequest("check", name_in(text, words[0].end, words[1:]))
     if first != "plan":
-        return RatelimitsRequest("one", _name(text, 0, words))
+        return RatelimitsRequest("one", name_in(text, 0, words))
     if len(words) < 3:  # noqa: PLR2004 - "plan", the organization and the plan
         raise RATELIMITS.misuse(f"Which organization, and which plan ({_PLANS})?", "plan")
     wanted = words[-1].text.casefold()
     if wanted not in set(Plan):
         raise RATELIMITS.misuse(f"The last word must be a plan: {_PLANS}.", "plan")
-    name = _name(text[: words[-2].end], words[0].end, words[1:-1])
+    name = name_in(text[: words[-2].end], words[0].end, words[1:-1])
     return RatelimitsRequest("plan", name, Plan(wanted))
-
-
-def _name(text: str, start: int, words: tuple[Word, ...]) -> str:
-    name = name_in(text, start, words)
-    if len(name) > LONGEST_NAME:
-        raise RATELIMITS.misuse(f"The name has more than {LONGEST_NAME} characters.")
-    return name

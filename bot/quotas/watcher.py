@@ -1,8 +1,8 @@
 """The watcher, which regularly makes a test call for each organization to notice blocks early.
 
 The calls are spread over the day and use at most 1% of each daily limit. The watcher never takes a
-slot that is reserved for people. If an organization's limit is used up, its check is postponed, but
-other organizations are still checked. At the end of a pause, the `probe` job makes the test call.
+slot that is reserved for people. If an organization's limit is used up, its check is left out. At
+the end of a pause, the `probe` job makes the test call.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from bot.errors import GatehouseError, QuotaExhausted
+from bot.errors import GatehouseError
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
@@ -77,11 +77,9 @@ class Watcher:
         if due_at[key] <= now:
             await lease.confirm()
             due_at[key] = now + every[key]
-            await self._note(key, now)
-            if free_at := await self._check(key):
-                due_at[key] = max(free_at, now + LEAST_PAUSE_SECONDS)
-                await self._note(key, due_at[key] - every[key])
-                next_at = min(next_at, due_at[key])
+            async with self.database.transaction() as tx:
+                await quotas.change(tx, await accounts.lock(tx, key), watched_at=now)
+            await self._check(key)
         # Checks that are due at the same time are spread out at twice the usual pace.
         pause = max(0.5 / sum(1 / seconds for seconds in every.values()), LEAST_PAUSE_SECONDS)
         next_at = min(next_at, max(now + pause, min(due_at.values())))
@@ -108,19 +106,11 @@ class Watcher:
                 due_at[key] = standing.watched_at + every[key]
         return every, due_at
 
-    async def _check(self, key: OrganizationKey) -> float | None:
-        """Make the test call, or return the time of the next free slot if a limit is used up."""
+    async def _check(self, key: OrganizationKey) -> None:
         try:
             found = await self.inventory.organizations(key, CallCause(WATCH, background=True))
             await self.directory.accept(key, found)
-        except QuotaExhausted as full:
-            return full.free_at.timestamp()
         except GatehouseError as error:
             log.info("watch.failed", key=str(key), outcome=error.outcome)
             if isinstance(error, OUTAGES):
                 self.directory.note_failure(key.data_center, error)
-        return None
-
-    async def _note(self, key: OrganizationKey, watched_at: float) -> None:
-        async with self.database.transaction() as tx:
-            await quotas.change(tx, await accounts.lock(tx, key), watched_at=watched_at)
