@@ -79,7 +79,8 @@ def gateway_clients(settings: Settings) -> list[GatewayClient]:
 
 def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:
     """Return the flow service's client, or None if settings are missing (see `missing_for`)."""
-    url, account = settings.flow_base_url, settings.flow_account_sid
+    url = settings.flow_base_url
+    account = settings.flow_account_sid
     token = settings.flow_auth_token
     if url is None or account is None or token is None:
         return None

@@ -66,10 +66,8 @@ class Metrics:
         self.jobs = gauge("gatehouse_jobs", "Jobs that are waiting, due or late", ["state"])
         self.waiting = gauge("gatehouse_waiting", "Work waiting for people or services", ["what"])
         self.database_up = gauge("gatehouse_database_up", "1 if the database responds, otherwise 0")
-        limit_labels, used = (
-            ["data_center", "organization", "limit"],
-            "Calls that count against the limit",
-        )
+        limit_labels = ["data_center", "organization", "limit"]
+        used = "Calls that count against the limit"
         self.quota_used = gauge("gatehouse_quota_used", used, limit_labels)
         self.quota_limit = gauge("gatehouse_quota_limit", "The current limit", limit_labels)
         self.gateway_requests = counter(

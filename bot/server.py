@@ -139,7 +139,7 @@ class Site(web.BaseSite):
         self._address = address
         self._most = most
         # Open connections, oldest first.
-        self._open: dict[Connection, None] = {}
+        self._open: dict[HttpConnection, None] = {}
 
     @property
     def name(self) -> str:
@@ -158,10 +158,10 @@ class Site(web.BaseSite):
         if server is None:
             raise RuntimeError("the runner has not been set up")
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(server, self), *self._address, backlog=self._backlog
+            lambda: HttpConnection(server, self), *self._address, backlog=self._backlog
         )
 
-    def opened(self, connection: "Connection") -> None:
+    def opened(self, connection: "HttpConnection") -> None:
         """Add a connection. If the limit is reached, close another connection first."""
         if len(self._open) >= self._most:
             # Prefer to close connections without requests, then idle connections, then the oldest.
@@ -170,12 +170,12 @@ class Site(web.BaseSite):
             victim.force_close()
         self._open[connection] = None
 
-    def closed(self, connection: "Connection") -> None:
+    def closed(self, connection: "HttpConnection") -> None:
         """Remove a closed connection."""
         self._open.pop(connection, None)
 
 
-class Connection(web.RequestHandler):
+class HttpConnection(web.RequestHandler):
     """An HTTP connection that briefly responds to client errors and logs them only at DEBUG."""
 
     def __init__(self, server: web.Server, site: Site) -> None:

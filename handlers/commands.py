@@ -18,7 +18,7 @@ from handlers.listening import Listener, require
 from handlers.payloads import Body
 
 T = TypeVar("T")
-Answer = Callable[[Person, T, Body], Awaitable[Message | None]]
+AnswerCommand = Callable[[Person, T, Body], Awaitable[Message | None]]
 """Gets the person, the parsed command, and Slack's payload."""
 
 
@@ -26,7 +26,7 @@ Answer = Callable[[Person, T, Body], Awaitable[Message | None]]
 class _SlashCommand:
     described: Command
     parse: Callable[[str], Any]
-    answer: Answer[Any]
+    answer: AnswerCommand[Any]
 
 
 class Commands:
@@ -40,7 +40,7 @@ class Commands:
         return name in self._known
 
     def listener(
-        self, described: Command, parse: Callable[[str], T], answer: Answer[T]
+        self, described: Command, parse: Callable[[str], T], answer: AnswerCommand[T]
     ) -> Listener:
         """Return a lazy listener that parses the text, checks the permission, and answers.
 
@@ -56,7 +56,7 @@ class Commands:
     async def run(
         self, name: str, text: str, person: Person, body: Body, *, only_form: str | None = None
     ) -> Message | None:
-        """Answer a command. Each of its forms requires a permission.
+        """AnswerCommand a command. Each of its forms requires a permission.
 
         Raises:
             NotFound: There is no such command, or it isn't in the form `only_form`.

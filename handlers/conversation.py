@@ -18,7 +18,7 @@ from handlers.bolt import GatehouseApp
 from handlers.commands import Commands, helped
 from handlers.listening import COMMAND, EVENT, EVENT_SECONDS, LazyRunner, Needs, acknowledge
 from handlers.payloads import Body
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 
 # Messages from people have one of these subtypes. Edits and deletions have other subtypes.
 PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"})
@@ -37,7 +37,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     conversation = Conversation(bot, app.commands, app.runner)
     written = app.runner.before_acknowledging(conversation.written, EVENT_SECONDS)
     app.event("message", middleware=[EVENT])(written)
-    runs = Needs(Permission.ASK_FOR_HELP, Place.CLICKED)
+    runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
     app.action(ids.row_of(ids.RUN_COMMAND), middleware=[runs])(
         ack=acknowledge, lazy=[conversation.run_command]
     )

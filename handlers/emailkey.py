@@ -11,7 +11,7 @@ from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 
@@ -30,6 +30,6 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         return emailkey.templates(templates, block_kit.page_of(payloads.value(action)))
 
     listener = app.commands.listener(EMAILKEY, parse_emailkey, answer)
-    turns = Needs(Permission.READ, Place.CLICKED)
+    turns = Needs(Permission.READ, AnswerAt.CLICKED)
     app.command("/emailkey", middleware=[COMMAND])(ack=acknowledge, lazy=[listener])
     app.action(ids.row_of(ids.EMAILKEY_PAGE), middleware=[turns])(ack=acknowledge, lazy=[turn])

@@ -28,7 +28,7 @@ from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.payloads import Body
-from handlers.progress import Place, Progress, Respond
+from handlers.progress import AnswerAt, Progress, Respond
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ class Needs(AsyncMiddleware):
     """
 
     permission: Permission | None
-    place: Place = Place.BELOW
+    place: AnswerAt = AnswerAt.BELOW
     pace: str = "clicks"
     requires_itself: bool = False
     is_stored: bool = False
@@ -87,9 +87,9 @@ class Needs(AsyncMiddleware):
 
 
 # Each form of a command has a permission of its own, which `Commands` checks.
-COMMAND = Needs(Permission.ASK_FOR_HELP, Place.NEW_MESSAGE, pace="commands")
-EVENT = Needs(None, Place.NOWHERE, pace="")
-STORED_CLICK = Needs(None, Place.ANSWER_ONLY, is_stored=True)
+COMMAND = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, pace="commands")
+EVENT = Needs(None, AnswerAt.NOWHERE, pace="")
+STORED_CLICK = Needs(None, AnswerAt.ANSWER_ONLY, is_stored=True)
 
 
 def form_check(bot: Gatehouse, check: Callable[[Body], Mapping[str, str]]) -> Listener:
@@ -189,7 +189,7 @@ class LazyRunner(AsyncLazyListenerRunner):
         needs: Needs = request.context["needs"]
         action_id = payloads.text(action, "action_id")
         is_below = payloads.hidden(payloads.part(request.body, "view"), "below")
-        place = Place.BELOW if is_below else needs.place
+        place = AnswerAt.BELOW if is_below else needs.place
         async with Progress(place, respond, action_id, payloads.value(action)) as progress:
             try:
                 message = await self._work(function, request)
@@ -219,7 +219,7 @@ class LazyRunner(AsyncLazyListenerRunner):
             await people.require(person, Permission.ASK_FOR_HELP)
             if not needs.requires_itself:
                 # Opening a form twice does no harm.
-                acts = needs.place is not Place.ANSWER_ONLY
+                acts = needs.place is not AnswerAt.ANSWER_ONLY
                 await require(self._bot.slack, person, needs.permission, acts=acts)
             request.context["person"] = person
         arguments = build_async_required_kwargs(

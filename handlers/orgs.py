@@ -16,7 +16,7 @@ from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 
@@ -25,8 +25,8 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     orgs = Orgs(bot.inventory.directory, bot.slack.people)
     answer = app.commands.listener(ORGS, parse_orgs, orgs.answer)
     reads = Needs(Permission.READ)
-    turns = Needs(Permission.READ, Place.CLICKED)
-    refreshes = Needs(Permission.REFRESH, Place.CLICKED)
+    turns = Needs(Permission.READ, AnswerAt.CLICKED)
+    refreshes = Needs(Permission.REFRESH, AnswerAt.CLICKED)
     app.command("/orgs", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     app.action(ids.row_of(ids.ORGS_PAGE), middleware=[turns])(ack=acknowledge, lazy=[orgs.turn])
     app.action(ids.ORGS_REFRESH, middleware=[refreshes])(ack=acknowledge, lazy=[orgs.refresh])

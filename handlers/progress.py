@@ -21,7 +21,7 @@ Respond = Callable[..., Awaitable[bool]]
 """Sends a message as `Replies.say` does, to the person who gets the answer."""
 
 
-class Place(Enum):
+class AnswerAt(Enum):
     """Where an answer appears."""
 
     # In a new message below the clicked message, which stays unchanged. "Working on it" isn't shown
@@ -37,7 +37,7 @@ class Place(Enum):
     NOWHERE = auto()
 
 
-QUIET = frozenset({Place.BELOW, Place.ANSWER_ONLY, Place.NOWHERE})
+QUIET = frozenset({AnswerAt.BELOW, AnswerAt.ANSWER_ONLY, AnswerAt.NOWHERE})
 
 
 class Progress:
@@ -47,7 +47,7 @@ class Progress:
     the program stops meanwhile, it tells the person not to wait for an answer.
     """
 
-    def __init__(self, place: Place, respond: Respond, action_id: str, value: str) -> None:
+    def __init__(self, place: AnswerAt, respond: Respond, action_id: str, value: str) -> None:
         self._place = place
         self._respond = respond
         self._action_id = action_id
@@ -59,18 +59,18 @@ class Progress:
     async def show(self, message: Message | None) -> None:
         """Show the answer, if there is one."""
         await self._settle()
-        if message is None and self._stands and self._place is Place.NEW_MESSAGE:
+        if message is None and self._stands and self._place is AnswerAt.NEW_MESSAGE:
             message = replies.DONE
         if message is not None:
-            replace = self._stands or self._place is Place.CLICKED
+            replace = self._stands or self._place is AnswerAt.CLICKED
             await self._respond(message, replace=replace)
 
     async def fail(self, message: Message) -> None:
         """Show why there is no answer."""
         await self._settle()
-        if self._stands and self._place is Place.CLICKED:
+        if self._stands and self._place is AnswerAt.CLICKED:
             message = replies.with_retry(message, self._action_id, self._value)
-        if self._place is not Place.NOWHERE:
+        if self._place is not AnswerAt.NOWHERE:
             await self._respond(message, replace=self._stands)
 
     async def __aenter__(self) -> Self:
@@ -95,7 +95,7 @@ class Progress:
         await asyncio.sleep(PATIENCE_SECONDS)
         self._is_late = True
         if self._place not in QUIET:
-            replace = self._place is Place.CLICKED
+            replace = self._place is AnswerAt.CLICKED
             self._stands = await self._respond(replies.WORKING, replace=replace, tries=1)
 
     async def _settle(self) -> None:

@@ -15,16 +15,16 @@ from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, Needs, acknowledge
 from handlers.payloads import Body
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
-    limits = Limits(bot.inventory.ratelimits, bot.inventory.alerts)
+    limits = RatelimitsCommand(bot.inventory.ratelimits, bot.inventory.alerts)
     answer = app.commands.listener(RATELIMITS, parse_ratelimits, limits.answer)
     reads = Needs(Permission.READ)
-    turns = Needs(Permission.READ, Place.CLICKED)
+    turns = Needs(Permission.READ, AnswerAt.CLICKED)
     checks = Needs(Permission.REFRESH)
     app.command("/ratelimits", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     for action_id, needs, listener in (
@@ -38,7 +38,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[listener])
 
 
-class Limits:
+class RatelimitsCommand:
     """Answers `/ratelimits`, and the clicks on its answers and on alerts."""
 
     def __init__(self, ratelimits: RateLimits, alerts: Alerts) -> None:

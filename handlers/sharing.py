@@ -13,7 +13,7 @@ from handlers.bolt import GatehouseApp
 from handlers.commands import Commands
 from handlers.listening import Needs, acknowledge
 from handlers.payloads import Body
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 
 # The form of each command whose answer can be shared.
 FORMS = {
@@ -48,7 +48,7 @@ def with_share(message: Message, command: str, body: Body) -> Message:
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register the button."""
     sharing = Sharing(bot, app.commands)
-    shares = Needs(Permission.READ, Place.ANSWER_ONLY)
+    shares = Needs(Permission.READ, AnswerAt.ANSWER_ONLY)
     app.action(ids.SHARE, middleware=[shares])(ack=acknowledge, lazy=[sharing.share])
 
 

@@ -42,7 +42,7 @@ from handlers.listening import (
     form_check,
 )
 from handlers.payloads import Body
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 Show = Callable[[Parts, Person, pages.FlowPage], Awaitable[Message]]
@@ -73,12 +73,12 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     answer = app.commands.listener(TESTUSERS, parse, testusers.answer)
     app.command("/testusers", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     for kind, show in PAGES.items():
-        turns = Needs(TESTUSERS.permission(kind), Place.CLICKED)
+        turns = Needs(TESTUSERS.permission(kind), AnswerAt.CLICKED)
         app.action(ids.row_of(ids.testusers_page(kind)), middleware=[turns])(
             ack=acknowledge, lazy=[testusers.turn(show)]
         )
     asks = Needs(Permission.REQUEST)
-    opens_form = Needs(Permission.REQUEST, Place.ANSWER_ONLY)
+    opens_form = Needs(Permission.REQUEST, AnswerAt.ANSWER_ONLY)
     for action_id, needs, listener in (
         (ids.HOME_TESTUSERS, opens_form, testusers.open_form),
         (ids.TESTUSERS_EXTEND, opens_form, testusers.fill_in),
@@ -91,7 +91,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         (ids.ADD_AS_TEST_USERS, testusers.add_mentioned),
     ):
         app.shortcut(callback_id, middleware=[opens_form])(ack=acknowledge, lazy=[opens])
-    submits = Needs(Permission.REQUEST, Place.NEW_MESSAGE, pace="", filled_form=filled_form)
+    submits = Needs(Permission.REQUEST, AnswerAt.NEW_MESSAGE, pace="", filled_form=filled_form)
     check = form_check(bot, testusers.check_form)
     app.view(ids.TESTUSERS_FORM, middleware=[submits, check])(
         ack=acknowledge, lazy=[testusers.request_of_form]
@@ -103,7 +103,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     store = app.runner.before_acknowledging(testusers.store)
     for act in STORED_ACTS:
         app.action(f"{ids.TESTUSERS_ACT}{act}", middleware=[STORED_CLICK])(store)
-    asks_why = Needs(Permission.DECIDE, Place.ANSWER_ONLY, requires_itself=True)
+    asks_why = Needs(Permission.DECIDE, AnswerAt.ANSWER_ONLY, requires_itself=True)
     app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}", middleware=[asks_why])(
         ack=acknowledge, lazy=[testusers.ask_why]
     )

@@ -160,7 +160,8 @@ class _Words:
 
     @property
     def counts(self) -> str:
-        before, after = self.detail["before"], self.detail["after"]
+        before = self.detail["before"]
+        after = self.detail["after"]
         return f"{len(before):,} → {text.count(len(after), 'test user')}"
 
     @property

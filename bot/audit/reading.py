@@ -20,7 +20,8 @@ from bot.store.causes import cause_of
 from bot.store.engine import Database, Transaction
 from bot.store.outbox import OutboxMessage
 
-BROKEN, UNUSABLE = 1, 2
+BROKEN = 1
+UNUSABLE = 2
 HEAD = "audit.head"
 
 

@@ -19,7 +19,9 @@ from bot.testusers.messages.pages import GrantGroup, OpenRow, Reader
 from bot.testusers.messages.phrases import summary
 from bot.testusers.rules.requests import Request
 
-WAITING, OWN, LIMITS = "Waiting for you", "Your requests", "Limits"
+WAITING = "Waiting for you"
+OWN = "Your requests"
+LIMITS = "Limits"
 ENDING_SHOWN = 10
 MORE_ACCESS = "`/testusers mine` shows everyone you requested access for."
 NO_ACCESS = "You don't have access to Gatehouse yet:"
@@ -59,7 +61,8 @@ class HomeContent:
 
 def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
     """Return the Home tab for a person who has access to Gatehouse."""
-    show, asks = content.reader.show, content.reader.asks
+    show = content.reader.show
+    asks = content.reader.asks
     return _view(
         [
             block_kit.actions(*main_buttons(asks=asks)),

@@ -45,7 +45,9 @@ PUBLISHED_AT_ONCE = 50
 SOON = timedelta(seconds=0.5)
 
 CLOSEST_SECONDS = 5.0
-WAITING_SHOWN, OWN_SHOWN, CLOSEST_SHOWN = 10, 15, 3
+WAITING_SHOWN = 10
+OWN_SHOWN = 15
+CLOSEST_SHOWN = 3
 # The maximum number of a person's grants to search for grants that end soon.
 TIMED_READ = 1_000
 # The maximum number of pending requests to search for those that the person can decide on.
@@ -95,7 +97,8 @@ class Home:
     async def sweep(self, job: Job, _lease: Lease) -> datetime:
         """Run the `homes` job, which publishes the open tabs whose content has changed."""
         async with self.database.read_only() as tx:
-            views, now = await home_views.open_views(tx), await tx.now()
+            views = await home_views.open_views(tx)
+            now = await tx.now()
         if not self.people.is_ready:
             return now + SOON
         changed = []
@@ -116,7 +119,8 @@ class Home:
         """Run a `home` job, which publishes the person's tab."""
         user = job.subject
         async with self.database.read_only() as tx:
-            is_open, now = await home_views.is_open(tx, user), await tx.now()
+            is_open = await home_views.is_open(tx, user)
+            now = await tx.now()
         if not is_open:
             return None
         if not self.people.is_ready:
@@ -152,7 +156,8 @@ class Home:
         return ui.sentence(f"{ui.NO_ACCESS} {await people.access_contact()}")
 
     async def _content(self, person: Person) -> Mapping[str, Any]:
-        user, people = person.slack_user_id, self.people
+        user = person.slack_user_id
+        people = self.people
         closest = await self._closest.get("", self._find_closest)
         names = await self.directory.known()
         async with self.database.read_only() as tx:

@@ -73,7 +73,8 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def _is_current(connection: Connection) -> bool:
-    known, current = known_revisions(), revision_of(connection)
+    known = known_revisions()
+    current = revision_of(connection)
     if current is not None and current not in known:
         raise DatabaseTooOld if current < known[0] else DatabaseTooNew
     return current == known[-1]

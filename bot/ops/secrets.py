@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from yarl import URL
 
-SHORTEST = 16
+SHORTEST_KEY = 16
 # Examples from Slack's and Gatehouse's documentation. Anyone could sign requests with them.
 EXAMPLES = frozenset({"8f742231b10e8888abcd99yyyzzz85a5", "a-long-random-word"})
 SANDBOX = re.compile(r"(xoxb-|xapp-)?sandbox\b|demo-|SG\.demo-")
@@ -41,5 +41,5 @@ def secret_problems(given: Mapping[str, object], slack_api_url: str) -> Iterator
             yield name.upper(), "is the sandbox's secret, which is public"
         elif name in KEYS and value in EXAMPLES:
             yield name.upper(), "is the example from the documentation, which is public"
-        elif name in KEYS and 0 < len(value) < SHORTEST:
-            yield name.upper(), f"is too short: it must have at least {SHORTEST} characters"
+        elif name in KEYS and 0 < len(value) < SHORTEST_KEY:
+            yield name.upper(), f"is too short: it must have at least {SHORTEST_KEY} characters"

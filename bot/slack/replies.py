@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 TIMEOUT_SECONDS = 10
 TRIES = 3
-LONGEST_WAIT_SECONDS = 30.0
+LONGEST_RETRY_SECONDS = 30.0
 HTTP_OK = 200
 MOST_BYTES = 2_000
 FOREIGN_URL = "response_url_of_somebody_else"
@@ -174,7 +174,7 @@ async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int
             return await attempt()
         except (SlackUnreachable, SlackRateLimited) as error:
             wait = getattr(error, "retry_after_seconds", 0.0)
-            if number == tries or wait > LONGEST_WAIT_SECONDS:
+            if number == tries or wait > LONGEST_RETRY_SECONDS:
                 raise
             await clock.sleep(wait or 2.0 ** (number - 1))
             number += 1

@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, Row, Select, select, type_coerce, update
 from sqlalchemy.exc import OperationalError
 
 from bot.ops.current_delivery import delivery_id
-from bot.store.audit_entry import AuditEntry, RecordedEntry, Verdict
+from bot.store.audit_entry import AuditEntry, RecordedEntry, Verification
 from bot.store.engine import Transaction
 from bot.store.tables import audit_entries, audit_head
 from bot.store.types import to_microseconds
@@ -38,7 +38,9 @@ async def append(tx: Transaction, entry: AuditEntry) -> None:
     If a Slack request caused the entry, the detail includes the request ID used in the logs.
     """
     head = (await tx.connection.execute(_LOCKED_HEAD)).one()
-    position, at, followed = head.position + 1, await tx.now(), delivery_id()
+    position = head.position + 1
+    at = await tx.now()
+    followed = delivery_id()
     known = {"request_id": followed} if followed else {}
     detail = json.dumps({**known, **entry.detail}, sort_keys=True, ensure_ascii=False)
     words = (entry.actor, entry.action, entry.subject, detail)
@@ -68,29 +70,34 @@ async def head(tx: Transaction) -> tuple[int, str]:
     return row.position, row.hash
 
 
-async def verify(tx: Transaction, noted_head: str | None = None) -> Verdict:
+async def verify(tx: Transaction, noted_head: str | None = None) -> Verification:
     """Check every entry against the previous entry, and check that the chain contains `noted_head`.
 
     Call this in a transaction that sees a snapshot, such as one from `Database.read_only`.
     """
-    position, head, reason = 0, GENESIS, ""
+    position = 0
+    head = GENESIS
+    reason = ""
     has_met_noted = noted_head is None
     try:
         async for row in all_rows(tx):
             if reason := _fault(row, position, head):
                 break
-            position, head = row.position, row.hash
+            position = row.position
+            head = row.hash
             has_met_noted |= head == noted_head
     except (TypeError, ValueError):
         reason = UNREADABLE
     if reason:
-        return Verdict(position, head, position + 1, reason)
+        return Verification(position, head, position + 1, reason)
     ends = [(row.position, row.hash) for row in await tx.connection.execute(select(audit_head))]
     if not ends:
-        return Verdict(position, head, None, "the row that marks the end of the chain is missing")
+        return Verification(
+            position, head, None, "the row that marks the end of the chain is missing"
+        )
     if ends != [(position, head)]:
-        return Verdict(position, head, position + 1, "the newest entries are missing")
-    return Verdict(position, head, None, "" if has_met_noted else HEAD_MISSING)
+        return Verification(position, head, position + 1, "the newest entries are missing")
+    return Verification(position, head, None, "" if has_met_noted else HEAD_MISSING)
 
 
 async def all_rows(tx: Transaction) -> AsyncIterator[Row[Any]]:
@@ -101,7 +108,8 @@ async def all_rows(tx: Transaction) -> AsyncIterator[Row[Any]]:
     microseconds = type_coerce(audit_entries.c.at, BigInteger).label("microseconds")
     columns = (column for column in audit_entries.c if column.name != "at")
     everything: Select[Any] = select(*columns, microseconds)
-    position, size = 0, PAGE
+    position = 0
+    size = PAGE
     while True:
         rest = everything.where(audit_entries.c.position > position)
         page = rest.order_by(audit_entries.c.position).limit(size)

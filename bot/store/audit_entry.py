@@ -39,7 +39,7 @@ class RecordedEntry:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """The result of `verify`.
 
     `broken_at` is the position of the first invalid or missing entry, or None if there is none.

@@ -49,7 +49,7 @@ NO_FILE = DatabaseCause(
     "SQLITE_CANTOPEN ENOENT ENOTDIR",
 )
 REFUSAL = "The database can't be reached or refused to work"
-REFUSED = DatabaseCause("database_refused", f"{REFUSAL}. Ask whoever runs Gatehouse.")
+UNKNOWN_CAUSE = DatabaseCause("database_refused", f"{REFUSAL}. Ask whoever runs Gatehouse.")
 CAUSES = (
     DatabaseCause(
         "database_pooler",
@@ -109,7 +109,7 @@ _BY_NAME = {name: cause for cause in CAUSES for name in cause.names.split()}
 
 
 def cause_of(error: BaseException) -> DatabaseCause:
-    """Return the cause of an error. An unknown cause is `REFUSED`, with the driver's own words."""
+    """Return the cause of an error. An unknown one has the driver's words."""
     chain = list(_chain(error))
     if any(isinstance(link, TimeoutError | psycopg.errors.ConnectionTimeout) for link in chain):
         return TIMEOUT
@@ -118,7 +118,7 @@ def cause_of(error: BaseException) -> DatabaseCause:
         short = "_".join(name.split("_")[:2])
         if cause := _BY_NAME.get(name) or _BY_NAME.get(short):
             return cause
-    return replace(REFUSED, detail=_words_of(chain))
+    return replace(UNKNOWN_CAUSE, detail=_words_of(chain))
 
 
 def technical_cause(error: BaseException) -> str:

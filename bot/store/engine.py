@@ -45,7 +45,7 @@ from bot.errors import (
     Superseded,
 )
 from bot.ops.clock import Clock
-from bot.store.causes import REFUSED, cause_of, technical_cause
+from bot.store.causes import UNKNOWN_CAUSE, cause_of, technical_cause
 from bot.store.postgres import CONNECT_SECONDS, STATEMENT_SECONDS, UNAWAITED, PostgresEngine
 from bot.store.types import EpochSeconds, from_microseconds
 
@@ -69,7 +69,8 @@ insert_into = postgresql.insert
 # The number of rows to delete at once. Other writers have to wait for each batch.
 BATCH = 2_000
 # Wake the job loop for jobs due within this time. For later jobs, regular polling is enough.
-SOON_SECONDS, A_LITTLE_SECONDS = 5.0, 0.005
+SOON_SECONDS = 5.0
+A_LITTLE_SECONDS = 0.005
 # The value is constant during a PostgreSQL statement, so queries that use it can use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
@@ -248,8 +249,9 @@ class Database:
         except (IntegrityError, DataError):
             raise
         except ERRORS as error:
-            cause, now = cause_of(error), time.monotonic()
-            if isinstance(error, ProgrammingError) and cause.code == REFUSED.code:
+            cause = cause_of(error)
+            now = time.monotonic()
+            if isinstance(error, ProgrammingError) and cause.code == UNKNOWN_CAUSE.code:
                 # The statement is wrong, not the database.
                 raise
             if now - self._cause_told_at >= CAUSE_EVERY_SECONDS:

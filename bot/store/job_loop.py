@@ -275,7 +275,9 @@ class JobLoop:
         return len(self._running) >= AT_ONCE or of_kind >= self._most.get(kind, AT_ONCE) // 2
 
     async def _run_and_finish(self, lease: Lease) -> None:
-        job, outcome, failure = lease.job, None, None
+        job = lease.job
+        outcome = None
+        failure = None
         try:
             outcome = await self._kinds[job.kind].run(job, lease)
         except LeaseLost as error:

@@ -81,7 +81,8 @@ def connection_parameters(url: str) -> dict[str, str]:
 
 def _check(parameters: dict[str, str]) -> None:
     """Raise AddressError for problems that libpq would report only when connecting."""
-    hosts, ports = parameters.get("host", "").split(","), parameters.get("port", "5432").split(",")
+    hosts = parameters.get("host", "").split(",")
+    ports = parameters.get("port", "5432").split(",")
     if not all(re.fullmatch(r"|0*[1-9][0-9]{0,4}", port) for port in ports) or any(
         int(port or 1) > HIGHEST_PORT for port in ports
     ):

@@ -22,7 +22,7 @@ from bot.services import errors as service_errors
 from bot.settings import EXAMPLES, Settings, settings_from
 from bot.settings.sources import find_sources
 from bot.slack.manifest import EVENTS, SCOPES
-from bot.store.causes import CAUSES, REFUSED
+from bot.store.causes import CAUSES, UNKNOWN_CAUSE
 from sandbox.__main__ import _parser as sandbox_parser
 from sandbox.greedy import TOKEN
 from tests.support.entry_points import ENTRY_POINTS
@@ -212,7 +212,7 @@ def _codes_of_check() -> set[str]:
         *("not_configured", "not_tried", "token_refused", "user_unknown", "group_unknown"),
         *("groups_not_in_plan", "user_deactivated", "user_of_another_workspace"),
     }
-    causes = {cause.code for cause in (REFUSED, *CAUSES)}
+    causes = {cause.code for cause in (UNKNOWN_CAUSE, *CAUSES)}
     return (literal | outcomes | causes | named) - {"service_error", "quota"}
 
 

@@ -8,7 +8,7 @@ from bot.permissions import Permission
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message
 from handlers.listening import Needs, acknowledge, form_check
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
 
 
@@ -78,7 +78,7 @@ async def test_form_left_open_for_too_long_is_answered_all_the_same(bot):
     async def answer():
         return Message("thanks")
 
-    asks = Needs(Permission.ASK_FOR_HELP, Place.NEW_MESSAGE, pace="")
+    asks = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, pace="")
     middleware = [asks, form_check(bot.parts, lambda _: {})]
     bot.app.view("form", middleware=middleware)(ack=acknowledge, lazy=[answer])
     gone = json.dumps({"reply_to": f"{bot.slack.address}/response/gone"})

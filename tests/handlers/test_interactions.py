@@ -13,7 +13,7 @@ from bot.permissions import ACTING, Permission
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.listening import STORED_CLICK
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import USER, seen, shown_button
 
@@ -103,7 +103,7 @@ async def test_payload_of_a_socket_is_known_by_its_trigger(bot):
     assert first == again != other
 
 
-async def press_what_requires(bot, permission, place=Place.BELOW) -> list[str]:
+async def press_what_requires(bot, permission, place=AnswerAt.BELOW) -> list[str]:
     """Press a button that requires a permission. Return the recorded acts."""
     done = []
 
@@ -129,9 +129,9 @@ async def test_what_acts_is_done_once_and_a_replay_is_not_answered(bot, permissi
 @pytest.mark.parametrize(
     ("permission", "place"),
     [
-        (Permission.READ, Place.BELOW),
-        (Permission.ASK_FOR_HELP, Place.BELOW),
-        (Permission.REQUEST, Place.ANSWER_ONLY),
+        (Permission.READ, AnswerAt.BELOW),
+        (Permission.ASK_FOR_HELP, AnswerAt.BELOW),
+        (Permission.REQUEST, AnswerAt.ANSWER_ONLY),
     ],
 )
 async def test_what_only_shows_is_not_written_down(bot, permission, place):

@@ -9,7 +9,7 @@ from bot.permissions import Permission
 from bot.slack.messages.block_kit import Message
 from handlers import listening, progress
 from handlers.listening import STORED_CLICK, Needs, acknowledge, form_check
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import (
     BUTTON,
@@ -66,7 +66,7 @@ async def test_no_words_stay_beside_a_form_that_opens_late(bot, monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
     message = await shown_button(bot)
     work = Held(None)
-    bot.action("press", work, place=Place.ANSWER_ONLY)
+    bot.action("press", work, place=AnswerAt.ANSWER_ONLY)
     await bot.slack.click(USER, message, "Next")
     work.release.set()
     await bot.parts.tasks.drain(5)
@@ -77,7 +77,7 @@ async def test_an_error_leaves_the_clicked_message(bot):
     message = await shown_button(bot)
     work = Held(NotFound("It is gone."))
     work.release.set()
-    bot.action("press", work, place=Place.CLICKED)
+    bot.action("press", work, place=AnswerAt.CLICKED)
     await bot.slack.click(USER, message, "Next")
     await bot.slack.until(lambda: seen(bot) == ["the list", "It is gone."])
     assert message.buttons == ["Next"]
@@ -86,7 +86,7 @@ async def test_an_error_leaves_the_clicked_message(bot):
 async def test_a_slow_error_of_a_button_offers_the_way_back(bot):
     message = await shown_button(bot)
     work = Held(NotFound("It is gone."))
-    bot.action("press", work, place=Place.CLICKED)
+    bot.action("press", work, place=AnswerAt.CLICKED)
     await bot.slack.click(USER, message, "Next")
     await bot.slack.until(lambda: "Working on it" in message.text)
     work.release.set()
@@ -133,7 +133,7 @@ async def test_clicks_over_the_limit_are_declined_and_do_nothing():
         message = await shown_button(bot)
         work = Held(None)
         work.release.set()
-        bot.action("press", work, place=Place.CLICKED)
+        bot.action("press", work, place=AnswerAt.CLICKED)
         deliveries = [await bot.slack.click(USER, message, "Next") for _ in range(9)]
         assert {delivery.status for delivery in deliveries} == {200}
         outcomes = await bot.outcomes()
@@ -166,7 +166,7 @@ async def test_forms_over_the_limit_stay_open_with_what_was_typed(is_stored):
         async def work(view):
             done.append(view)
 
-        asks = Needs(None if is_stored else Permission.ASK_FOR_HELP, Place.NEW_MESSAGE, pace="")
+        asks = Needs(None if is_stored else Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, pace="")
         middleware = [asks, form_check(bot.parts, lambda _: {})]
         store = bot.app.runner.before_acknowledging(work)
         if is_stored:

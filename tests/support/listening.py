@@ -25,7 +25,7 @@ from bot.tasks import Tasks
 from handlers.bolt import GatehouseApp
 from handlers.endpoint import SlackEndpoint
 from handlers.listening import COMMAND, Needs, acknowledge
-from handlers.progress import Place
+from handlers.progress import AnswerAt
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.clock import JumpingClock
 
@@ -104,7 +104,7 @@ class SmallBot:
         self,
         action_id: str,
         answer: Answer,
-        place: Place = Place.BELOW,
+        place: AnswerAt = AnswerAt.BELOW,
         permission: Permission = Permission.ASK_FOR_HELP,
     ) -> None:
         """Add a listener for a button."""

@@ -23,7 +23,7 @@ depends_on = None
 EXPIRES_AFTER = timedelta(hours=24)
 NEWS = "This change no longer waits for {start:%d %B %Y %H:%M} UTC: it applies when approved."
 
-TABLES = ("requests", "outbox_messages", "jobs", "audit_head", "audit_entries")
+CHANGED_TABLES = ("requests", "outbox_messages", "jobs", "audit_head", "audit_entries")
 OPEN = ("pending", "scheduled", "applying", "failed")
 
 
@@ -31,7 +31,7 @@ def upgrade() -> None:
     connection = op.get_bind()
     now = datetime.now(UTC)
     schema = sa.MetaData()
-    schema.reflect(connection, only=TABLES)
+    schema.reflect(connection, only=CHANGED_TABLES)
     requests = schema.tables["requests"]
     is_open = requests.c.state.in_(OPEN)
     for row in connection.execute(requests.select().where(is_open).with_for_update()).all():
@@ -58,7 +58,8 @@ def _without_start(
     now: datetime,
 ) -> dict[str, Any]:
     """Return the request's new values, with a fixed end instead of a start and a duration."""
-    requested, progress = dict(row.requested), dict(changed.get("progress", row.progress))
+    requested = dict(row.requested)
+    progress = dict(changed.get("progress", row.progress))
     if seconds := requested["duration_seconds"]:
         end = (start + timedelta(seconds=seconds)).isoformat()
         ends = dict.fromkeys(requested["change"]["additions"], end)

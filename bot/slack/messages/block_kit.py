@@ -103,14 +103,14 @@ class ButtonValue:
         return TypeAdapter(cls)
 
 
-def plain(value: str, limit: int = BUTTON_CHARACTERS) -> dict[str, Any]:
+def plain_text(value: str, limit: int = BUTTON_CHARACTERS) -> dict[str, Any]:
     """Return a plain-text object. `value` may contain external text."""
     return {"type": "plain_text", "text": text.plain(value, limit), "emoji": False}
 
 
 def header(title: str) -> SlackBlock:
     """Return a heading. `title` may contain external text."""
-    return {"type": "header", "text": plain(title, HEADER_CHARACTERS)}
+    return {"type": "header", "text": plain_text(title, HEADER_CHARACTERS)}
 
 
 def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
@@ -151,10 +151,10 @@ def context(*markup: str) -> SlackBlock:
 def confirm(title: str, question: str, label: str) -> SlackBlock:
     """Return a confirmation dialog. `label` is the text of the confirm button."""
     return {
-        "title": plain(title, 100),
-        "text": plain(question, 300),
-        "confirm": plain(label, 30),
-        "deny": plain("Go back", 30),
+        "title": plain_text(title, 100),
+        "text": plain_text(question, 300),
+        "confirm": plain_text(label, 30),
+        "deny": plain_text("Go back", 30),
     }
 
 
@@ -173,7 +173,7 @@ def button(
     """
     block: dict[str, Any] = {
         "type": "button",
-        "text": plain(label, BUTTON_CHARACTERS),
+        "text": plain_text(label, BUTTON_CHARACTERS),
         "action_id": action_id,
         "value": value,
     }
@@ -189,7 +189,11 @@ def button(
 def select(placeholder: str, action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
     """Return a select menu with (text, value) options."""
     menu = overflow(action_id, options)
-    return {**menu, "type": "static_select", "placeholder": plain(placeholder, HEADER_CHARACTERS)}
+    return {
+        **menu,
+        "type": "static_select",
+        "placeholder": plain_text(placeholder, HEADER_CHARACTERS),
+    }
 
 
 def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
@@ -199,7 +203,7 @@ def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
 
 def option(shown: str, value: str) -> SlackBlock:
     """Return an option for a menu."""
-    return {"text": plain(shown, OPTION_CHARACTERS), "value": value}
+    return {"text": plain_text(shown, OPTION_CHARACTERS), "value": value}
 
 
 def actions(*elements: SlackBlock) -> SlackBlock:

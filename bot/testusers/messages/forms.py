@@ -42,7 +42,7 @@ def change_form(
     flows: Json = {
         "type": "external_select",
         "min_query_length": 0,
-        "placeholder": block_kit.plain("Which flow?"),
+        "placeholder": block_kit.plain_text("Which flow?"),
     }
     if flow:
         flows["initial_option"] = block_kit.option(flow.name, flow.name)
@@ -101,7 +101,7 @@ def _modal(
         "type": "modal",
         "callback_id": callback_id,
         "private_metadata": json.dumps(hidden),
-        **dict(zip(("title", "submit", "close"), map(block_kit.plain, words), strict=True)),
+        **dict(zip(("title", "submit", "close"), map(block_kit.plain_text, words), strict=True)),
         "blocks": [*blocks],
     }
 
@@ -117,11 +117,11 @@ def _input(
     block = {
         "type": "input",
         "block_id": action_id,
-        "label": block_kit.plain(label),
+        "label": block_kit.plain_text(label),
         "element": {**element, "action_id": action_id},
         "optional": is_optional,
     }
-    return {**block, "hint": block_kit.plain(hint, 200)} if hint else block
+    return {**block, "hint": block_kit.plain_text(hint, 200)} if hint else block
 
 
 def _picker(at: datetime | None) -> SlackBlock:
