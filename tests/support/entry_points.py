@@ -157,8 +157,6 @@ HOME: Rows = (
     # Everybody has a Home tab. Without a role, the tab says who manages access.
     EntryPoint("event", "app_home_opened", Permission.ASK_FOR_HELP),
     _pressed(ids.HOME_TESTUSERS, Permission.REQUEST, "home"),
-    _pressed(ids.HOME_ORGS, Permission.READ, "home"),
-    _pressed(ids.HOME_RATELIMITS, Permission.READ, "home"),
     _pressed(ids.TESTUSERS_PERSON, Permission.REQUEST, "{}"),
     # Everybody may press this button. The command in its value has its own permission.
     _pressed(f"{ids.RUN_COMMAND}.0", Permission.ASK_FOR_HELP, "/gatehouse whoami"),

@@ -7,13 +7,11 @@ ORGS_REFRESH = "orgs.refresh"
 ORGS_SHOW = "orgs.show"
 
 EMAILKEY_PAGE = "emailkey.page"
-# Buttons that run the command in their value. IDs in a row must differ, so each ends in a number.
+# Buttons that run the command in their value. IDs in a row must differ, so each has an ending.
 RUN_COMMAND = "command.run"
 SHARE = "answer.share"
 
 HOME_TESTUSERS = "home.testusers"
-HOME_ORGS = "home.orgs"
-HOME_RATELIMITS = "home.ratelimits"
 
 # Callback IDs of shortcuts, which are also in the manifest.
 CHANGE_TEST_USERS = "change_test_users"

@@ -257,8 +257,8 @@ def main_buttons(*, asks: bool) -> list[SlackBlock]:
     """Return buttons for the most common tasks, including `Change test users` if `asks` is set."""
     return [
         *([change_button()] if asks else []),
-        block_kit.button("Organizations", ids.HOME_ORGS, "list"),
-        block_kit.button("Rate limits", ids.HOME_RATELIMITS, "list"),
+        block_kit.button("Organizations", f"{ids.RUN_COMMAND}.orgs", "/orgs"),
+        block_kit.button("Rate limits", f"{ids.RUN_COMMAND}.ratelimits", "/ratelimits"),
     ]
 
 
