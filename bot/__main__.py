@@ -62,9 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gatehouse", description="Gatehouse, a Slack bot.")
     parser.add_argument("--version", action="version", version=f"gatehouse {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command")
-    commands.add_parser("help", help="show this help").set_defaults(
-        run=lambda _: parser.print_help()
-    )
     commands.add_parser("serve", help="start the bot (the default)").set_defaults(run=_serve)
     commands.add_parser("sandbox", help="try Gatehouse in a browser, without any accounts")
     check = commands.add_parser("check", help="test every credential, and report each problem")

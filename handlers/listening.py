@@ -6,6 +6,7 @@ run, doesn't wait for them when the program stops, and only logs their errors.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -190,7 +191,8 @@ class LazyRunner(AsyncLazyListenerRunner):
         action_id = payloads.text(action, "action_id")
         is_below = payloads.hidden(payloads.part(request.body, "view"), "below")
         place = AnswerAt.BELOW if is_below else needs.place
-        async with Progress(place, respond, action_id, payloads.value(action)) as progress:
+        shown = Progress(place, respond, action_id, payloads.value(action))
+        async with aclosing(shown) as progress:
             try:
                 message = await self._work(function, request)
             except Replayed as error:

@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import Enum, auto
-from types import TracebackType
-from typing import Self
 
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
@@ -41,11 +39,7 @@ QUIET = frozenset({AnswerAt.BELOW, AnswerAt.ANSWER_ONLY, AnswerAt.NOWHERE})
 
 
 class Progress:
-    """Shows an answer.
-
-    As a context manager, it says "Working on it" if the block takes longer than half a second. If
-    the program stops meanwhile, it tells the person not to wait for an answer.
-    """
+    """Shows an answer, and says "Working on it" if that takes longer than half a second."""
 
     def __init__(self, place: AnswerAt, respond: Respond, action_id: str, value: str) -> None:
         self._place = place
@@ -53,8 +47,10 @@ class Progress:
         self._action_id = action_id
         self._value = value
         self._is_late = False
+        self._is_answered = False
         # True while "Working on it" is shown where the answer will appear.
         self._stands = False
+        self._notice = asyncio.create_task(self._wait())
 
     async def show(self, message: Message | None) -> None:
         """Show the answer, if there is one."""
@@ -73,20 +69,10 @@ class Progress:
         if self._place is not AnswerAt.NOWHERE:
             await self._respond(message, replace=self._stands)
 
-    async def __aenter__(self) -> Self:
-        """Start to wait for the answer."""
-        self._notice = asyncio.create_task(self._wait())
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Stop waiting."""
+    async def aclose(self) -> None:
+        """Stop waiting. If nothing was shown, the program stops: tell the person."""
         self._notice.cancel()
-        if isinstance(error, asyncio.CancelledError) and self._stands:
+        if self._stands and not self._is_answered:
             with suppress(TimeoutError):
                 async with asyncio.timeout(STOPPED_SECONDS):
                     await self._respond(replies.STOPPED, replace=True)
@@ -99,6 +85,7 @@ class Progress:
             self._stands = await self._respond(replies.WORKING, replace=replace, tries=1)
 
     async def _settle(self) -> None:
+        self._is_answered = True
         if not self._is_late:
             self._notice.cancel()
         await asyncio.wait({self._notice})

@@ -145,12 +145,6 @@ class _Words:
         return f", approved by {approvers}" if approvers else ""
 
     @property
-    def why(self) -> str:
-        if self.detail.get("is_over"):
-            return "because the requested access would already have ended"
-        return "without a decision"
-
-    @property
     def identity(self) -> str:
         return text.identity(self.detail["identity"], 60)
 
@@ -177,10 +171,6 @@ class _Words:
     @property
     def preset(self) -> str:
         return text.code(f"@{self.entry.subject}", 60)
-
-    @property
-    def before(self) -> str:
-        return f" (before: {_identities(self.detail['before'])})" if self.detail["before"] else ""
 
     @property
     def after(self) -> str:
@@ -220,7 +210,7 @@ SENTENCES = {
     "request.escalated": (
         "A change to {0.flow} was escalated because it was pending too long {0.request}"
     ),
-    "request.expired": "A request expired {0.why} {0.request}",
+    "request.expired": "A request expired {0.request}",
     "request.refused": "{0.actor} couldn't {0[act]} a request {0.request}",
     "flow.changed": "The test users of {0.flow} changed: {0.counts}",
     "grant.ended": "Access to {0.flow} ended for {0.identity}{0.gone}",
@@ -229,8 +219,8 @@ SENTENCES = {
     "plan.set": "{0.actor} changed the plan of {0.subject} from {0[before]} to {0[plan]}",
     "alert.muted": "{0.actor} muted alerts about {0.subject} for {0.time}",
     "alert.unmuted": "{0.actor} unmuted alerts about {0.subject}",
-    "preset.saved": "{0.actor} saved the preset {0.preset}: {0.after}{0.before}",
-    "preset.deleted": "{0.actor} deleted the preset {0.preset}{0.before}",
+    "preset.saved": "{0.actor} saved the preset {0.preset}: {0.after}",
+    "preset.deleted": "{0.actor} deleted the preset {0.preset}",
     "gateway.write": "{0.actor} sent {0.call} for {0[organization]} ({0.body}): {0.outcome}",
 }
 

@@ -268,20 +268,16 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
-    """Send the message. If Slack refuses the blocks, try text with buttons, then only text."""
-    versions = [Message(message.text)]
-    if message.slack_blocks:
-        paragraph = section(cut(message.text, FILLED_CHARACTERS))
-        buttons = (block for block in message.slack_blocks if block["type"] == "actions")
-        versions = [message, Message(message.text, (paragraph, *buttons)), *versions]
-    for version in versions[:-1]:
-        try:
-            return await send(version)
-        except SlackRefused as error:
-            if error.error not in BAD_BLOCKS:
-                raise
-            log.warning("slack.bad_blocks", error=error.sentence)
-    return await send(versions[-1])
+    """Send the message. If Slack refuses the blocks, send the text with the buttons."""
+    try:
+        return await send(message)
+    except SlackRefused as error:
+        if error.error not in BAD_BLOCKS:
+            raise
+        log.warning("slack.bad_blocks", error=error.sentence)
+    paragraph = section(cut(message.text, FILLED_CHARACTERS))
+    buttons = [block for block in message.slack_blocks if block["type"] == "actions"]
+    return await send(Message(message.text, (paragraph, *buttons)))
 
 
 def slack_web_client(
