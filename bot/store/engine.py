@@ -46,7 +46,13 @@ from bot.errors import (
 )
 from bot.ops.clock import Clock
 from bot.store.causes import UNKNOWN_CAUSE, cause_of, technical_cause
-from bot.store.postgres import CONNECT_SECONDS, STATEMENT_SECONDS, UNAWAITED, PostgresEngine
+from bot.store.postgres import (
+    CONNECT_SECONDS,
+    STATEMENT_SECONDS,
+    UNAWAITED,
+    PostgresEngine,
+    server_time,
+)
 from bot.store.types import EpochSeconds, from_microseconds
 
 log = structlog.get_logger(__name__)
@@ -61,7 +67,6 @@ CAUSE_EVERY_SECONDS = 60.0
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
 # This statement changes nothing but needs the same permissions and resources as any write.
 TOUCH = text("UPDATE alembic_version SET version_num = version_num")
-POSTGRES_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
 # SQLAlchemy also compiles these inserts for SQLite, including the `on_conflict_do_…` methods.
@@ -89,6 +94,7 @@ class Transaction:
 
     def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
         self.connection = connection
+        self.has_due_job = False
         self.due_in: float | None = None
         self._clock = clock
         self._now: datetime | None = None
@@ -102,7 +108,7 @@ class Transaction:
         """Return the database's time, which is constant within this transaction."""
         if self._now is None:
             if self._clock is None:
-                self._now = from_microseconds(await self.connection.scalar(POSTGRES_NOW) or 0)
+                self._now = from_microseconds(await server_time(self.connection))
             else:
                 self._now = self._clock.now()
         return self._now
@@ -117,8 +123,11 @@ class Transaction:
     def note_job(self, due_at: datetime | None) -> None:
         """Record when a stored job is due (None: now), to run it at that time."""
         now = self._now if self._clock is None else self._clock.now()
-        seconds = max(0.0, (due_at - now).total_seconds()) if due_at and now else 0.0
-        self.due_in = seconds if self.due_in is None else min(self.due_in, seconds)
+        seconds = (due_at - now).total_seconds() if due_at and now else 0.0
+        if seconds <= 0:
+            self.has_due_job = True
+        elif self.due_in is None or seconds < self.due_in:
+            self.due_in = seconds
 
     @property
     def clock(self) -> ColumnElement[float]:
@@ -199,10 +208,11 @@ class Database:
                     await self._postgres.limit(connection)
                 tx = Transaction(connection, self._clock)
                 yield tx
-                if self._claim is not None and tx.due_in == 0:
+                # PostgreSQL gets the claim together with the COMMIT.
+                is_committing = True
+                if self._claim is not None and tx.has_due_job:
                     start = await self._claim(tx)
                 self._require_same_file()
-                is_committing = True
         except DatabaseUnavailable as error:
             # SQLite runs in this process, so a failed commit is always undone.
             if is_committing and not self.is_sqlite:
@@ -210,7 +220,7 @@ class Database:
             raise
         if start is not None:
             start()
-        elif tx.due_in is not None and tx.due_in <= SOON_SECONDS:
+        if tx.due_in is not None and tx.due_in <= SOON_SECONDS:
             asyncio.get_running_loop().call_later(tx.due_in + A_LITTLE_SECONDS, self._wake)
 
     @asynccontextmanager

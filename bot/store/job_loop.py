@@ -221,17 +221,24 @@ class JobLoop:
         if self._stopping or self._has_ended.is_set() or len(self._running) >= AT_ONCE:
             return self.wake
         claimed: list[Lease] = []
-        if await self._claim_some(tx, claimed):
+        if await self._claim_some(tx, claimed, is_last=True):
             self.wake()
         return partial(self._start, claimed)
 
-    async def _claim_some(self, tx: Transaction, claimed: list[Lease]) -> bool:
+    async def _claim_some(
+        self, tx: Transaction, claimed: list[Lease], *, is_last: bool = False
+    ) -> bool:
         """Add to the claimed jobs. Return True if there might be more."""
         count, full, full_of_retried = self._limits(claimed)
         owner = f"{self._owner}-{next(self._claims)}"
         held_at = self._clock.since_boot()
         batch = await jobs.claim(
-            tx, owner, count, exclude_kinds=full, exclude_retried=full_of_retried
+            tx,
+            owner,
+            count,
+            exclude_kinds=full,
+            exclude_retried=full_of_retried,
+            is_last=is_last,
         )
         claimed += [
             Lease(self._database, owner, job, self._clock.since_boot, held_at) for job in batch

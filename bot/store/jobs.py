@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Update, bindparam, delete, func, or_, select, update
 
 from bot.store.engine import Transaction, insert_into
+from bot.store.postgres import LAST
 from bot.store.tables import jobs
 
 LEASE_SECONDS = 20
@@ -143,11 +144,13 @@ async def claim(
     *,
     exclude_kinds: Collection[str] = (),
     exclude_retried: Collection[str] = (),
+    is_last: bool = False,
 ) -> list[Job]:
     """Claim up to `count` due jobs for `owner`, oldest first, and return them.
 
     Other owners can't claim these jobs until the leases expire. Skip jobs of the kinds in
-    `exclude_kinds`, and retries of the kinds in `exclude_retried`.
+    `exclude_kinds`, and retries of the kinds in `exclude_retried`. If `is_last` is True, nothing
+    else follows in the transaction.
     """
     parameters = {
         "most": count,
@@ -156,7 +159,11 @@ async def claim(
         "its_owner": owner,
         **tx.clock_parameters,
     }
-    rows = (await tx.connection.execute(_claiming(tx.clock), parameters)).all()
+    options = LAST if is_last else {}
+    claiming = await tx.connection.execute(
+        _claiming(tx.clock), parameters, execution_options=options
+    )
+    rows = claiming.all()
     claimed = (
         Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)
         for row in rows
@@ -192,16 +199,14 @@ async def finish(
     lease = {"its_key": job.key, "its_owner": owner}
     unchanged = {**lease, "its_generation": job.generation}
     if again_at is None:
-        removed = await tx.connection.execute(_REMOVE, unchanged)
-        if removed.rowcount == 1:
-            return
-        # The new job couldn't be claimed during the run.
-        tx.note_job(None)
+        await tx.write(_REMOVE, unchanged)
     else:
         again = {"again_at": again_at, "again_tries": tries, "error": error}
-        rescheduled = await tx.connection.execute(_RESCHEDULE, {**unchanged, **again})
-        tx.note_job(again_at if rescheduled.rowcount else None)
+        await tx.write(_RESCHEDULE, {**unchanged, **again})
+        tx.note_job(again_at)
     await tx.write(_RELEASE, lease)
+    # A new job with the same key couldn't be claimed during the run.
+    tx.note_job(None)
 
 
 async def release_all(tx: Transaction) -> None:

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import ProgrammingError, pq, waiting
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import event
+from sqlalchemy import event, text
 from sqlalchemy.engine import Connection as SqlConnection
 from sqlalchemy.engine import Engine, ExecutionContext
 from sqlalchemy.exc import DisconnectionError
@@ -38,6 +38,9 @@ STATEMENT_SECONDS = 10
 PING_AFTER_SECONDS = 5.0
 # The option of statements whose result nobody needs. PostgreSQL gets them with the next statement.
 UNAWAITED = {"gatehouse_unawaited": True}
+# The option of a transaction's last statement. PostgreSQL gets it together with the COMMIT.
+LAST = {"gatehouse_last": True}
+NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # Server-side timeouts that limit how long a suspended or vanished process can block others.
 SERVER_LIMITS = {
     "idle_in_transaction_session_timeout": "10s",
@@ -110,6 +113,9 @@ class Connection(psycopg.AsyncConnection[Any]):
     Statements that nobody waits for are kept in `unsent`, and sent with the next statement or with
     the commit, in one round trip. psycopg sees the connection in autocommit mode, because it would
     wait for the answer to its own BEGIN.
+
+    `began_at` is the server's time when the transaction began, in microseconds since 1970. If
+    `is_ending` is True, the next statement is the transaction's last, so COMMIT is sent with it.
     """
 
     statement_seconds: float | None = None
@@ -117,6 +123,8 @@ class Connection(psycopg.AsyncConnection[Any]):
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as in the base class
         super().__init__(*args, **options)
         self.unsent: list[str] = []
+        self.began_at: int | None = None
+        self.is_ending = False
 
     def bind(self, statement: str, parameters: Any) -> str:  # noqa: ANN401 - as in the base class
         """Return a statement with its parameters in it."""
@@ -165,12 +173,19 @@ class Cursor(psycopg.AsyncCursor[Any]):
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Self:  # noqa: ANN401
         """Execute a statement."""
-        if not self.connection.unsent:
+        connection = self.connection
+        unsent = list(connection.unsent)
+        if not unsent and not connection.is_ending:
             return await super().execute(query, params, **options)
-        statement = self.connection.bind(query, params)
-        await super().execute(self.connection.take_unsent(statement))
-        while self.nextset():
-            pass
+        statements = [connection.bind(query, params)]
+        if connection.is_ending:
+            statements.append("COMMIT")
+        await super().execute(connection.take_unsent(*statements))
+        for sent in unsent:
+            if sent == NOW:
+                row = await self.fetchone()
+                connection.began_at = row[0] if row else None
+            self.nextset()
         return self
 
     async def executemany(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
@@ -181,26 +196,44 @@ class Cursor(psycopg.AsyncCursor[Any]):
 
 
 def send_together(engine: Engine) -> None:
-    """Send BEGIN, and statements with the option `UNAWAITED`, together with the next statement."""
+    """Send BEGIN, and statements with the option `UNAWAITED`, together with the next statement.
+
+    The server's time is asked with BEGIN, because most transactions need it. A statement with the
+    option `LAST` is sent together with COMMIT.
+    """
 
     def connection_of(connection: SqlConnection) -> Connection:
         return cast("Connection", connection.connection.driver_connection)
 
     def on_begin(connection: SqlConnection) -> None:
         options = connection.get_execution_options()
+        driver = connection_of(connection)
+        driver.began_at = None
+        driver.is_ending = False
         if not options.get("gatehouse_alone"):
             snapshot = " ISOLATION LEVEL REPEATABLE READ" if options.get("gatehouse_reads") else ""
-            connection_of(connection).unsent.append(f"BEGIN{snapshot}")
+            driver.unsent += [f"BEGIN{snapshot}", NOW]
 
     def on_execute(_: object, statement: str, values: object, context: ExecutionContext) -> bool:
-        is_unawaited = bool(context.execution_options.get("gatehouse_unawaited"))
+        options = context.execution_options
+        connection = connection_of(context.root_connection)
+        connection.is_ending = bool(options.get("gatehouse_last"))
+        is_unawaited = bool(options.get("gatehouse_unawaited"))
         if is_unawaited:
-            connection = connection_of(context.root_connection)
             connection.unsent.append(connection.bind(statement, values))
         return is_unawaited
 
     event.listen(engine, "begin", on_begin)
     event.listen(engine, "do_execute", on_execute)
+
+
+async def server_time(connection: AsyncConnection) -> int:
+    """Return the server's time when the transaction began, in microseconds since 1970."""
+    driver = (await connection.get_raw_connection()).driver_connection
+    known: int | None = cast("Connection", driver).began_at
+    if known is None:
+        known = await connection.scalar(text(NOW))
+    return known or 0
 
 
 def ping_when_in_doubt(engine: Engine) -> None:

@@ -22,6 +22,7 @@ from bot.store import audit, engine, postgres
 from bot.store.audit_entry import AuditEntry
 from bot.store.causes import cause_of
 from bot.store.engine import CONNECTIONS, Database, file_id, process_lock
+from bot.store.jobs import claim
 from bot.store.tables import jobs
 from bot.store.types import from_microseconds, to_microseconds
 from tests.support.postgres import connect, server_url
@@ -413,6 +414,19 @@ async def test_a_write_that_fails_later_undoes_the_transaction(database):
         assert await tx.connection.scalar(select(func.count()).select_from(jobs)) == 1
 
 
+async def test_a_write_that_fails_with_the_last_statement_undoes_the_transaction(database):
+    async def write_twice() -> None:
+        async with database.transaction() as tx:
+            await tx.write(jobs.insert(), job_row("a"))
+            await tx.write(jobs.insert(), job_row("a"))
+            await claim(tx, "me", 10, is_last=True)
+
+    with pytest.raises(IntegrityError):
+        await write_twice()
+    async with database.read_only() as tx:
+        assert await tx.connection.scalar(select(func.count()).select_from(jobs)) == 0
+
+
 @pytest.mark.postgres
 async def test_writes_travel_with_what_follows_them(postgres_url, clock, monkeypatch):
     database, sent = Database(postgres_url, clock), []
@@ -426,11 +440,14 @@ async def test_writes_travel_with_what_follows_them(postgres_url, clock, monkeyp
     monkeypatch.setattr(psycopg.AsyncCursor, "execute", noted)
     async with database.transaction() as tx:
         await tx.write(jobs.insert(), job_row("a"))
-        await tx.now()
+        assert await tx.connection.scalar(select(func.count()).select_from(jobs)) == 1
+        assert abs(await tx.now() - datetime.now(UTC)) < timedelta(seconds=5)
         await tx.write(jobs.insert(), job_row("b"))
         await tx.write(jobs.insert(), job_row("c"))
+        claimed = await claim(tx, "me", 10, is_last=True)
+    assert {job.key for job in claimed} == {"a", "b", "c"}
     begun, committed = sent
-    assert begun.startswith(b"BEGIN; INSERT")
+    assert begun.startswith(b"BEGIN; SELECT")
     assert committed.endswith(b"; COMMIT")
     await database.close()
 
