@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import exists, select, update
 
 from bot.home.tables import home_views
 from bot.store import jobs
@@ -24,16 +24,16 @@ async def note_opened(tx: Transaction, slack_user_id: str) -> None:
     changed = {"opened_at": now, "digest": UNKNOWN}
     key = [home_views.c.slack_user_id]
     await tx.connection.execute(insert.on_conflict_do_update(index_elements=key, set_=changed))
-    await _put_job(tx, slack_user_id)
+    await jobs.put(tx, await _job(tx, slack_user_id))
 
 
 async def refresh(tx: Transaction, slack_user_id: str) -> None:
     """If the person's tab is open, schedule a job that publishes it, whatever it shows now."""
     is_open = home_views.c.opened_at > await tx.now() - OPEN_FOR
     is_theirs = home_views.c.slack_user_id == slack_user_id
-    forget_digest = update(home_views).where(is_theirs, is_open).values(digest=UNKNOWN)
-    if (await tx.connection.execute(forget_digest)).rowcount:
-        await _put_job(tx, slack_user_id)
+    await tx.write(update(home_views).where(is_theirs, is_open).values(digest=UNKNOWN))
+    job = await _job(tx, slack_user_id)
+    await jobs.put_if(tx, job, exists().where(is_theirs, is_open))
 
 
 async def is_open(tx: Transaction, slack_user_id: str) -> bool:
@@ -65,6 +65,5 @@ async def forget(tx: Transaction, before: datetime) -> int:
     return await remove_some(tx, home_views, home_views.c.opened_at < before)
 
 
-async def _put_job(tx: Transaction, slack_user_id: str) -> None:
-    now = await tx.now()
-    await jobs.put(tx, Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, now))
+async def _job(tx: Transaction, slack_user_id: str) -> Job:
+    return Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, await tx.now())

@@ -34,7 +34,7 @@ class ReceivedEvents:
         """Record the current Slack request, and return True if it's new."""
         if not current_digest():
             return True
-        async with self._database.transaction() as tx:
+        async with self._database.autocommit() as tx:
             return await take_in(tx)
 
     async def claim(self, event_id: str) -> bool:
@@ -78,10 +78,13 @@ async def take_in(tx: Transaction) -> bool:
     digest = current_digest()
     if not digest:
         return True
-    insert = insert_into(received_events)
-    now = await tx.now()
-    values = {"event_id": f"{SIGNATURE}{digest}", "received_at": now, "answered_at": now}
-    taken = await tx.connection.execute(insert.values(values).on_conflict_do_nothing())
+    values = {
+        "event_id": f"{SIGNATURE}{digest}",
+        "received_at": tx.clock,
+        "answered_at": tx.clock,
+    }
+    insert = insert_into(received_events).values(values).on_conflict_do_nothing()
+    taken = await tx.connection.execute(insert, tx.clock_parameters)
     return bool(taken.rowcount == 1)
 
 

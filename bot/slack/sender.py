@@ -5,7 +5,7 @@ A card is posted once, and edited whenever the outbox has a newer version than t
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
 
@@ -18,7 +18,7 @@ from bot.store import outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
-from bot.store.outbox import OutboxMessage, SentCard
+from bot.store.outbox import OutboxMessage, SentCard, Waiting
 
 log = structlog.get_logger(__name__)
 
@@ -130,8 +130,9 @@ class Sender:
         step = None
         async with self.database.transaction() as tx:
             waiting = await outbox.waiting(tx, key)
+            messages = waiting.messages
             unneeded = []
-            for message, following in zip_longest(waiting, waiting[1:]):
+            for message, following in zip_longest(messages, messages[1:]):
                 is_same = following and following.kind == message.kind
                 if message.kind in self.cards and is_same:
                     outgoing = None
@@ -139,7 +140,8 @@ class Sender:
                     renderer = self.cards.get(message.kind) or self.notes[message.kind]
                     outgoing = await renderer(tx, message)
                 if outgoing is not None:
-                    step = await self._step(tx, message, outgoing, is_last=following is None)
+                    is_last = following is None
+                    step = await self._step(tx, waiting, message, outgoing, is_last=is_last)
                     break
                 unneeded.append(message.id)
             if unneeded:
@@ -151,17 +153,24 @@ class Sender:
         return step
 
     async def _step(
-        self, tx: Transaction, message: OutboxMessage, outgoing: Outgoing, *, is_last: bool
+        self,
+        tx: Transaction,
+        waiting: Waiting,
+        message: OutboxMessage,
+        outgoing: Outgoing,
+        *,
+        is_last: bool,
     ) -> _Step:
-        sent = await outbox.sent_card(tx, message.key) if message.kind in self.cards else None
+        sent = waiting.sent if message.kind in self.cards else None
         above = await outbox.sent_card(tx, outgoing.thread_of) if outgoing.thread_of else None
         if message.kind in self.notes:
             # Keep the name that earlier versions used, so that their posts aren't repeated.
             name = f"letter:{message.id}:{message.created_at}"
             is_repeated = False
         elif sent is None:
-            first_at, is_repeated = await outbox.begin_post(tx, message)
-            name = f"{message.key}:{first_at}"
+            await outbox.begin_post(tx, message)
+            name = f"{message.key}:{waiting.first_at}"
+            is_repeated = waiting.is_repeated
         else:
             # The card gets another ID if it must be posted again, such as in another channel.
             name = f"{sent.key}:{sent.channel_id}:{sent.message_ts}"
@@ -237,7 +246,6 @@ class Sender:
         Then nobody knows which of the two texts Slack shows, so the card is edited once more.
         """
         async with self.database.transaction() as tx:
-            card = replace(card, sent_at=await tx.now())
             is_stored = await outbox.record_card(tx, card, read)
             if not is_stored:
                 await outbox.put(tx, step.message)

@@ -32,23 +32,28 @@ NO_TEXT = "Could not decode to UTF-8"
 _LOCKED_HEAD = select(audit_head).with_for_update()
 
 
-async def append(tx: Transaction, entry: AuditEntry) -> None:
-    """Append an entry to the chain, in the caller's transaction.
+async def append(tx: Transaction, *entries: AuditEntry) -> None:
+    """Append entries to the chain, in the caller's transaction.
 
-    If a Slack request caused the entry, the detail includes the request ID used in the logs.
+    If a Slack request caused the entries, the detail includes the request ID used in the logs.
     """
+    if not entries:
+        return
     head = (await tx.connection.execute(_LOCKED_HEAD)).one()
-    position = head.position + 1
+    position = head.position
+    previous = head.hash
     at = await tx.now()
     followed = delivery_id()
     known = {"request_id": followed} if followed else {}
-    detail = json.dumps({**known, **entry.detail}, sort_keys=True, ensure_ascii=False)
-    words = (entry.actor, entry.action, entry.subject, detail)
-    digest = _digest(head.hash, position, to_microseconds(at), *words)
-    recorded = RecordedEntry(position, at, *words, head.hash, digest)
-    await tx.write(audit_entries.insert(), vars(recorded))
-    end = {"position": position, "hash": digest}
-    await tx.write(update(audit_head), end)
+    for entry in entries:
+        position += 1
+        detail = json.dumps({**known, **entry.detail}, sort_keys=True, ensure_ascii=False)
+        words = (entry.actor, entry.action, entry.subject, detail)
+        digest = _digest(previous, position, to_microseconds(at), *words)
+        recorded = RecordedEntry(position, at, *words, previous, digest)
+        await tx.write(audit_entries.insert(), vars(recorded))
+        previous = digest
+    await tx.write(update(audit_head), {"position": position, "hash": previous})
 
 
 async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:

@@ -48,6 +48,7 @@ from bot.ops.clock import Clock
 from bot.store.causes import UNKNOWN_CAUSE, cause_of, technical_cause
 from bot.store.postgres import (
     CONNECT_SECONDS,
+    LAST,
     STATEMENT_SECONDS,
     UNAWAITED,
     PostgresEngine,
@@ -120,6 +121,10 @@ class Transaction:
         """
         await self.connection.execute(statement, values, execution_options=UNAWAITED)
 
+    async def end_with_next(self) -> None:
+        """Send the next statement, which must be the last, together with the commit."""
+        await self.connection.execution_options(**LAST)
+
     def note_job(self, due_at: datetime | None) -> None:
         """Record when a stored job is due (None: now), to run it at that time."""
         now = self._now if self._clock is None else self._clock.now()
@@ -145,6 +150,7 @@ class Transaction:
 
 
 Claim = Callable[[Transaction], Awaitable[Callable[[], None]]]
+UntilEnds = Callable[[str, float], Awaitable[bool]]
 
 
 class Database:
@@ -172,17 +178,28 @@ class Database:
         # If this process has no job loop, other processes find a due job within a second.
         self._claim: Claim | None = None
         self._wake: Callable[[], None] = lambda: None
+        self._until_job_ends: UntilEnds | None = None
         self._cause_told_at = -math.inf
 
-    def on_due_jobs(self, claim: Claim, wake: Callable[[], None]) -> None:
+    def on_due_jobs(
+        self, claim: Claim, wake: Callable[[], None], until_ends: UntilEnds | None = None
+    ) -> None:
         """Set the functions that run the jobs that this process stores.
 
         `claim` is called at the end of a transaction that stores a due job, which saves a
         transaction. It returns the function to call after the commit. `wake` is called when a job
-        that was stored for later becomes due.
+        that was stored for later becomes due. `until_ends` waits for a running job.
         """
         self._claim = claim
         self._wake = wake
+        self._until_job_ends = until_ends
+
+    async def until_job_ends(self, key: str, seconds: float) -> bool:
+        """Wait for the job with this key, but at most this many seconds.
+
+        Return False without waiting if this process doesn't run the job now.
+        """
+        return self._until_job_ends is not None and await self._until_job_ends(key, seconds)
 
     @property
     def is_pooled(self) -> bool:

@@ -151,11 +151,21 @@ class JobLoop:
         self._claims = itertools.count(1)
         self._context = copy_context()
         self._running: dict[Lease, asyncio.Task[None]] = {}
-        database.on_due_jobs(self._claim_with, self.wake)
+        database.on_due_jobs(self._claim_with, self.wake, self.until_ends)
 
     def wake(self) -> None:
         """Look for due jobs immediately. Call this after committing a due job."""
         self._awake.set()
+
+    async def until_ends(self, key: str, seconds: float) -> bool:
+        """Wait for the job with this key, but at most this many seconds.
+
+        Return False without waiting if this process doesn't run the job now.
+        """
+        runs = [run for lease, run in self._running.items() if lease.job.key == key]
+        if runs:
+            await asyncio.wait(runs, timeout=seconds)
+        return bool(runs)
 
     async def plan(self, tx: Transaction) -> None:
         """Schedule the jobs that must exist at startup."""
@@ -221,24 +231,18 @@ class JobLoop:
         if self._stopping or self._has_ended.is_set() or len(self._running) >= AT_ONCE:
             return self.wake
         claimed: list[Lease] = []
-        if await self._claim_some(tx, claimed, is_last=True):
+        await tx.end_with_next()
+        if await self._claim_some(tx, claimed):
             self.wake()
         return partial(self._start, claimed)
 
-    async def _claim_some(
-        self, tx: Transaction, claimed: list[Lease], *, is_last: bool = False
-    ) -> bool:
+    async def _claim_some(self, tx: Transaction, claimed: list[Lease]) -> bool:
         """Add to the claimed jobs. Return True if there might be more."""
         count, full, full_of_retried = self._limits(claimed)
         owner = f"{self._owner}-{next(self._claims)}"
         held_at = self._clock.since_boot()
         batch = await jobs.claim(
-            tx,
-            owner,
-            count,
-            exclude_kinds=full,
-            exclude_retried=full_of_retried,
-            is_last=is_last,
+            tx, owner, count, exclude_kinds=full, exclude_retried=full_of_retried
         )
         claimed += [
             Lease(self._database, owner, job, self._clock.since_boot, held_at) for job in batch

@@ -12,10 +12,9 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, bindparam, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Update, bindparam, delete, func, literal, or_, select, update
 
 from bot.store.engine import Transaction, insert_into
-from bot.store.postgres import LAST
 from bot.store.tables import jobs
 
 LEASE_SECONDS = 20
@@ -47,9 +46,8 @@ _AGAIN = {
     "generation": jobs.c.generation + 1,
 }
 _PUT_BUT_PAYLOAD = _INSERT.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
-_PUT = _INSERT.on_conflict_do_update(
-    index_elements=[jobs.c.key], set_={**_AGAIN, "payload": _INSERT.excluded.payload}
-)
+_ALL_AGAIN = {**_AGAIN, "payload": _INSERT.excluded.payload}
+_PUT = _INSERT.on_conflict_do_update(index_elements=[jobs.c.key], set_=_ALL_AGAIN)
 _ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
 _EXCLUDED = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
 _EXCLUDED_RETRY = (jobs.c.tries > 0) & jobs.c.kind.in_(bindparam("exclude_retried", expanding=True))
@@ -109,6 +107,15 @@ async def put(tx: Transaction, job: Job, *, keeps_payload: bool = False) -> None
     tx.note_job(job.due_at)
 
 
+async def put_if(tx: Transaction, job: Job, condition: ColumnElement[bool]) -> None:
+    """Add or replace the job as `put` does, if the condition is true in the database."""
+    row = _new_row(job)
+    values = [literal(value, jobs.c[name].type) for name, value in row.items()]
+    insert = insert_into(jobs).from_select([*row], select(*values).where(condition))
+    await tx.write(insert.on_conflict_do_update(index_elements=[jobs.c.key], set_=_ALL_AGAIN))
+    tx.note_job(job.due_at)
+
+
 async def payload_of(tx: Transaction, key: str) -> Mapping[str, Any]:
     """Return a job's payload, or an empty mapping if the job doesn't exist."""
     return await tx.connection.scalar(select(jobs.c.payload).where(jobs.c.key == key)) or {}
@@ -144,13 +151,11 @@ async def claim(
     *,
     exclude_kinds: Collection[str] = (),
     exclude_retried: Collection[str] = (),
-    is_last: bool = False,
 ) -> list[Job]:
     """Claim up to `count` due jobs for `owner`, oldest first, and return them.
 
     Other owners can't claim these jobs until the leases expire. Skip jobs of the kinds in
-    `exclude_kinds`, and retries of the kinds in `exclude_retried`. If `is_last` is True, nothing
-    else follows in the transaction.
+    `exclude_kinds`, and retries of the kinds in `exclude_retried`.
     """
     parameters = {
         "most": count,
@@ -159,11 +164,7 @@ async def claim(
         "its_owner": owner,
         **tx.clock_parameters,
     }
-    options = LAST if is_last else {}
-    claiming = await tx.connection.execute(
-        _claiming(tx.clock), parameters, execution_options=options
-    )
-    rows = claiming.all()
+    rows = (await tx.connection.execute(_claiming(tx.clock), parameters)).all()
     claimed = (
         Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)
         for row in rows

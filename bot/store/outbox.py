@@ -3,9 +3,21 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Insert,
+    Update,
+    bindparam,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from bot.store import jobs
 from bot.store.engine import Transaction, insert_into, remove_some
@@ -45,26 +57,61 @@ class SentCard:
     sent_at: datetime
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """A key's unsent messages, oldest first, and the card, if it was sent.
+
+    If the card wasn't sent, `first_at` is the time when its first message was stored, and
+    `is_repeated` is True if Slack might already have the card with outdated content.
+    """
+
+    messages: Sequence[OutboxMessage]
+    sent: SentCard | None = None
+    first_at: datetime | None = None
+    is_repeated: bool = False
+
+
 # Statements are built only once, because building them takes longer than executing them.
 _ITS_KEY = outbox_messages.c.key == bindparam("its_key")
+_EVERY = outbox_messages.alias()
+_IS_UNSENT = cards.c.key.is_(None)
+
+
+def _of_unsent_card(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    found = select(value).where(_EVERY.c.key == bindparam("its_key"))
+    return case((_IS_UNSENT, found.scalar_subquery()))
+
+
 _WAITING = (
-    select(outbox_messages)
+    select(
+        outbox_messages,
+        *(column.label(f"card_{column.name}") for column in cards.c),
+        _of_unsent_card(func.min(_EVERY.c.created_at)).label("first_at"),
+        _of_unsent_card(func.max(_EVERY.c.tries)).label("most_tries"),
+    )
+    .outerjoin(cards, cards.c.key == outbox_messages.c.key)
     .where(_ITS_KEY, outbox_messages.c.sent_at.is_(None))
     .order_by(outbox_messages.c.id)
-)
-_POSTS = select(func.min(outbox_messages.c.created_at), func.max(outbox_messages.c.tries)).where(
-    _ITS_KEY
 )
 _COUNT_POSTS = (
     update(outbox_messages)
     .where(outbox_messages.c.id == bindparam("its_id"))
     .values(tries=outbox_messages.c.tries + 1)
 )
-_MARK_SENT = update(outbox_messages).where(
-    outbox_messages.c.id.in_(bindparam("its_ids", expanding=True)),
-    outbox_messages.c.sent_at.is_(None),
-)
 _CARD = select(cards).where(cards.c.key == bindparam("its_key"))
+
+
+@cache
+def _marking_sent(clock: ColumnElement[float]) -> Update:
+    """Return the statement that marks messages. The database reads the clock in it."""
+    return (
+        update(outbox_messages)
+        .where(
+            outbox_messages.c.id.in_(bindparam("its_ids", expanding=True)),
+            outbox_messages.c.sent_at.is_(None),
+        )
+        .values(sent_at=clock, failure=bindparam("its_failure"))
+    )
 
 
 async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
@@ -95,27 +142,28 @@ async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
     return list((await tx.connection.execute(query)).scalars())
 
 
-async def waiting(tx: Transaction, key: str) -> list[OutboxMessage]:
-    """Return a key's unsent messages, oldest first."""
-    rows = await tx.connection.execute(_WAITING, {"its_key": key})
-    return [_message(row) for row in rows]
+async def waiting(tx: Transaction, key: str) -> Waiting:
+    """Return a key's unsent messages, and what is known about its card if there are any."""
+    rows = (await tx.connection.execute(_WAITING, {"its_key": key})).all()
+    if not rows:
+        return Waiting([])
+    row, sent = rows[0], None
+    if row.card_key is not None:
+        sent = SentCard(*(getattr(row, f"card_{column.name}") for column in cards.c))
+    is_repeated = bool(row.most_tries)
+    return Waiting([_message(row) for row in rows], sent, row.first_at, is_repeated)
 
 
 def _message(row: Any) -> OutboxMessage:  # noqa: ANN401 - a row of the table
     return OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
 
 
-async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> tuple[datetime, bool]:
+async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
     """Record that the message's card is about to be posted.
 
-    Return the time when the card's first message was stored, and True if Slack might already have
-    the card. After a crash or a lost response, this record shows that Slack might have an outdated
-    card.
+    After a crash or a lost response, this record shows that Slack might have an outdated card.
     """
-    posts = await tx.connection.execute(_POSTS, {"its_key": outbox_message.key})
-    first_at, tries = posts.one()
     await tx.write(_COUNT_POSTS, {"its_id": outbox_message.id})
-    return first_at, tries > 0
 
 
 async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
@@ -123,8 +171,8 @@ async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = N
 
     Messages that are already marked stay unchanged.
     """
-    sent = {"its_ids": list(ids), "sent_at": await tx.now(), "failure": failure}
-    await tx.write(_MARK_SENT, sent)
+    marked = {"its_ids": list(ids), "its_failure": failure, **tx.clock_parameters}
+    await tx.write(_marking_sent(tx.clock), marked)
 
 
 async def count_undelivered(tx: Transaction) -> int:
@@ -173,14 +221,16 @@ async def sent_card(tx: Transaction, key: str) -> SentCard | None:
 
 
 async def record_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
-    """Store the card, unless another process has sent it since `read` was loaded.
+    """Store that the card was sent now, unless another process has sent it since `read` was loaded.
 
     Return True if the card was stored.
     """
+    values = {**vars(card), "sent_at": tx.clock}
+    record: Insert | Update
     if read is None:
-        insert = insert_into(cards).values(**vars(card))
-        recorded = await tx.connection.execute(insert.on_conflict_do_nothing())
+        record = insert_into(cards).values(values).on_conflict_do_nothing()
     else:
         is_as_read = (cards.c.key == read.key) & (cards.c.version == read.version)
-        recorded = await tx.connection.execute(update(cards).where(is_as_read).values(vars(card)))
+        record = update(cards).where(is_as_read).values(values)
+    recorded = await tx.connection.execute(record, tx.clock_parameters)
     return recorded.rowcount > 0

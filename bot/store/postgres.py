@@ -229,11 +229,11 @@ def send_together(engine: Engine) -> None:
 
 async def server_time(connection: AsyncConnection) -> int:
     """Return the server's time when the transaction began, in microseconds since 1970."""
-    driver = (await connection.get_raw_connection()).driver_connection
-    known: int | None = cast("Connection", driver).began_at
-    if known is None:
-        known = await connection.scalar(text(NOW))
-    return known or 0
+    known: int | None = None
+    if connection.in_transaction():
+        driver = (await connection.get_raw_connection()).driver_connection
+        known = cast("Connection", driver).began_at
+    return known or await connection.scalar(text(NOW)) or 0
 
 
 def ping_when_in_doubt(engine: Engine) -> None:

@@ -60,8 +60,9 @@ OTHER_LIST = "The flow service stored a different list from the one I sent. Plea
 
 async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     """Apply approved changes, remove expired access, and return when to run again, if at all."""
-    async with bot.database.read_only(sees_snapshot=False) as tx:
+    async with bot.database.read_only() as tx:
         waiting = await _waiting(tx, job.subject)
+        await tx.end_with_next()
         recent, _ = await store.recent_changes(tx, job.subject, waiting.at - CONFIRMED)
     is_well = True
     if waiting.ready or waiting.post or waiting.over or job.payload.get(MISSING):
@@ -79,11 +80,11 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
 
 
 async def _waiting(tx: Transaction, flow_key: str) -> Waiting:
-    at = await tx.now()
     requests = await _approved(tx, flow_key)
     flow = requests[-1].flow if requests else await store.flow_of(tx, flow_key)
     post = await store.post_of(tx, flow_key)
-    return Waiting(at, flow, requests, post, await store.grants_of_flow(tx, flow_key))
+    grants = await store.grants_of_flow(tx, flow_key)
+    return Waiting(await tx.now(), flow, requests, post, grants)
 
 
 async def _approved(tx: Transaction, flow_key: str) -> list[Request]:

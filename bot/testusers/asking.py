@@ -20,7 +20,7 @@ from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction, serialise
 from bot.testusers import store
-from bot.testusers.lists import read_list
+from bot.testusers.lists import Known, load_known, read_after
 from bot.testusers.messages.phrases import change_in_plain, state_sentence
 from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
@@ -88,10 +88,12 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     await require_asking(bot, person, permission)
     flow = bot.flows.named(requested.flow)
     await require_asking(bot, person, permission, flow)
-    now = await bot.database.now()
+    async with bot.database.read_only() as tx:
+        known = await load_known(tx, flow)
+    now = known.at
     ends_at = end_of(person.time_zone, requested, now)
     typed = await identities_of(bot, requested) if requested.presets else requested.identities
-    unchanged, ends = await _read(bot, flow)
+    unchanged, ends = await _read(bot, flow, known)
     meant = meant_on(unchanged.seen, typed)
     if meant != typed and (problem := identities_problem(meant)):
         raise misuse(requested.kind, problem, has_right_form=True)
@@ -116,13 +118,7 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
         without_approval=requested.now,
         ends=dict.fromkeys(change.additions, ends_at) if ends_at else {},
     )
-    if not requested.now:
-        async with bot.database.read_only(sees_snapshot=False) as tx:
-            waiting = await store.requests_in(tx, State.PENDING, flow_key=flow.key)
-        for earlier in waiting:
-            if earlier.requested.effect == stored.effect:
-                return Asked(flow, effect, None, earlier)
-    return Asked(flow, effect, await _open(bot, person, flow, stored))
+    return await _open(bot, person, Asked(flow, effect, None), stored)
 
 
 async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
@@ -133,6 +129,7 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
         if undone is None:
             raise NotFound("That request no longer exists.")
         waiting = await store.requests_in(tx, State.PENDING, flow_key=undone.flow.key)
+        known = await load_known(tx, undone.flow)
     done, flow = undone.result.done, undone.flow
     await require_asking(bot, person, flow=flow)
     if done is None or undone.state not in {State.APPLIED, State.FAILED}:
@@ -142,7 +139,7 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     if not undone.can_be_undone:
         raise Conflict("This access has already ended or been changed, so there's nothing to undo.")
     await require_current(bot, undone, shown)
-    unchanged, grant_ends = await _read(bot, flow)
+    unchanged, grant_ends = await _read(bot, flow, known)
     listed = {*unchanged.seen}
     wanted, ends = inverse_of(done, undone.gone, listed, now)
     effect = effect_of(wanted, listed, grant_ends, timed=ends.keys())
@@ -167,7 +164,7 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
         undo_of=undone.id,
         reason=f"Undoes {undone.requester.name}'s request",
     )
-    return Asked(flow, effect, await _open(bot, person, flow, stored, undone=undone))
+    return await _open(bot, person, Asked(flow, effect, None), stored, undone=undone)
 
 
 def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
@@ -188,9 +185,11 @@ def longest(bot: Parts, flow: Flow) -> str:
     return spell_duration(seconds) if seconds else ""
 
 
-async def _read(bot: Parts, flow: Flow) -> tuple[RequestedChange, Mapping[str, datetime]]:
+async def _read(
+    bot: Parts, flow: Flow, known: Known
+) -> tuple[RequestedChange, Mapping[str, datetime]]:
     """Return an empty change based on the current list, and the end times of the flow's grants."""
-    read = await read_list(bot, flow)
+    read = await read_after(bot, flow, known)
     ends = {identity: grant.ends_at for identity, grant in read.grants.items() if grant.ends_at}
     return RequestedChange(NO_CHANGE, read.identities, read.change_id), ends
 
@@ -207,26 +206,28 @@ def _changed(
 async def _open(
     bot: Parts,
     person: Person,
-    flow: Flow,
+    asked: Asked,
     requested: RequestedChange,
     *,
     undone: Request | None = None,
-) -> Request:
+) -> Asked:
+    """Store a request, unless an open one asks for the same."""
+    flow = asked.flow
     async with bot.database.transaction() as tx:
         # Otherwise, requests made at the same moment could exceed the limits of a person.
         await serialise(tx, f"asking:{person.slack_user_id}")
+        waiting = await store.pending_near(tx, flow.key, person.slack_user_id)
         at, is_now = await tx.now(), requested.without_approval
+        same = [one for one in waiting if _asks_for(one, flow, requested)]
+        if same and not is_now and undone is None:
+            return replace(asked, earlier=same[0])
         expires_at = at + timedelta(hours=bot.settings.request_hours)
         request = Request(bot.new_id(), flow, Who.of(person), requested, at, expires_at)
         if is_now:
             request = request.moved(State.APPLYING, Who.of(person), at)
         await store.add_request(tx, request)
         if undone is not None:
-            if undone.state is State.FAILED and await is_in_doubt(tx, undone):
-                raise Conflict(STILL_CHECKING)
-            result = replace(undone.result, undone_by=request.id)
-            if not await store.save_request(tx, replace(undone, result=result)):
-                raise Conflict("Someone else just changed this request. Check its card.")
+            await _note_undone_by(tx, undone, request.id)
         detail = {
             "flow": flow.sid,
             "additions": requested.change.additions,
@@ -242,20 +243,33 @@ async def _open(
         if undone is not None:
             await write_card(tx, undone.id)
         if approved := await _approved_by_rule(bot, tx, person, request):
-            return approved
+            return replace(asked, request=approved)
         if is_now:
             await put_apply_job(tx, flow.key)
-            return request
-        if await store.count_pending(tx, person.slack_user_id) > MOST_PENDING:
+            return replace(asked, request=request)
+        own = [one for one in waiting if one.requester.slack_user_id == person.slack_user_id]
+        if len(own) >= MOST_PENDING:
             raise Conflict(
                 f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"
                 " decision, or cancel one of them: /testusers requests"
             )
         await write_card(tx, request.id)
-        await write_related_cards(tx, request)
+        await write_related_cards(tx, request, waiting)
         rings = [next_ring(bot, request, is_posted=is_posted) for is_posted in (False, True)]
         await put_timer(tx, request.id, min(ring[0] for ring in rings if ring))
-    return request
+    return replace(asked, request=request)
+
+
+def _asks_for(request: Request, flow: Flow, requested: RequestedChange) -> bool:
+    return request.flow.key == flow.key and request.requested.effect == requested.effect
+
+
+async def _note_undone_by(tx: Transaction, undone: Request, request_id: str) -> None:
+    if undone.state is State.FAILED and await is_in_doubt(tx, undone):
+        raise Conflict(STILL_CHECKING)
+    result = replace(undone.result, undone_by=request_id)
+    if not await store.save_request(tx, replace(undone, result=result)):
+        raise Conflict("Someone else just changed this request. Check its card.")
 
 
 async def _approved_by_rule(

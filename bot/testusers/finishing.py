@@ -67,8 +67,7 @@ class ChangeSet:
             await ask_again(tx, request, review, hours)
         for change in self._changes:
             await store.record_change(tx, self._flow.key, *change)
-        for entry in self._entries:
-            await audit.append(tx, entry)
+        await audit.append(tx, *self._entries)
         for request in self._requests.values():
             # A change without approval gets a card only once it's applied or has failed.
             if not (request.requested.without_approval and request.state is State.APPLYING):

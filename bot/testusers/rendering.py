@@ -23,6 +23,8 @@ from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
 from bot.testusers.transitions import card_key
 
+# How long to wait for this process to post a card, and how often to look if another one does.
+LINK_SECONDS = 0.35
 TRIES, PAUSE_SECONDS = 8, 0.05
 
 
@@ -47,12 +49,14 @@ async def card_link(bot: Parts, request_id: str) -> str | None:
     The card is posted shortly after the request is made, so this function waits for it briefly. It
     returns None if the card still isn't posted, or if Slack or the database fails.
     """
+    key = card_key(request_id)
+    is_posting = await bot.database.until_job_ends(f"{outbox.SEND}:{key}", LINK_SECONDS)
     try:
-        for attempt in range(TRIES):
+        for attempt in range(1 if is_posting else TRIES):
             if attempt:
                 await bot.clock.sleep(PAUSE_SECONDS)
             async with bot.database.read_only(sees_snapshot=False) as tx:
-                sent = await outbox.sent_card(tx, card_key(request_id))
+                sent = await outbox.sent_card(tx, key)
             if sent is not None:
                 return await link_to(bot, sent)
     except DatabaseUnavailable:
@@ -127,12 +131,11 @@ class RequestMessages:
 
     async def card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the request's current card, or None if the request no longer exists."""
-        request = await store.load_request(tx, outbox_message.subject)
+        request, related = await store.load_with_related(tx, outbox_message.subject)
         if request is None:
             return None
         if request.state in transitions.OPEN_STATES:
             request = replace(request, flow=self._bot.flows.now(request.flow))
-        related = await store.naming_the_same(tx, request)
         draw = partial(self._card, request, related)
         return Outgoing(channel_of(self._bot, request.flow), draw)
 

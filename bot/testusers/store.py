@@ -73,14 +73,24 @@ async def requests_in(
     return await _requests(tx, requests.c.state.in_(states), *of_flow, limit=limit)
 
 
-async def naming_the_same(tx: Transaction, request: Request) -> list[Request]:
-    """Return the flow's other open requests that affect any of the same people, oldest first."""
-    people = set(request.requested.change.identities)
-    return [
-        other
-        for other in await requests_in(tx, State.PENDING, flow_key=request.flow.key)
-        if other.id != request.id and not people.isdisjoint(other.requested.change.identities)
-    ]
+async def pending_near(tx: Transaction, flow_key: str, slack_user_id: str) -> list[Request]:
+    """Return the pending requests for a flow and those of a person, oldest first."""
+    is_near = (requests.c.flow_key == flow_key) | (requests.c.requester_id == slack_user_id)
+    return await _requests(tx, requests.c.state == State.PENDING, is_near)
+
+
+async def load_with_related(
+    tx: Transaction, request_id: str
+) -> tuple[Request | None, list[Request]]:
+    """Return the request, or None if it doesn't exist.
+
+    Also return its flow's other pending requests that affect any of the same people, oldest first.
+    """
+    flow_key = select(requests.c.flow_key).where(requests.c.id == request_id).scalar_subquery()
+    is_waiting = (requests.c.state == State.PENDING) & (requests.c.flow_key == flow_key)
+    found = await _requests(tx, (requests.c.id == request_id) | is_waiting)
+    request = next((one for one in found if one.id == request_id), None)
+    return request, [other for other in found if request and other.names_the_same(request)]
 
 
 async def requests_of(
@@ -110,11 +120,9 @@ async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since
     return int(await tx.connection.scalar(query) or 0)
 
 
-async def count_pending(tx: Transaction, slack_user_id: str = "") -> int:
-    """Return the number of pending requests, from one person or from everyone."""
+async def count_pending(tx: Transaction) -> int:
+    """Return the number of pending requests."""
     query = select(func.count()).where(requests.c.state == State.PENDING)
-    if slack_user_id:
-        query = query.where(requests.c.requester_id == slack_user_id)
     return int(await tx.connection.scalar(query) or 0)
 
 

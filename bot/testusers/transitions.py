@@ -68,10 +68,13 @@ async def require_current(bot: Parts, request: Request, shown: ShownRequest) -> 
     raise Conflict(outdated(request, shown.version))
 
 
-async def write_related_cards(tx: Transaction, request: Request) -> None:
-    """Redraw the cards of other open requests that affect any of the same people."""
-    for other in await store.naming_the_same(tx, request):
-        await write_card(tx, other.id)
+async def write_related_cards(
+    tx: Transaction, request: Request, waiting: Sequence[Request]
+) -> None:
+    """Redraw the cards of those waiting requests that affect any of the same people."""
+    for other in waiting:
+        if other.names_the_same(request):
+            await write_card(tx, other.id)
 
 
 def _thread_key(kind: str, request: Request) -> str:
@@ -190,7 +193,8 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
     if new.state is not State.APPLYING:
         await tell_thread(tx, new)
     if State.PENDING in states:
-        await write_related_cards(tx, new)
+        waiting = await store.requests_in(tx, State.PENDING, flow_key=new.flow.key)
+        await write_related_cards(tx, new, waiting)
     if old.state is State.PENDING:
         for name, kind in (("remind", REMINDER), ("escalate", ESCALATION)):
             if name in old.round.rung:

@@ -31,7 +31,7 @@ DAY = 86_400
 async def send(database, key):
     async with database.transaction() as tx:
         await outbox.put(tx, OutboxMessage(key, "note", "1"))
-        (message,) = await outbox.waiting(tx, key)
+        (message,) = (await outbox.waiting(tx, key)).messages
         await outbox.mark_sent(tx, [message.id])
         await outbox.record_card(tx, SentCard(key, "C1", "1.1", 1, await tx.now()), None)
 
@@ -54,7 +54,7 @@ async def test_an_unsent_letter_stays_whatever_its_age(database, clock):
     clock.advance(1000 * DAY)
     await forget(database, days=4)
     async with database.read_only() as tx:
-        assert len(await outbox.waiting(tx, "card")) == 1
+        assert len((await outbox.waiting(tx, "card")).messages) == 1
 
 
 async def remember_card(world, request):

@@ -219,6 +219,22 @@ async def test_postgres_tells_the_time_itself(postgres_url, clock):
     assert abs(told - datetime.now(UTC)) < timedelta(seconds=5)
 
 
+@pytest.mark.postgres
+async def test_each_transaction_has_its_own_time(postgres_url, clock):
+    database = Database(postgres_url, clock, pool_size=1)
+    times = []
+    async with database.transaction() as tx:
+        await tx.connection.execute(text("SELECT 1"))
+        times.append(await tx.now())
+    for opened in (database.transaction, database.read_only, database.autocommit):
+        async with opened() as tx:
+            times.append(await tx.now())
+            assert await tx.now() == times[-1]
+        times.append(await database.now())
+    assert times == sorted(set(times))
+    await database.close()
+
+
 @pytest.mark.parametrize("moment", range(8))
 async def test_writer_cancelled_as_its_turn_comes_is_cancelled(sqlite_url, clock, moment):
     """A cancellation that is lost here would leave a loop running that should end."""
@@ -419,7 +435,8 @@ async def test_a_write_that_fails_with_the_last_statement_undoes_the_transaction
         async with database.transaction() as tx:
             await tx.write(jobs.insert(), job_row("a"))
             await tx.write(jobs.insert(), job_row("a"))
-            await claim(tx, "me", 10, is_last=True)
+            await tx.end_with_next()
+            await claim(tx, "me", 10)
 
     with pytest.raises(IntegrityError):
         await write_twice()
@@ -444,7 +461,8 @@ async def test_writes_travel_with_what_follows_them(postgres_url, clock, monkeyp
         assert abs(await tx.now() - datetime.now(UTC)) < timedelta(seconds=5)
         await tx.write(jobs.insert(), job_row("b"))
         await tx.write(jobs.insert(), job_row("c"))
-        claimed = await claim(tx, "me", 10, is_last=True)
+        await tx.end_with_next()
+        claimed = await claim(tx, "me", 10)
     assert {job.key for job in claimed} == {"a", "b", "c"}
     begun, committed = sent
     assert begun.startswith(b"BEGIN; SELECT")

@@ -257,7 +257,7 @@ class World:
                 if not self.is_channel_well:
                     return now + timedelta(seconds=20)
                 await outbox.record_card(tx, outbox.SentCard(job.subject, "C", "1", 1, now), None)
-            messages = await outbox.waiting(tx, job.subject)
+            messages = (await outbox.waiting(tx, job.subject)).messages
             await outbox.mark_sent(tx, [message.id for message in messages])
         self.messages += messages
         return None

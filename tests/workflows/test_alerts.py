@@ -263,7 +263,7 @@ async def test_during_a_mute_a_new_alert_is_held_back_until_its_end(
     job = await the_job(database, "alert:2")
     await alerts.after_mute(job, FakeLease(database))
     async with database.read_only() as tx:
-        assert {item.subject for item in await outbox.waiting(tx, "incident:2")} == {"2"}
+        assert {item.subject for item in (await outbox.waiting(tx, "incident:2")).messages} == {"2"}
     assert (
         await card_now(database, alerts, OutboxMessage("incident:2", "incident_card", "2"))
         is not None

@@ -60,7 +60,7 @@ async def cards(database) -> list[outbox.OutboxMessage]:
                 )
             ]
         )
-        return [message for key in keys for message in await outbox.waiting(tx, key)]
+        return [message for key in keys for message in (await outbox.waiting(tx, key)).messages]
 
 
 async def due(database) -> list[Job]:

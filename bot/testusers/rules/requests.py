@@ -295,6 +295,12 @@ class Request:
         now = {name: result.respelled.get(name, name) for name in change.identities}
         return change.without([name for name in now if {name, now[name]} & made])
 
+    def names_the_same(self, other: "Request") -> bool:
+        """Return True if another request for the flow affects any of the same people."""
+        people = set(self.requested.change.identities)
+        is_for_flow = self.flow.key == other.flow.key and self.id != other.id
+        return is_for_flow and not people.isdisjoint(other.requested.change.identities)
+
     @property
     def gone(self) -> set[str]:
         """The people who no longer have the access that this request gave them."""

@@ -87,10 +87,10 @@ def fill_audit(monkeypatch):
     append = audit.append
 
     def fill(action: str | None = None) -> None:
-        async def refuse(tx, entry) -> None:
-            if action in (None, entry.action):
+        async def refuse(tx, *entries) -> None:
+            if any(action in (None, entry.action) for entry in entries):
                 raise DatabaseUnavailable
-            await append(tx, entry)
+            await append(tx, *entries)
 
         monkeypatch.setattr(audit, "append", refuse)
 
@@ -99,7 +99,7 @@ def fill_audit(monkeypatch):
 
 async def waiting_messages(world: World, request) -> int:
     async with world.database.read_only() as tx:
-        return len(await outbox.waiting(tx, f"request:{request.id}"))
+        return len((await outbox.waiting(tx, f"request:{request.id}")).messages)
 
 
 async def test_no_request_without_its_entry(world, fill_audit):
