@@ -44,7 +44,9 @@ DECLINED = (ServiceRefused, CredentialsRefused, PermissionMissing)
 PATIENCE_SECONDS = 12.0
 # For this long, a stored listing isn't read from the database again.
 LOOKED_SECONDS = 5.0
-# After a failure, background calls don't try the data center again for this long.
+# For this long, a listing that any process fetched isn't fetched again, even by `refresh`.
+JUST_FETCHED_SECONDS = 5.0
+# After a failure, background calls and `refresh` don't try the data center again for this long.
 FAILED_SECONDS = 5.0
 
 
@@ -142,17 +144,17 @@ class OrganizationDirectory:
 
     def _is_due(self, center: str, cause: CallCause, now: datetime) -> bool:
         """Return True if a data center's listing must be fetched. `now` is the database's time."""
-        if cause.kind == REFRESH:
-            return True
+        is_refresh = cause.kind == REFRESH
         failure = self._failures.get(center)
-        if failure and cause.background and self.clock.monotonic() < failure[1] + FAILED_SECONDS:
+        has_just_failed = failure and self.clock.monotonic() < failure[1] + FAILED_SECONDS
+        if has_just_failed and (cause.background or is_refresh):
             return False
         last = self.listings.get(center)
         if last is None:
             return True
         # The clock may have been set back in the meantime.
         age = abs((now - last.fetched_at).total_seconds())
-        return age >= self.cache_seconds
+        return age >= (JUST_FETCHED_SECONDS if is_refresh else self.cache_seconds)
 
     async def _fetch(self, center: str, cause: CallCause) -> DataCenterReport:
         """Fetch a data center's listing. If this fails, return the old listing and the reason."""

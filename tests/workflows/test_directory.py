@@ -131,16 +131,30 @@ async def test_a_listing_that_was_just_read_costs_no_database_access(make, clock
     assert reads == ["read_only"]
 
 
-async def test_every_refresh_shows_what_the_service_lists_now(make, inventory):
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
+async def test_repeated_refreshes_by_all_processes_cost_one_call_in_five_seconds(
+    make, inventory, clock
+):
+    processes = [make(), make()]
+    for click in range(60):
+        found = await processes[click % 2].directory(ANEW)
+        # The listing is shown with the time when it was fetched.
+        fetched = {report.listing.fetched_at for report in found.reports}
+        assert max(clock.now() - at for at in fetched) < timedelta(seconds=5)
+        clock.advance(0.1)
+    assert len(inventory.calls) == 2 * 2
+
+
+async def test_repeated_refreshes_of_a_broken_data_center_cost_one_call_in_five_seconds(
+    make, inventory, clock
+):
     directory = make()
-    await directory.directory(CAUSE)
-    inventory.centers["eu"][0] = organization(3, "Renamed")
-    assert "Renamed" in names(await directory.directory(ANEW))
     inventory.errors["eu"] = ServiceFailed("inventory", "It is down.")
-    found = await directory.directory(ANEW)
-    assert [report.failure for report in found.failures] == ["It is down."]
-    inventory.errors.clear()
-    assert not (await directory.directory(ANEW)).failures
+    for _ in range(60):
+        found = await directory.directory(ANEW)
+        assert [report.failure for report in found.failures] == ["It is down."]
+        clock.advance(0.1)
+    assert inventory.calls.count(("eu", "")) == 2
 
 
 async def test_a_listing_that_another_process_fetched_saves_the_call(make, inventory, clock):
