@@ -11,7 +11,10 @@ from bot.checks.findings import NOT_TRIED, CheckParts, Finding
 from bot.checks.rules import Part
 from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import ROLES, app_token, channels, roles, slack_token
+from bot.configured import quota_terms
 from bot.ops.secrets import is_loopback
+from bot.organizations.rules import OrganizationKey
+from bot.quotas.rules.limits import limits_of
 from bot.settings import Settings, unknown, unused
 from bot.settings.model import revealed
 
@@ -64,6 +67,14 @@ def examine_environment(settings: Settings, environment: Mapping[str, str]) -> l
         found.append(Finding(name, "setting_unused", reason))
     if settings.metrics_token is None and not is_loopback(settings.host):
         found.append(Finding("METRICS_TOKEN", "metrics_without_token", OPEN_METRICS))
+    for path, reserve in settings.inventory_reserve.items():
+        plan = quota_terms(settings).plan_of(OrganizationKey.of_path(path))
+        if reserve.day >= (day := limits_of(plan).day):
+            sentence = (
+                f"reserves {reserve.day:,} of the {day:,} calls per day that the plan {plan} allows"
+                f" for “{path}”, so Gatehouse makes only one call. Reserve less, or set the plan."
+            )
+            found.append(Finding("INVENTORY_RESERVE", "reserve_too_large", sentence))
     secret = revealed(settings.slack_signing_secret) or ""
     is_real = not is_loopback(URL(settings.slack_api_url).host)
     form = SIGNING_SECRET if is_real else SIGNING_SECRET_OF_A_STAND_IN

@@ -33,6 +33,7 @@ SEVERITIES = {
     "setting_unknown": Severity.WARNING,
     "setting_unused": Severity.WARNING,
     "metrics_without_token": Severity.WARNING,
+    "reserve_too_large": Severity.WARNING,
     "not_tried": Severity.UNTRIED,
     "scope_missing": Severity.UNSURE,
     "slack_unreachable": Severity.UNSURE,

@@ -419,6 +419,28 @@ def test_metrics_without_a_token_are_warned_of(host, token, is_warned) -> None:
     assert codes == (["metrics_without_token"] if is_warned else [])
 
 
+@pytest.mark.parametrize(
+    ("reserve", "is_warned"),
+    [
+        ({"*": {"day": 1_000}}, True),
+        ({"*": {"minute": 99, "day": 999}}, False),
+        ({"eu/1": {"day": 2_000}}, True),
+        ({"eu/1": {"day": 1_999}}, False),
+        ({"*": {"day": 500}, "com/2": {"day": 3_000}}, True),
+    ],
+)
+def test_a_reserve_of_the_whole_day_is_warned_of(reserve, is_warned) -> None:
+    environment = {
+        **LEAST,
+        "HOST": "127.0.0.1",
+        "INVENTORY_RESERVE": json.dumps(reserve),
+        "INVENTORY_PLANS": json.dumps({"1": "standard"}),
+    }
+    found = examine_environment(read_settings(environment), environment)
+    assert [item.code for item in found] == (["reserve_too_large"] if is_warned else [])
+    assert all(item.is_well for item in found)
+
+
 async def test_key_of_earlier_versions_is_reported_as_unused(site: Site) -> None:
     environment = {**site.environment, "AUDIT_KEY": "x" * 32}
     findings = await examine(read_settings(environment), environment)
