@@ -12,6 +12,7 @@ from bot.services.errors import ServiceRefused
 from bot.testusers.rules.applying import (
     Ending,
     ListChangePlan,
+    Post,
     inverse_of,
     make_plan,
     tried,
@@ -279,3 +280,13 @@ def test_request_of_a_refused_shared_post_is_tried_alone(is_shared: bool, state:
     request = tried(asked(Change(("a",), ())), refused, NOW, None, is_shared=is_shared)
     assert request.state is state
     assert (request.attempts.retry_at == NOW) == is_shared
+
+
+@pytest.mark.parametrize(("seconds", "is_settled"), [(59, False), (60, True)])
+def test_post_without_an_answer_is_in_doubt_for_60_seconds(
+    seconds: float, is_settled: bool
+) -> None:
+    post = Post(plan_of("a", asked(Change(("b",)))), NOW)
+    at = NOW + timedelta(seconds=seconds)
+    assert post.is_settled_by(("a",), at) == is_settled
+    assert post.is_settled_by(("a", "b"), at)

@@ -103,6 +103,30 @@ async def test_refresh_of_one_process_is_seen_by_the_others(make, inventory, clo
     assert len(inventory.calls) == 4
 
 
+async def test_refresh_of_one_process_is_seen_by_the_others_within_five_seconds(
+    make, inventory, clock
+):
+    one, other = make(), make()
+    await one.directory(CAUSE)
+    clock.advance(10)
+    await other.directory(CAUSE)
+    inventory.centers["eu"][0] = organization(3, "Renamed")
+    await one.directory(ANEW)
+    clock.advance(5)
+    assert "Renamed" in names(await other.directory(CAUSE))
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(4.9, 1), (5.0, 2)])
+async def test_refresh_shows_a_listing_that_is_less_than_five_seconds_old(
+    make, inventory, clock, seconds, calls
+):
+    directory = make()
+    await directory.directory(ANEW)
+    clock.advance(seconds)
+    await directory.directory(ANEW)
+    assert len(inventory.calls) == calls * 2
+
+
 @pytest.fixture
 def reads(database, monkeypatch):
     """Return the list of opened transactions."""

@@ -79,10 +79,15 @@ def announced(world: World) -> list[str]:
     return [message.subject for message in world.messages if message.kind == ENDING]
 
 
-async def test_short_grant_is_not_announced(world):
-    await world.applied("add welcome +1 for 3h")
-    await world.pass_time(4 * HOUR)
+@pytest.mark.parametrize(("minutes", "is_announced"), [(180, False), (181, True)])
+async def test_end_of_more_than_three_hours_is_announced_an_hour_before(
+    world, minutes, is_announced
+):
+    await world.applied(f"add welcome +1 for {minutes}m")
+    await world.pass_time((minutes - 60) * 60 - 1)
     assert announced(world) == []
+    await world.pass_time(1)
+    assert bool(announced(world)) == is_announced
 
 
 async def test_grant_that_was_extended_is_announced_at_its_new_end(world):
