@@ -189,6 +189,9 @@ def test_quoted_identities_stay_what_they_are(identities: list[str]) -> None:
         ("vera John Smith", ["“vera”, “John” and “Smith” don't look like a phone number"]),
         ("*<mailto:ada@x.test|ada@x.test>*", ["“*ada@x.test*”", "Did you mean “ada@x.test”?"]),
         ("_chat:ada_", ["“_chat:ada_” doesn't", "Did you mean “chat:ada”?"]),
+        ("`chat:ada_`", ["Did you mean “chat:ada_”?"]),
+        ("(*chat:ada_*).", ["Did you mean “chat:ada_”?"]),
+        ("*+15550142", ["Did you mean “+15550142”?"]),
         ("+1 becuase demo", ["“becuase” and “demo” don't", "Did you mean “because”?"]),
         ("fro 2h +1", ["“fro” and “2h” don't", "Write “for 2h”."]),
         ("+1 until 9:00 p.m.", ["“p.m.” doesn't look like"]),
@@ -202,6 +205,13 @@ def test_odd_words_are_refused_together_with_what_was_probably_meant(typed, said
     assert isinstance(parsed, Unclear)
     assert "put it in quotes" in parsed.problem
     assert [part for part in said if part not in parsed.problem] == []
+
+
+@pytest.mark.parametrize("typed", ["`chat:ada_", "(chat:ada_", "**", "*"])
+def test_no_other_identity_is_suggested(typed: str) -> None:
+    parsed = parse_testusers(f"add welcome {typed}")
+    assert isinstance(parsed, Unclear)
+    assert "Did you mean" not in parsed.problem
 
 
 def test_what_was_understood_beside_odd_words_is_kept() -> None:

@@ -62,7 +62,9 @@ _IDENTITY = re.compile(
 _EMAIL = re.compile(EMAIL)
 _NUMBER = re.compile(r"(?:\+|00|\(\+)[0-9()./\s-]+")
 _DASH = re.compile(f"[{LONG_DASHES}]")
-_DECORATION = f"*_~`.,;:!?()[]{{}}<>{DOUBLE_QUOTES}{SINGLE_QUOTES}"
+_PUNCTUATION = ".,;:!?"
+_AROUND = frozenset({"**", "__", "~~", "``", "()", "[]", "{}", "<>"})
+_DECORATION = f"*_~`{_PUNCTUATION}()[]{{}}<>{DOUBLE_QUOTES}{SINGLE_QUOTES}"
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 TIME_EXAMPLES = "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"
 NO_START = "A change is applied once it's approved, so “from” isn't possible. Ask later instead."
@@ -285,9 +287,12 @@ def _meant(typed: str) -> str:
     if len(typed) > MAX_IDENTITY_BYTES:
         return ""
     plain = unicodedata.normalize("NFKC", typed)
-    if number := phone_in(plain):
+    if number := phone_in(plain.strip(_DECORATION)):
         return number
-    bare = plain.strip(_DECORATION)
+    # Only what wraps all of it can't belong to it: `chat:ada_` in backticks isn't chat:ada.
+    bare = plain.rstrip(_PUNCTUATION)
+    while bare[:1] + bare[-1:] in _AROUND and not is_identity(bare):
+        bare = bare[1:-1]
     if is_identity(bare):
         return bare
     if address := _EMAIL.search(plain):
