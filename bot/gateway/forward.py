@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import IO, cast
 from urllib.parse import quote_plus
@@ -27,7 +27,7 @@ from yarl import URL
 
 from bot.gateway.answers import message, whole_seconds
 from bot.gateway.rules import passed_headers
-from bot.gateway.turns import ClientGone, Turns, Wait
+from bot.gateway.turns import ClientGone, Turns
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
@@ -118,10 +118,11 @@ class Forwarder:
         # Sign before waiting for a turn, because renewing the token may take another call.
         await credential.sign()
         write = None if call.method in _READS else write_of(call, body)
-        wait = Wait(call.key, call.client, call.wait_seconds, lambda: is_gone(request), write)
+        gone = partial(is_gone, request)
         began = clock.monotonic()
         with open_body() as content:
-            async with self.turns.call(wait) as permit:
+            turn = self.turns.call(call.key, call.client, call.wait_seconds, gone, write)
+            async with turn as permit:
                 seen.waited = clock.monotonic() - began
                 if is_gone(request):
                     raise ServiceUnreachable("inventory", ClientGone.sentence, sent=False)

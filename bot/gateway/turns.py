@@ -68,22 +68,15 @@ class _Decline:
 
 
 @dataclass(eq=False)
-class Wait:
-    """A call that waits up to `seconds` for its turn."""
+class _Waiter:
+    """A call that waits for its turn until the deadline."""
 
-    key: OrganizationKey
+    request: CallRequest
     client: str
-    seconds: float
-    is_gone: Callable[[], bool] = lambda: False
-    write: Write | None = None
-    deadline: float = field(default=0.0, init=False)
-    granted: "asyncio.Future[Reservation]" = field(init=False)
-    decline: _Decline | None = field(default=None, init=False)
-
-    @property
-    def cause(self) -> CallCause:
-        """The call's cause, as recorded in the ledger."""
-        return CallCause(GATEWAY, background=True, client=self.client, write=self.write)
+    deadline: float
+    is_gone: Callable[[], bool]
+    granted: "asyncio.Future[Reservation]"
+    decline: _Decline | None = None
 
     def fail(self, error: Exception) -> None:
         """End the wait with an error, unless it has already ended."""
@@ -94,7 +87,7 @@ class Wait:
 @dataclass(eq=False)
 class _Line:
     key: OrganizationKey
-    waiters: list[Wait] = field(default_factory=list)
+    waiters: list[_Waiter] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def fail(self, error: Exception) -> None:
@@ -119,21 +112,30 @@ class Turns:
         self._asking = asyncio.Semaphore(max(1, guard.database.pool_size // 2))
 
     @asynccontextmanager
-    async def call(self, wait: Wait) -> AsyncIterator[Permit]:
-        """Wait for the call's turn, and then open its permit."""
-        if wait.is_gone():
+    async def call(
+        self,
+        key: OrganizationKey,
+        client: str,
+        seconds: float,
+        is_gone: Callable[[], bool] = lambda: False,
+        write: Write | None = None,
+    ) -> AsyncIterator[Permit]:
+        """Wait up to `seconds` for the call's turn, and then open its permit."""
+        if is_gone():
             raise ClientGone
-        decline = self._declined(wait)
         now = self.clock.monotonic()
-        wait.deadline = now + wait.seconds
-        if decline is not None and (wait.seconds <= 0 or decline.outlasts(wait.deadline)):
-            raise decline.error(wait.key, now)
-        wait.granted = granted = asyncio.get_running_loop().create_future()
-        line = self._lines.get(wait.key)
+        deadline = now + seconds
+        decline = self._declined(key, client)
+        if decline is not None and (seconds <= 0 or decline.outlasts(deadline)):
+            raise decline.error(key, now)
+        cause = CallCause(GATEWAY, background=True, client=client, write=write)
+        request = CallRequest(key, cause, self.guard.terms, self._shares.get(client, 1.0))
+        granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
+        line = self._lines.get(key)
         if line is None:
-            line = self._lines[wait.key] = _Line(wait.key)
-            self.guard.tasks.start(self._serve(line), f"turns {wait.key}")
-        line.waiters.append(wait)
+            line = self._lines[key] = _Line(key)
+            self.guard.tasks.start(self._serve(line), f"turns {key}")
+        line.waiters.append(_Waiter(request, client, deadline, is_gone, granted))
         line.changed.set()
         try:
             reservation = await granted
@@ -143,14 +145,14 @@ class Turns:
                 self.guard.tasks.start(self.guard.give_back(granted.result()), "give back")
             raise
         try:
-            async with self.guard.granted(wait.key, wait.cause, reservation) as call:
+            async with self.guard.granted(request, reservation) as call:
                 yield call
         finally:
             # The response may have freed a slot earlier than expected, so ask the ledger again.
-            for client in (None, wait.client):
-                self._declines.pop((wait.key, client), None)
-            if wait.key in self._lines:
-                self._lines[wait.key].changed.set()
+            for sharer in (None, client):
+                self._declines.pop((key, sharer), None)
+            if key in self._lines:
+                self._lines[key].changed.set()
 
     def stop(self) -> None:
         """Reject all waiting calls."""
@@ -181,36 +183,34 @@ class Turns:
     async def _grant(self, line: _Line) -> None:
         """Grant calls until none of the remaining calls can be made now."""
         used: Counter[str] | None = None
-        while wait := self._next(line, used or Counter()):
+        while waiter := self._next(line, used or Counter()):
             if used is None and len({waiter.client for waiter in line.waiters}) > 1:
                 async with self._asking, self.guard.database.read_only() as tx:
                     used = await accounts.minute_by_client(tx, line.key)
                 continue
             async with self._asking:
-                share = self._shares.get(wait.client, 1.0)
-                request = CallRequest(wait.key, wait.cause, self.guard.terms, share)
-                result = await self.guard.reserve(request)
+                result = await self.guard.reserve(waiter.request)
             if isinstance(result, NotNow):
                 now = self.clock.monotonic()
-                client = wait.client if result.is_share else None
+                client = waiter.client if result.is_share else None
                 is_busy = result.kind is LimitKind.CONCURRENT
                 seconds = 0.0 if is_busy else max(0.0, result.free_at - result.now)
                 seconds += BUSY_SECONDS if is_busy or result.kind is None else AFTER_FREE_SECONDS
                 until = now + min(BELIEVED_SECONDS, seconds)
-                self._declines[wait.key, client] = _Decline(result, now, until)
-            elif wait.granted.done():
+                self._declines[line.key, client] = _Decline(result, now, until)
+            elif waiter.granted.done():
                 await self.guard.give_back(result)
             else:
-                wait.granted.set_result(result)
+                waiter.granted.set_result(result)
                 if used is not None:
-                    used[wait.client] += 1
+                    used[waiter.client] += 1
 
-    def _next(self, line: _Line, used: Counter[str]) -> Wait | None:
+    def _next(self, line: _Line, used: Counter[str]) -> _Waiter | None:
         """Reject calls that can't wait any longer. Return the next call to reserve, if any."""
         now = self.clock.monotonic()
-        first = dict[str, Wait]()
+        first = dict[str, _Waiter]()
         for waiter in line.waiters:
-            decline = waiter.decline = self._declined(waiter)
+            decline = waiter.decline = self._declined(line.key, waiter.client)
             if waiter.is_gone():
                 waiter.fail(ClientGone())
             elif decline and (waiter.deadline <= now or decline.outlasts(waiter.deadline)):
@@ -220,9 +220,9 @@ class Turns:
         line.waiters = [waiter for waiter in line.waiters if not waiter.granted.done()]
         return min(first.values(), key=lambda waiter: used[waiter.client], default=None)
 
-    def _declined(self, wait: Wait) -> _Decline | None:
+    def _declined(self, key: OrganizationKey, client: str) -> _Decline | None:
         now = self.clock.monotonic()
-        known = (self._declines.get((wait.key, client)) for client in (None, wait.client))
+        known = (self._declines.get((key, sharer)) for sharer in (None, client))
         return next((decline for decline in known if decline and now < decline.until), None)
 
     async def _until_changed(self, line: _Line) -> None:

@@ -78,15 +78,15 @@ class Guard:
             if request.cause.call_class is not CallClass.PERSON or not is_busy or left <= 0:
                 raise decline_error(result, key)
             await self.clock.sleep(min(left, LOOK_AGAIN_SECONDS))
-        async with self.granted(key, cause, result) as call:
+        async with self.granted(request, result) as call:
             yield call
 
     @asynccontextmanager
     async def granted(
-        self, key: OrganizationKey, cause: CallCause, reservation: Reservation
+        self, request: CallRequest, reservation: Reservation
     ) -> AsyncIterator["_Call"]:
         """Yield a reserved call. When the context ends, record the call's outcome."""
-        call = _Call(reservation, CallRequest(key, cause, self.terms), self.clock)
+        call = _Call(reservation, request, self.clock)
         error: BaseException | None = None
         try:
             yield call
@@ -97,7 +97,7 @@ class Guard:
             try:
                 await self._end(call, error)
             except DatabaseUnavailable as away:
-                log.warning("quota.not_settled", key=str(key), reason=away.sentence)
+                log.warning("quota.not_settled", key=str(request.key), reason=away.sentence)
                 # Raise the error for a probe, because its job can retry.
                 if call.is_probe and not isinstance(error, asyncio.CancelledError):
                     raise

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bot.errors import QuotaError
-from bot.gateway.turns import Turns, Wait
+from bot.gateway.turns import Turns
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import Plan
@@ -36,7 +36,7 @@ class Process:
         self.turns = Turns(self.guard, SHARES)
 
     def call(self, client: str, seconds: float):
-        return self.turns.call(Wait(KEY, client, seconds))
+        return self.turns.call(KEY, client, seconds)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from bot.errors import QuotaExhausted
-from bot.gateway.turns import Turns, Wait
+from bot.gateway.turns import Turns
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
 from bot.quotas.rules.limits import _LIMITS, LimitKind, Limits, Plan
@@ -40,7 +40,7 @@ class Process:
         self.turns = Turns(self.guard, SHARES)
 
     def call(self, client="a", seconds=0.0, key=KEY, **rest):
-        return self.turns.call(Wait(key, client, seconds, **rest))
+        return self.turns.call(key, client, seconds, **rest)
 
     async def make(self, client="a", seconds=0.0, *, log=None, **rest) -> None:
         async with self.call(client, seconds, **rest) as grant:

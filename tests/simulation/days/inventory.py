@@ -24,7 +24,7 @@ from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.guard import Guard, _Call
 from bot.quotas.rules.limits import _LIMITS, Limits, Plan
 from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
-from bot.quotas.store.ledger import Reservation
+from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import GATEWAY, PROBE, CallCause
 from bot.services.credentials import OAuthCredential
 from bot.services.errors import CredentialsRefused
@@ -196,13 +196,11 @@ class WatchedGuard(Guard):
         self._inventory, self._reader = inventory, reader
 
     @asynccontextmanager
-    async def granted(
-        self, key: OrganizationKey, cause: CallCause, reservation: Reservation
-    ) -> AsyncIterator[_Call]:
+    async def granted(self, request: CallRequest, reservation: Reservation) -> AsyncIterator[_Call]:
         """Grant a call as the real guard does, and check the grant."""
-        async with super().granted(key, cause, reservation) as call:
+        async with super().granted(request, reservation) as call:
             sent, before = SENT.get(), len(SENT.get().tokens)
-            if cause.kind != PROBE:
+            if request.cause.kind != PROBE:
                 self._inventory.look_at_pauses(self._reader, call.reservation.at)
             try:
                 yield call
