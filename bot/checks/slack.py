@@ -25,7 +25,7 @@ TOKEN_ERRORS = frozenset(
         *("team_disabled", "app_uninstalled"),
     }
 )
-ROLES, CONTACT = "roles", "ACCESS_CONTACT"
+ROLES = "roles"
 T = TypeVar("T")
 
 
@@ -142,10 +142,12 @@ async def roles(parts: CheckParts) -> list[Finding]:
     }
     named = {name: key for key, values in lists.items() for name in chain(*values)}
     named.pop(EVERY_FULL_MEMBER, None)
+    if policy.access_contact:
+        named.setdefault(policy.access_contact, "ACCESS_CONTACT")
     people: dict[str, frozenset[str]] = {}
     wrong = []
     for name, setting in named.items():
-        found = await _look_up(slack, team_id, name, ROLES, f"correct {setting}")
+        found = await _look_up(slack, team_id, name, f"correct {setting}")
         if isinstance(found, Finding):
             wrong.append(found)
         else:
@@ -154,17 +156,11 @@ async def roles(parts: CheckParts) -> list[Finding]:
     is_sure = all(finding.severity is not Severity.UNSURE for finding in wrong)
     if is_sure and not settings.missing_for("flow"):
         wrong += _deciders(policy, people)
-    findings = wrong or [well(ROLES, f"All {len(named)} people and groups exist.")]
-    if contact := policy.access_contact:
-        advice = "correct it, or remove it to list the admins instead"
-        known = await _look_up(slack, team_id, contact, CONTACT, advice)
-        is_there = well(CONTACT, f"{contact} exists.")
-        findings.append(known if isinstance(known, Finding) else is_there)
-    return findings
+    return wrong or [well(ROLES, f"All {len(named)} people and groups exist.")]
 
 
 async def _look_up(
-    slack: SlackClient, team_id: str, slack_id: str, subject: str, advice: str
+    slack: SlackClient, team_id: str, slack_id: str, advice: str
 ) -> frozenset[str] | Finding:
     """Return the user ID or the group's member IDs, or a finding if the ID can't be confirmed."""
     try:
@@ -180,7 +176,7 @@ async def _look_up(
             code, problem = "scope_missing", f"{slack_id} cannot be looked up"
             advice = "update the app from the manifest"
     except SlackError as error:
-        return failed(subject, error)
+        return failed(ROLES, error)
     else:
         if user.is_deleted:
             code, problem = "user_deactivated", f"{slack_id} belongs to a deactivated account"
@@ -189,7 +185,7 @@ async def _look_up(
             problem = f"{slack_id} belongs to another workspace"
         else:
             return frozenset({slack_id})
-    return Finding(subject, code, f"{problem}: {advice}.")
+    return _mistake(code, problem, advice)
 
 
 def _deciders(policy: Policy, people: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
