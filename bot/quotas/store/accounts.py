@@ -4,6 +4,7 @@ from collections import Counter
 from functools import cache
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -29,7 +30,7 @@ from bot.quotas.rules.limits import (
     day_use,
     limits_of,
 )
-from bot.quotas.rules.quota import Block, BlockCode, Blocks, InUse, Terms
+from bot.quotas.rules.quota import Block, Blocks, InUse, Terms
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
 from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
@@ -37,8 +38,10 @@ from bot.services.calls import caller_of, client_named
 from bot.store.engine import Transaction, insert_into
 from bot.store.types import EpochSeconds
 
+BLOCKS = TypeAdapter(tuple[Block, ...])
 # The `slot_free_at` of a call that was never sent, which doesn't count against any limit.
 UNSENT = 0.0
+_SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 
 
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
@@ -98,15 +101,14 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
     is_before = calls.c.reserved_at <= begins_at - bindparam("hold_seconds", type_=EpochSeconds)
     its = calls.c.organization == organizations.c.id
-    number = select(calls.c.number).where(its).limit(1).correlate(organizations)
+    number = select(calls.c.number).where(its).limit(1)
     newest = number.order_by(calls.c.number.desc())
     in_order = (calls.c.reserved_at.desc(), calls.c.number.desc())
     before = number.where(is_before).order_by(*in_order)
-    unsent = select(func.count()).where(its, calls.c.slot_free_at == literal(UNSENT, EpochSeconds))
-    unsent = unsent.correlate(organizations)
+    unsent = select(func.count()).where(its, ~_SENT)
     unsent_since_report = unsent.where(calls.c.number > organizations.c.reported_number)
     # Every call that holds a permit also holds a slot.
-    minute = select(func.count()).where(its, calls.c.slot_free_at > clock).correlate(organizations)
+    minute = select(func.count()).where(its, calls.c.slot_free_at > clock)
     concurrent = minute.where(calls.c.permit_until > clock)
     # A call that was never settled ends when its hold expires.
     ended = (its, calls.c.slot_free_at > clock, calls.c.permit_until <= clock)
@@ -116,9 +118,6 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     is_given_up = held.between(hold - rounding, hold + rounding)
     given_up = select(func.max(calls.c.reserved_at)).where(*ended, is_given_up)
     answered = select(func.max(calls.c.permit_until)).where(*ended, ~is_given_up)
-    sent_at, answered_at = (
-        newest_of.correlate(organizations).scalar_subquery() for newest_of in (given_up, answered)
-    )
     return select(
         organizations,
         clock.label("now"),
@@ -128,7 +127,9 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
         concurrent.scalar_subquery().label("concurrent"),
         unsent.where(~is_before).scalar_subquery().label("unsent"),
         unsent_since_report.scalar_subquery().label("unsent_since_report"),
-        (sent_at > func.coalesce(answered_at, 0)).label("is_stalled"),
+        (given_up.scalar_subquery() > func.coalesce(answered.scalar_subquery(), 0)).label(
+            "is_stalled"
+        ),
     )
 
 
@@ -176,8 +177,7 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
 
 def blocks_of(row: Row[Any]) -> Blocks:
     """Return the blocks in a row of `quota_organizations`."""
-    blocks = (Block(**{**stored, "code": BlockCode(stored["code"])}) for stored in row.blocks)
-    return Blocks(tuple(blocks), row.probing_until)
+    return Blocks(BLOCKS.validate_python(row.blocks), row.probing_until)
 
 
 def named(key: OrganizationKey) -> ColumnElement[bool]:
@@ -188,7 +188,6 @@ def named(key: OrganizationKey) -> ColumnElement[bool]:
 
 
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
-_SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 
 
 async def hours_since(tx: Transaction, account: Standing, since: float) -> list[HourOfCalls]:

@@ -1,10 +1,11 @@
 """Stores incidents. An incident is a series of 429s with the same code for one organization."""
 
 from collections.abc import Collection
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import Row, String, cast, func, select, update
 
 from bot.organizations.rules import OrganizationKey
@@ -20,7 +21,7 @@ CARD_PREFIX = "incident:"
 CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, cast(incidents.c.id, String))
 # A new block within this time after an incident ended reopens the incident and its alert.
 REOPEN_SECONDS = 600.0
-KNOWN = frozenset(field.name for field in fields(IncidentDetail))
+DETAIL = TypeAdapter(IncidentDetail)
 
 
 # Built once, because building a statement takes longer than executing it.
@@ -74,7 +75,7 @@ async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
     query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
     for row in (await tx.connection.execute(query)).all():
         noted = update(incidents).where(incidents.c.id == row.id)
-        await tx.connection.execute(noted.values(detail={**row.detail, **more}))
+        await tx.write(noted.values(detail={**row.detail, **more}))
 
 
 async def close_all(tx: Transaction, organization: int) -> list[int]:
@@ -127,7 +128,7 @@ def _incident(row: Row[Any], now: float) -> Incident:
         closed_at=row.closed_at,
         refusals=row.refusals,
         # Another version of Gatehouse may have written fewer or more fields.
-        detail=IncidentDetail(**{name: told for name, told in row.detail.items() if name in KNOWN}),
+        detail=DETAIL.validate_python(row.detail),
         blocks=blocks_of(row),
         muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
         muted_by=row.muted_by or "",

@@ -20,7 +20,7 @@ from bot.quotas.rules.limits import (
 )
 from bot.quotas.rules.quota import SLOT_SECONDS, Blocks, InUse, NotNow, Terms, decide
 from bot.quotas.rules.use import Standing
-from bot.quotas.store.accounts import UNSENT, load, load_locked, lock
+from bot.quotas.store.accounts import BLOCKS, UNSENT, load, load_locked, lock
 from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import CallCause, CallClass
@@ -216,14 +216,14 @@ async def note_reported(tx: Transaction, reservation: Reservation, reported: Rep
 
 async def save_blocks(tx: Transaction, account: Standing, blocks: Blocks) -> None:
     """Save an organization's blocks. The transaction must have locked the organization's row."""
-    stored = [{**asdict(block), "code": int(block.code)} for block in blocks.blocks]
+    stored = BLOCKS.dump_python(blocks.blocks, mode="json")
     await change(tx, account.id, blocks=stored, probing_until=blocks.probing_until)
 
 
 async def change(tx: Transaction, organization: int, **values: object) -> None:
     """Set the given columns of an organization's row."""
     statement = update(organizations).where(organizations.c.id == organization)
-    await tx.connection.execute(statement.values(**values))
+    await tx.write(statement.values(**values))
 
 
 async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
