@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -218,6 +218,16 @@ class ClientSettings(_Part):
         return value
 
 
+def optional(example: object) -> Any:  # noqa: ANN401 - a field
+    """Return a setting that isn't set by default."""
+    return Field(None, examples=[example])
+
+
+def table(example: object) -> Any:  # noqa: ANN401 - a field
+    """Return a setting that is an empty table by default."""
+    return Field({}, examples=[example])
+
+
 class Settings(BaseSettings):
     """All settings. Each field has the name of its environment variable in lowercase.
 
@@ -235,11 +245,9 @@ class Settings(BaseSettings):
 
     slack_bot_token: BotToken = Field(examples=["xoxb-1234-abcd"])
     """The Bot User OAuth Token."""
-    slack_signing_secret: SigningSecret | None = Field(
-        None, examples=["8f742231b10e8888abcd99yyyzzz85a5"]
-    )
+    slack_signing_secret: SigningSecret | None = optional("8f742231b10e8888abcd99yyyzzz85a5")
     """Proves that requests come from Slack."""
-    slack_app_token: AppToken | None = Field(None, examples=["xapp-1-A012-3456-abcd"])
+    slack_app_token: AppToken | None = optional("xapp-1-A012-3456-abcd")
     """Turns on Socket Mode, which needs no public address."""
     slack_api_url: Address = "https://slack.com/api/"
     """The base URL of Slack's Web API."""
@@ -251,7 +259,7 @@ class Settings(BaseSettings):
     """The address to listen on."""
     port: Port = 3000
     """The port to listen on."""
-    metrics_token: SecretStr | None = Field(None, examples=["a-long-random-word"])
+    metrics_token: SecretStr | None = optional("a-long-random-word")
     """The token for reading /metrics."""
     database_url: DatabaseUrl = Field(
         SecretStr("sqlite:///gatehouse.db"),
@@ -266,17 +274,17 @@ class Settings(BaseSettings):
     """The log format: json, or console, which is easier to read."""
     retain_days: float = Field(400, gt=0, le=100 * 365)
     """The days to keep completed requests and sent messages."""
-    https_proxy: ProxyAddress | None = Field(None, examples=["http://proxy.example.com:3128"])
+    https_proxy: ProxyAddress | None = optional("http://proxy.example.com:3128")
     """The proxy for connections to https:// addresses."""
-    http_proxy: ProxyAddress | None = Field(None, examples=["http://proxy.example.com:3128"])
+    http_proxy: ProxyAddress | None = optional("http://proxy.example.com:3128")
     """The proxy for connections to http:// addresses."""
-    no_proxy: str | None = Field(None, examples=["localhost,.example.com"])
+    no_proxy: str | None = optional("localhost,.example.com")
     """The hosts to connect to without a proxy."""
-    ssl_cert_file: FilePath | None = Field(None, examples=["/etc/ssl/certs/ca-certificates.crt"])
+    ssl_cert_file: FilePath | None = optional("/etc/ssl/certs/ca-certificates.crt")
     """A file of trusted certificate authorities."""
-    ssl_cert_dir: DirectoryPath | None = Field(None, examples=["/etc/ssl/certs"])
+    ssl_cert_dir: DirectoryPath | None = optional("/etc/ssl/certs")
     """A folder of trusted certificate authorities."""
-    access_contact: NamedId | None = Field(None, examples=["U0ADAM"])
+    access_contact: NamedId | None = optional("U0ADAM")
     """The user or group that people without a role should contact."""
     approvals_needed: int = Field(1, ge=1, le=20)
     """The number of people who must approve a change."""
@@ -290,13 +298,11 @@ class Settings(BaseSettings):
     """The most commands per person, minute and process."""
     audit_witness: bool = True
     """Posts the audit log's last hash in Slack every day."""
-    roles: Annotated[dict[Role, tuple[SlackId, ...]], Json] = Field(
-        {}, examples=[{"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}]
+    roles: Annotated[dict[Role, tuple[SlackId, ...]], Json] = table(
+        {"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}
     )
     """The members of each role: users, groups, or * for all full members."""
-    inventory_base_url: Address | None = Field(
-        None, examples=["https://inventory.example.com/inventory/v1"]
-    )
+    inventory_base_url: Address | None = optional("https://inventory.example.com/inventory/v1")
     """The inventory API in the data center com."""
     inventory_auth: Literal["query", "header"] = "query"
     """The place of an authtoken in requests."""
@@ -310,62 +316,57 @@ class Settings(BaseSettings):
     """The seconds to keep a list of organizations."""
     inventory_watch: bool = True
     """Looks for blocks that other programs cause."""
-    inventory_data_centers: Annotated[dict[DataCenter, DataCenterSettings], Json] = Field(
-        {}, examples=[{"eu": {"authtoken": "…"}}]
+    inventory_data_centers: Annotated[dict[DataCenter, DataCenterSettings], Json] = table(
+        {"eu": {"authtoken": "…"}}
     )
     """The credential of each data center."""
-    inventory_plans: Annotated[dict[str, PlanName], Json] = Field(
-        {}, examples=[{"10234695": "premium"}]
-    )
+    inventory_plans: Annotated[dict[str, PlanName], Json] = table({"10234695": "premium"})
     """The plans of organizations by ID."""
-    inventory_reserve: Annotated[dict[ReservePath, ReserveSettings], Json] = Field(
-        {}, examples=[{"eu/10234695": {"minute": 30, "day": 300}}]
+    inventory_reserve: Annotated[dict[ReservePath, ReserveSettings], Json] = table(
+        {"eu/10234695": {"minute": 30, "day": 300}}
     )
     """Calls that are reserved for programs that don't use Gatehouse."""
-    flow_base_url: FlowAddress | None = Field(None, examples=["https://flows.example.com"])
+    flow_base_url: FlowAddress | None = optional("https://flows.example.com")
     """The address of the flow service, without /v2."""
-    flow_account_sid: str | None = Field(None, examples=["AC0123456789abcdef0123456789abcdef"])
+    flow_account_sid: str | None = optional("AC0123456789abcdef0123456789abcdef")
     """The account ID of the flow service."""
-    flow_auth_token: SecretStr | None = Field(None, examples=["a1b2c3"])
+    flow_auth_token: SecretStr | None = optional("a1b2c3")
     """The token of the flow service."""
     flow_form_field: str = Field("testUsers", pattern=r"^[A-Za-z][A-Za-z0-9_]*$")
     """The form field of updates. Some services expect TestUsers."""
-    flow_aliases: Annotated[dict[Alias, FlowSid], Json] = Field(
-        {}, examples=[{"welcome": "FW0123456789abcdef0123456789abcdef"}]
+    flow_aliases: Annotated[dict[Alias, FlowSid], Json] = table(
+        {"welcome": "FW0123456789abcdef0123456789abcdef"}
     )
     """Short names of flows."""
-    flow_approvers: Annotated[dict[str, tuple[NamedId, ...]], Json] = Field(
-        {}, examples=[{"welcome": ["U0ADA", "S0TEAM"]}]
+    flow_approvers: Annotated[dict[str, tuple[NamedId, ...]], Json] = table(
+        {"welcome": ["U0ADA", "S0TEAM"]}
     )
     """The only people who can approve changes to a flow."""
-    flow_policies: Annotated[dict[str, FlowPolicy], Json] = Field(
-        {}, examples=[{"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}]
+    flow_policies: Annotated[dict[str, FlowPolicy], Json] = table(
+        {"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}
     )
     """The policies of flows (docs/policies.md)."""
-    email_base_url: EmailAddress | None = Field(None, examples=["https://email.example.com"])
+    email_base_url: EmailAddress | None = optional("https://email.example.com")
     """The address of the email service, without /v3."""
-    email_api_key: SecretStr | None = Field(None, examples=["SG.abc"])
+    email_api_key: SecretStr | None = optional("SG.abc")
     """The API key of the email service."""
     email_auth: EmailAuth = "bearer"
     """The form in which the API key is sent."""
-    gateway_port: Port | None = Field(None, examples=[3001])
+    gateway_port: Port | None = optional(3001)
     """The gateway's port. Without it, the gateway is off."""
     gateway_host: str = "127.0.0.1"
     """The address that the gateway listens on."""
-    gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = Field(
-        {},
-        examples=[
-            {
-                "nightly": {
-                    "token_sha256": (
-                        "e6267729024129bcb9f8ca4911ff7ff135181e5c637b4114650c5d8d54c148d6"
-                    ),
-                    "organizations": ["eu/10234695"],
-                    "methods": ["GET"],
-                    "share": 0.5,
-                }
+    gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = table(
+        {
+            "nightly": {
+                "token_sha256": (
+                    "e6267729024129bcb9f8ca4911ff7ff135181e5c637b4114650c5d8d54c148d6"
+                ),
+                "organizations": ["eu/10234695"],
+                "methods": ["GET"],
+                "share": 0.5,
             }
-        ],
+        }
     )
     """The gateway's clients. `gatehouse gateway-token` creates a token."""
 

@@ -31,6 +31,8 @@ class SetupError(Exception):
 
 # A password manager or a file may add a line break.
 Typed = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+# Not shown in logs.
+Secret = Annotated[Typed | None, Field(repr=False)]
 # A list of people, or "*" for everyone.
 Holders = Annotated[list[Typed], BeforeValidator(lambda value: ["*"] if value == "*" else value)]
 
@@ -46,10 +48,10 @@ class _VendorAnswer(_Answer):
 class DataCenterAnswer(_Answer):
     """A data center's credential: a token, or a code to exchange for one."""
 
-    authtoken: Typed | None = Field(default=None, repr=False)
+    authtoken: Secret = None
     client_id: Typed | None = None
-    client_secret: Typed | None = Field(default=None, repr=False)
-    code: Typed | None = Field(default=None, repr=False)
+    client_secret: Secret = None
+    code: Secret = None
     organization_id: OrganizationId | None = None
 
     @model_validator(mode="after")
@@ -74,7 +76,7 @@ class FlowAnswer(_VendorAnswer):
     vendor: Literal["twilio", "other"]
     account_sid: Typed
     auth_token: Typed = Field(repr=False)
-    aliases: dict[str, str] = Field(default_factory=dict)
+    aliases: dict[str, str] = {}
 
 
 class EmailAnswer(_VendorAnswer):
@@ -84,19 +86,22 @@ class EmailAnswer(_VendorAnswer):
     api_key: Typed = Field(repr=False)
 
 
-class Answers(_Answer):
+class _People(_Answer):
+    viewers: Holders = []
+    operators: Holders = []
+    approvers: Holders = []
+    admins: Holders = []
+
+
+class Answers(_People):
     """The answers to all questions in `gatehouse setup`."""
 
     slack_bot_token: Typed = Field(repr=False)
-    slack_signing_secret: Typed | None = Field(default=None, repr=False)
-    slack_app_token: Typed | None = Field(default=None, repr=False)
+    slack_signing_secret: Secret = None
+    slack_app_token: Secret = None
     url: Typed | None = None
     alerts_channel: Typed
     approvals_channel: Typed
-    viewers: Holders = Field(default_factory=list)
-    operators: Holders = Field(default_factory=list)
-    approvers: Holders = Field(default_factory=list)
-    admins: Holders = Field(default_factory=list)
     inventory: InventoryAnswer | None = None
     flow: FlowAnswer | None = None
     email: EmailAnswer | None = None
