@@ -52,7 +52,15 @@ class OrganizationKey:
         return cls(data_center, organization_id)
 
 
-class Organization(BaseModel):
+class _Currency(BaseModel):
+    currency_id: str | None = None
+    currency_code: str | None = None
+    currency_symbol: str | None = None
+    currency_format: str | None = None
+    price_precision: int | None = None
+
+
+class Organization(_Currency):
     """An organization as the service lists it. Unknown fields are ignored.
 
     Only the ID and the name are required. A field with the wrong type makes the whole listing fail,
@@ -71,11 +79,6 @@ class Organization(BaseModel):
     account_created_date: str | None = None
     time_zone: str | None = None
     is_org_active: bool = True
-    currency_id: str | None = None
-    currency_code: str | None = None
-    currency_symbol: str | None = None
-    currency_format: str | None = None
-    price_precision: int | None = None
 
     @field_validator("name", "is_default_org", "is_org_active", mode="wrap")
     @classmethod
@@ -206,11 +209,6 @@ class Directory:
         """Every organization with its data center, sorted by name."""
         listed = (report.listing.places for report in self.reports if report.listing)
         return sorted(chain.from_iterable(listed), key=lambda place: (place.folded_name, place.key))
-
-    @cached_property
-    def keys(self) -> list[OrganizationKey]:
-        """The keys of all organizations, sorted."""
-        return sorted(place.key for place in self.places)
 
     @property
     def failures(self) -> list[DataCenterReport]:
