@@ -70,9 +70,7 @@ def message(status: int, sentence: str, **more: int) -> web.Response:
 
 def unreadable(status: int) -> web.Response:
     """Return the response to a request that isn't valid HTTP."""
-    is_long = status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-    sentence = "The URL or a header is too long." if is_long else "The request isn't valid HTTP."
-    return message(status, sentence)
+    return message(status, "The request isn't valid HTTP, or its URL or a header is too long.")
 
 
 def whole_seconds(seconds: float) -> str:

@@ -51,22 +51,18 @@ class GatewayClient:
         """Raise GatewayRefusal if the client isn't allowed to use the method or call the target."""
         if method not in self.methods:
             raise forbidden(f"The client {self.name} isn't allowed to use {method}.")
-        center = target.data_center
-        allowed = self.organizations
-        if allowed is not None and target.lists_organizations:
+        if self.organizations is None:
+            return
+        if target.lists_organizations:
             raise forbidden(
                 f"The client {self.name} isn't allowed to list organizations, because it is limited"
                 " to some of them."
             )
         for organization_id in target.organizations:
-            self.require_organization(OrganizationKey(center, organization_id))
-
-    def require_organization(self, key: OrganizationKey) -> None:
-        """Raise GatewayRefusal if the client isn't allowed to make calls for the organization."""
-        if self.organizations is not None and key not in self.organizations:
-            raise forbidden(
-                f"The client {self.name} isn't allowed to make calls for {key.organization_id}."
-            )
+            if OrganizationKey(target.data_center, organization_id) not in self.organizations:
+                raise forbidden(
+                    f"The client {self.name} isn't allowed to make calls for {organization_id}."
+                )
 
 
 def token_hash(token: str) -> str:

@@ -44,7 +44,6 @@ SOURCES = {
 }
 # Kinds of calls that have another name in the code than in messages.
 KINDS = {PROBE: "test after a block", WATCH: "regular check"}
-CLIENTS_SHOWN = 8
 ORGANIZATIONS_SHOWN = 15
 
 
@@ -312,10 +311,8 @@ def incident_card(incident: Incident, name: str) -> Message:
     # Gatehouse's own usage includes the usage of each gateway client.
     clients = [
         f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
-        for name, (minute, day) in list(told.clients.items())[:CLIENTS_SHOWN]
+        for name, (minute, day) in told.clients.items()
     ]
-    if more := len(told.clients) - len(clients):
-        clients.append(text.count(more, "more client"))
     if clients:
         lines.append(f"Calls by gateway clients: {'; '.join(clients)}.")
     small_print = _small_print(incident)

@@ -53,30 +53,32 @@ class RateLimits:
         directory = await self.directory.known()
         if any(report.listing is None for report in directory.reports):
             directory = await self.directory.directory(CallCause(LIST, person.slack_user_id))
-        standings, now = await self._standings(directory)
-        uses = [OrganizationUse(directory.name_of(each.key), each) for each in standings]
-        return ui.overview(uses, directory.failures, now, page)
+        uses = [
+            OrganizationUse(directory.name_of(standing.key), standing)
+            for standing in await self._standings(directory)
+        ]
+        return ui.overview(uses, directory.failures, self.clock.now().timestamp(), page)
 
     async def standings(self) -> list[Standing]:
         """Return the standings of up to 1,000 organizations, worst first, without making a call."""
-        standings, _ = await self._standings(await self.directory.known())
-        return standings[:MOST_SHOWN]
+        return (await self._standings(await self.directory.known()))[:MOST_SHOWN]
 
-    async def _standings(self, directory: Directory) -> tuple[list[Standing], float]:
-        """Return the standings of all organizations, worst first, and the current database time.
+    async def _standings(self, directory: Directory) -> list[Standing]:
+        """Return the standings of all organizations, worst first.
 
-        Organizations without any calls come last.
+        Organizations without any calls come last, sorted by name.
         """
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
-            now = (await tx.now()).timestamp()
-        keys = {each.key for each in found}
-        listed = set(directory.keys)
+        listed = [place.key for place in directory.places]
+        called = {each.key for each in found}
         # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
-        shown = (each for each in found if each.key in listed or each.state is not QuotaState.FINE)
-        called = sorted(shown, key=lambda standing: standing.rank)
-        idle = (key for key in directory.keys if key not in keys)
-        return [*called, *(Standing.idle(key, self.terms.plan_of(key)) for key in idle)], now
+        unlisted = called.difference(listed)
+        shown = (
+            each for each in found if each.key not in unlisted or each.state is not QuotaState.FINE
+        )
+        idle = (Standing.idle(key, self.terms.plan_of(key)) for key in listed if key not in called)
+        return [*sorted(shown, key=lambda standing: standing.rank), *idle]
 
     async def detail(self, key: OrganizationKey) -> Message:
         """Show an organization's current usage, its calls in the last 24 hours, and a forecast."""
