@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Index, String, Table
 
-from bot.store.tables import metadata
+from bot.store.tables import metadata, required
 from bot.store.types import UtcDateTime
 
 # The people who opened the Home tab, and a digest of the content that it's known to show.
@@ -10,8 +10,8 @@ home_views = Table(
     "home_views",
     metadata,
     Column("slack_user_id", String(64), primary_key=True),
-    Column("opened_at", UtcDateTime, nullable=False),
+    required("opened_at", UtcDateTime),
     Column("published_at", UtcDateTime),
-    Column("digest", String(64), nullable=False),
+    required("digest", String(64)),
     Index(None, "opened_at"),
 )

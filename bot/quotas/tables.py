@@ -12,7 +12,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from bot.store.tables import RowId, metadata
+from bot.store.tables import RowId, metadata, required
 from bot.store.types import EpochSeconds, UtcDateTime
 
 # An organization's limits and blocks. Calls are numbered. `summed` is the number of the last call
@@ -21,9 +21,9 @@ quota_organizations = Table(
     "quota_organizations",
     metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),
-    Column("data_center", String(16), nullable=False),
-    Column("organization_id", String(255), nullable=False),
-    Column("summed", BigInteger, nullable=False, default=0),
+    required("data_center", String(16)),
+    required("organization_id", String(255)),
+    required("summed", BigInteger, default=0),
     Column("plan", String(16)),
     Column("lowered_day", Integer),
     Column("reported_number", BigInteger),
@@ -31,10 +31,10 @@ quota_organizations = Table(
     Column("reported_remaining", Integer),
     Column("reported_unsure", Integer),
     Column("reported_resets_at", EpochSeconds),
-    Column("blocks", JSON, nullable=False, default=list),
-    Column("probing_until", EpochSeconds, nullable=False, default=0.0),
-    Column("muted_until", EpochSeconds, nullable=False, default=0.0),
-    Column("watched_at", EpochSeconds, nullable=False, default=0.0),
+    required("blocks", JSON, default=list),
+    required("probing_until", EpochSeconds, default=0.0),
+    required("muted_until", EpochSeconds, default=0.0),
+    required("watched_at", EpochSeconds, default=0.0),
     Column("muted_by", Text),
     Column("lowered_concurrent", Integer),
     Column("lowered_until", EpochSeconds),
@@ -48,11 +48,11 @@ quota_calls = Table(
     metadata,
     Column("organization", BigInteger, primary_key=True, autoincrement=False),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("reserved_at", EpochSeconds, nullable=False),
-    Column("slot_free_at", EpochSeconds, nullable=False),
-    Column("permit_until", EpochSeconds, nullable=False),
-    Column("kind", String(32), nullable=False),
-    Column("slack_user_id", String(64), nullable=False),
+    required("reserved_at", EpochSeconds),
+    required("slot_free_at", EpochSeconds),
+    required("permit_until", EpochSeconds),
+    required("kind", String(32)),
+    required("slack_user_id", String(64)),
     # A write through the gateway, until the audit log has its entry.
     Column("written", JSON(none_as_null=True)),
     Index(None, "organization", "slot_free_at"),
@@ -64,12 +64,12 @@ incidents = Table(
     "incidents",
     metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),
-    Column("organization", BigInteger, nullable=False),
-    Column("code", Integer, nullable=False),
-    Column("opened_at", UtcDateTime, nullable=False),
+    required("organization", BigInteger),
+    required("code", Integer),
+    required("opened_at", UtcDateTime),
     Column("closed_at", UtcDateTime),
-    Column("refusals", Integer, nullable=False),
-    Column("detail", JSON, nullable=False),
+    required("refusals", Integer),
+    required("detail", JSON),
     Index(None, "closed_at"),
     Index(None, "organization", "code"),
 )

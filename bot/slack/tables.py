@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Index, String, Table
 
-from bot.store.tables import metadata
+from bot.store.tables import metadata, required
 from bot.store.types import UtcDateTime
 
 # Deliveries from Slack, recorded so that each is handled only once, even if Slack repeats it.
@@ -10,7 +10,7 @@ received_events = Table(
     "received_events",
     metadata,
     Column("event_id", String(255), primary_key=True),
-    Column("received_at", UtcDateTime, nullable=False),
+    required("received_at", UtcDateTime),
     Column("answered_at", UtcDateTime),
     Index(None, "received_at"),
 )

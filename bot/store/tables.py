@@ -1,6 +1,9 @@
 """The tables that every topic uses, and the metadata of all tables."""
 
+from typing import Any
+
 from sqlalchemy import JSON, BigInteger, Column, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy.types import TypeEngine
 
 from bot.store.types import UtcDateTime
 
@@ -16,17 +19,27 @@ metadata = MetaData(
 # SQLite numbers rows automatically only in a column of exactly this type.
 RowId = BigInteger().with_variant(Integer, "sqlite")
 
+
+def required(
+    name: str,
+    kind: TypeEngine[Any] | type[TypeEngine[Any]],
+    **options: Any,  # noqa: ANN401 - those of Column
+) -> Column[Any]:
+    """Return a column that always has a value."""
+    return Column(name, kind, nullable=False, **options)
+
+
 audit_entries = Table(
     "audit_entries",
     metadata,
     Column("position", BigInteger, primary_key=True, autoincrement=False),
-    Column("at", UtcDateTime, nullable=False),
-    Column("actor", String(64), nullable=False),
-    Column("action", String(64), nullable=False),
-    Column("subject", String(255), nullable=False),
-    Column("detail", Text, nullable=False),
-    Column("previous_hash", String(64), nullable=False),
-    Column("hash", String(64), nullable=False),
+    required("at", UtcDateTime),
+    required("actor", String(64)),
+    required("action", String(64)),
+    required("subject", String(255)),
+    required("detail", Text),
+    required("previous_hash", String(64)),
+    required("hash", String(64)),
     Index(None, "subject", "position"),
 )
 
@@ -35,20 +48,20 @@ audit_head = Table(
     "audit_head",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("position", BigInteger, nullable=False),
-    Column("hash", String(64), nullable=False),
+    required("position", BigInteger),
+    required("hash", String(64)),
 )
 
 jobs = Table(
     "jobs",
     metadata,
     Column("key", String(255), primary_key=True),
-    Column("kind", String(32), nullable=False),
-    Column("subject", String(255), nullable=False),
-    Column("payload", JSON, nullable=False),
-    Column("due_at", UtcDateTime, nullable=False),
-    Column("generation", BigInteger, nullable=False),
-    Column("tries", Integer, nullable=False),
+    required("kind", String(32)),
+    required("subject", String(255)),
+    required("payload", JSON),
+    required("due_at", UtcDateTime),
+    required("generation", BigInteger),
+    required("tries", Integer),
     Column("owner", String(64)),
     Column("leased_until", UtcDateTime),
     Column("last_error", Text),
@@ -59,12 +72,12 @@ outbox_messages = Table(
     "outbox_messages",
     metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),
-    Column("key", String(255), nullable=False),
-    Column("kind", String(32), nullable=False),
-    Column("subject", String(255), nullable=False),
-    Column("payload", JSON, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("tries", Integer, nullable=False),
+    required("key", String(255)),
+    required("kind", String(32)),
+    required("subject", String(255)),
+    required("payload", JSON),
+    required("created_at", UtcDateTime),
+    required("tries", Integer),
     Column("sent_at", UtcDateTime),
     Column("failure", Text),
     Index(None, "key", "sent_at"),
@@ -77,8 +90,8 @@ cards = Table(
     "cards",
     metadata,
     Column("key", String(255), primary_key=True),
-    Column("channel_id", String(64), nullable=False),
-    Column("message_ts", String(32), nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("sent_at", UtcDateTime, nullable=False),
+    required("channel_id", String(64)),
+    required("message_ts", String(32)),
+    required("version", BigInteger),
+    required("sent_at", UtcDateTime),
 )

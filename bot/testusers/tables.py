@@ -2,27 +2,27 @@
 
 from sqlalchemy import JSON, Column, Index, Integer, String, Table, Text
 
-from bot.store.tables import RowId, metadata
+from bot.store.tables import RowId, metadata, required
 from bot.store.types import ExactText, UtcDateTime
 
 requests = Table(
     "requests",
     metadata,
     Column("id", String(32), primary_key=True),
-    Column("flow_key", String(34), nullable=False),
-    Column("flow_sid", String(34), nullable=False),
+    required("flow_key", String(34)),
+    required("flow_sid", String(34)),
     Column("flow_alias", String(255)),
-    Column("requester_id", String(64), nullable=False),
-    Column("requester_name", Text, nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("expires_at", UtcDateTime, nullable=False),
+    required("requester_id", String(64)),
+    required("requester_name", Text),
+    required("state", String(16)),
+    required("version", Integer),
+    required("created_at", UtcDateTime),
+    required("expires_at", UtcDateTime),
     Column("decided_by_id", String(64)),
     Column("decided_by_name", Text),
     Column("decided_at", UtcDateTime),
-    Column("requested", JSON, nullable=False),
-    Column("progress", JSON, nullable=False),
+    required("requested", JSON),
+    required("progress", JSON),
     Index(None, "flow_key", "created_at"),
     Index(None, "state", "flow_key"),
 )
@@ -33,11 +33,11 @@ grants = Table(
     metadata,
     Column("flow_key", String(34), primary_key=True),
     Column("identity", ExactText, primary_key=True),
-    Column("flow_sid", String(34), nullable=False),
-    Column("request_id", String(32), nullable=False),
-    Column("granted_by", JSON, nullable=False),
-    Column("approved_by", JSON, nullable=False),
-    Column("granted_at", UtcDateTime, nullable=False),
+    required("flow_sid", String(34)),
+    required("request_id", String(32)),
+    required("granted_by", JSON),
+    required("approved_by", JSON),
+    required("granted_at", UtcDateTime),
     Column("ends_at", UtcDateTime),
     Index(None, "flow_key", "ends_at"),
     Index(None, "request_id"),
@@ -48,9 +48,9 @@ presets = Table(
     "presets",
     metadata,
     Column("name", String(40), primary_key=True),
-    Column("identities", JSON, nullable=False),
-    Column("saved_by", JSON, nullable=False),
-    Column("saved_at", UtcDateTime, nullable=False),
+    required("identities", JSON),
+    required("saved_by", JSON),
+    required("saved_at", UtcDateTime),
 )
 
 # Lists of test users that are about to be sent, or were sent with an unknown outcome.
@@ -58,9 +58,9 @@ flow_posts = Table(
     "flow_posts",
     metadata,
     Column("id", String(32), primary_key=True),
-    Column("flow_key", String(34), nullable=False),
-    Column("sent_at", UtcDateTime, nullable=False),
-    Column("content", JSON, nullable=False),
+    required("flow_key", String(34)),
+    required("sent_at", UtcDateTime),
+    required("content", JSON),
     Index(None, "flow_key", "sent_at"),
 )
 
@@ -69,8 +69,8 @@ flow_changes = Table(
     "flow_changes",
     metadata,
     Column("id", RowId, primary_key=True, autoincrement=True),
-    Column("flow_key", String(34), nullable=False),
-    Column("at", UtcDateTime, nullable=False),
-    Column("content", JSON, nullable=False),
+    required("flow_key", String(34)),
+    required("at", UtcDateTime),
+    required("content", JSON),
     Index(None, "flow_key", "id"),
 )
