@@ -14,7 +14,7 @@ HELP = "help"
 FORM = "form"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Form:
     """One form of a command, such as `/orgs show <id or name>`.
 
@@ -30,7 +30,7 @@ class Form:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Command:
     """A slash command and its description in Slack. `name` includes the slash."""
 

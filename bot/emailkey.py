@@ -69,7 +69,7 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
     raise unknown(EMAILKEY, words)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EmailTemplates:
     """The name and ID of each template that has either, and the `count` of all, if known.
 

@@ -52,7 +52,7 @@ _CLOCK = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?(am|pm)?", re.IGNORECASE
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LocalTime:
     """A typed day, time of day, or both, in the person's time zone.
 

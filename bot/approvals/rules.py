@@ -89,7 +89,7 @@ class Reason(StrEnum):
     BEING_UNDONE = "being_undone"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
     """The parts of a request that matter for a decision. People are identified by Slack user ID.
 
@@ -103,7 +103,7 @@ class Facts:
     is_being_undone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Decision:
     """The effect of a click. `next_state` is None if the state doesn't change.
 
@@ -319,7 +319,7 @@ RULE_ID = "rule:"
 RULE_NAME = "an automatic rule"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ApprovedByRule:
     """The rule that approved a request, and how much of its daily limit has been used.
 

@@ -34,7 +34,7 @@ REVIEW = block_kit.section(
 WORDS = {LimitKind.MINUTE: "this minute", LimitKind.DAY: "today", LimitKind.CONCURRENT: "at once"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HomeContent:
     """The content of one person's Home tab at a given time.
 

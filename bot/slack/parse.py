@@ -22,7 +22,7 @@ _MARKUP_OR_ENTITY = re.compile(rf"{_MARKUP}|&(?:amp|lt|gt);")
 _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Word:
     """A typed word and its position. A quoted word can contain separators but isn't a keyword."""
 

@@ -18,7 +18,7 @@ from bot.ops.redaction import on_one_line
 LONGEST_LINE = 300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DatabaseCause:
     """A cause of database failures. `sentence` describes the problem and how to fix it.
 

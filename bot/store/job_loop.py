@@ -99,7 +99,7 @@ class Lease:
             raise LeaseLost(f"The lease on {self.job.key} is too old, so nothing was sent.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Again:
     """The time of a job's next run, and the number of consecutive failures so far."""
 
@@ -111,7 +111,7 @@ Outcome = datetime | Again | None
 Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kind:
     """How jobs of a kind are run.
 

@@ -54,7 +54,7 @@ STILL_CHECKING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """The result of asking for a change. `request` is None if no request was made.
 

@@ -47,7 +47,7 @@ _ACTION = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Decided:
     """The result of a click, with the current request and the number of approvals it needs."""
 
@@ -57,7 +57,7 @@ class Decided:
     needed: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Click:
     """A person's click on a button of a request, and the reason if it's a denial."""
 

@@ -16,7 +16,7 @@ from bot.testusers.transitions import put_apply_job
 STALE = "The list doesn't show a change that I made less than a minute ago. Try again in a minute."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReadList:
     """A flow's list, and what was stored about it just before the list was read.
 
@@ -28,7 +28,7 @@ class ReadList:
     grants: Mapping[str, Grant]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Known:
     """What is stored about a flow's list at the time `at`.
 

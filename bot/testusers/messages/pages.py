@@ -73,7 +73,7 @@ class Page(Generic[T]):
         return [count, block_kit.actions(*turns)] if turns else []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reader:
     """The permissions of the person who reads a page."""
 
@@ -86,7 +86,7 @@ class Reader:
         return phrases.in_full if self.sees_identities else phrases.masked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpenRow:
     """An open request, with the reader's permissions and the number of approvals needed.
 
@@ -100,7 +100,7 @@ class OpenRow:
     channel_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GrantGroup:
     """People who have access to a flow through the same request and until the same time."""
 
@@ -120,7 +120,7 @@ def grouped(granted: Iterable[tuple[Flow, Grant]]) -> list[GrantGroup]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Endless:
     """A person whose access to a flow has no end. Without a grant, it's from outside Gatehouse."""
 

@@ -145,7 +145,7 @@ def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
     return ["  ".join(shown[at : at + size]) for at in range(0, len(shown), size)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """The people in a request who are affected in the same way.
 

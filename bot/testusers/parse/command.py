@@ -82,7 +82,7 @@ PRESET_ACTIONS = ("save", "delete")
 ChangeKind = Literal["add", "remove"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChangeRequest:
     """A change, as typed. Access ends at `until`, after `duration_seconds`, or never."""
 
@@ -106,7 +106,7 @@ def misuse(action: str, sentence: str, *, has_right_form: bool = False) -> Usage
     return TESTUSERS.misuse(sentence, action, has_right_form=has_right_form)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unclear:
     """A change with words that can't be read. `understood` is the change without these words."""
 
@@ -216,7 +216,7 @@ def _duration_at(typed: Sequence[str]) -> tuple[int, int]:
     return 0, 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OddWord:
     """A word that isn't an identity, or the words of a duration, a time or a phone number.
 
@@ -373,7 +373,7 @@ def phone_in(text: str) -> str:
     return f"+{digits}" if 0 < len(digits) <= MOST_DIGITS else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Subcommand:
     """A parsed subcommand other than `add` and `remove`. `form` is its name in `bot/commands.py`.
 

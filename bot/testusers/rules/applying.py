@@ -41,7 +41,7 @@ CONFIRMED = timedelta(seconds=60)
 """For this long after a change is confirmed, a list without the change counts as outdated."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One request's part of a plan.
 
@@ -79,7 +79,7 @@ class Step:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ending:
     """A grant that ends. `was_gone` is True if somebody else had already removed the person."""
 
@@ -88,7 +88,7 @@ class Ending:
     was_gone: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ListChangePlan:
     """A planned change to a list, which combines requests and expired grants."""
 
@@ -149,7 +149,7 @@ class StoredOtherwise(ResponseUnreadable):
         return cls("flow", f"{OTHER_ENTRIES} The list now has {others}. Check it.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Post:
     """A POST with an unknown outcome.
 
@@ -272,7 +272,7 @@ DOUBLINGS = 7
 GONE = timedelta(seconds=60)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Waiting:
     """A flow's pending work, as stored in the database at the time `at`.
 

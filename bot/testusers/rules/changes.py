@@ -30,7 +30,7 @@ _READING_CHARS = 45
 _ESCAPED_CHARS = {"&": 5, "<": 4, ">": 4}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Flow:
     """A flow's SID, as typed or configured, and its alias if it has one."""
 
@@ -121,7 +121,7 @@ def mask_in(words: str, identities: Iterable[str]) -> str:
     return words
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
     """The people to add and the people to remove. Nobody can be in both groups."""
 
@@ -177,7 +177,7 @@ class Change:
 NO_CHANGE = Change()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Effect:
     """The effect of a change on a list.
 

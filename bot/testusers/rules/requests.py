@@ -29,7 +29,7 @@ class Effect(StrEnum):
 TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Who:
     """A person's Slack ID, and the name they had when this record was created."""
 
@@ -45,7 +45,7 @@ class Who:
 THE_BOT = Who(BOT, "Gatehouse")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Approval:
     """A person's approval of a request, and when it was given."""
 
@@ -53,7 +53,7 @@ class Approval:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RequestedChange:
     """A requested change, as shown on its card.
 
@@ -115,7 +115,7 @@ class RequestedChange:
         return (*people, self.duration_seconds, tuple(sorted(self.ends.items())))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Done:
     """The changes that a request actually made, in all its attempts.
 
@@ -163,7 +163,7 @@ class Done:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ended:
     """A grant that ended. `was_gone` is True if somebody else had already removed the person."""
 
@@ -172,7 +172,7 @@ class Ended:
     was_gone: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Round:
     """What was decided in the current round of approval.
 
@@ -189,7 +189,7 @@ class Round:
     rung: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attempts:
     """The attempts to apply an approved change.
 
@@ -209,7 +209,7 @@ class Attempts:
         return replace(self, tries=0, retry_at=None, failure="", is_unsure=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Result:
     """What came of the attempts.
 
@@ -231,7 +231,7 @@ class Result:
     announced_until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """A request to change a flow's test users. `version` increases with every write."""
 
@@ -339,7 +339,7 @@ class Request:
         return Change(change.without(late).additions, change.removals + gone)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grant:
     """A person's access to a flow, including who requested and approved it, and when it ends."""
 
@@ -351,7 +351,7 @@ class Grant:
     ends_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedChange:
     """A change that the bot made to a flow's list."""
 
@@ -360,7 +360,7 @@ class RecordedChange:
     change: Change
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Preset:
     """A list of people saved under a name. The name doesn't include the `@`."""
 

@@ -25,7 +25,7 @@ from bot.testusers.rules.requests import (
 LATER = datetime.max.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Review:
     """A request with its current effect. `news` describes the differences from its card.
 
@@ -42,7 +42,7 @@ class Review:
         return self.request.left.is_empty
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CurrentList:
     """A flow's list, and the bot's `own` changes since a request was last compared with it.
 
