@@ -8,7 +8,7 @@ import pytest
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Limits, Plan, limits_of
 from bot.quotas.rules.quota import BlockCode, Blocks, InUse, NotNow, Terms, decide, pause_seconds
-from bot.quotas.rules.use import Standing
+from bot.quotas.rules.use import QuotaState, Standing
 from bot.services.calls import CallClass
 
 FREE = limits_of(Plan.FREE)
@@ -191,3 +191,16 @@ def test_the_worst_is_first_and_equal_ones_are_in_order():
     ]
     shuffled = random.Random(1).sample(in_order, len(in_order))
     assert sorted(shuffled, key=lambda item: item.rank) == in_order
+
+
+@pytest.mark.parametrize(
+    ("minute", "state"),
+    [
+        (79, QuotaState.FINE),
+        (80, QuotaState.NEARLY_FULL),
+        (99, QuotaState.NEARLY_FULL),
+        (100, QuotaState.MINUTE_FULL),
+    ],
+)
+def test_state_changes_at_80_percent_and_at_the_limit(minute, state):
+    assert standing(minute=minute).state is state

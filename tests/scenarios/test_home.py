@@ -208,3 +208,20 @@ async def test_every_grant_that_ends_soon_is_counted(world):
     for text in (f"{many} for 2h", *(f"+1777{number} for 3h" for number in range(11))):
         await world.slack.click(ADA, await world.asked(f"add welcome {text}"), "Approve")
     await world.shows(otto, "*60 test users* on *welcome* · until", "And 2 more. `/testusers mine`")
+
+
+@pytest.mark.parametrize(("hours", "is_shown"), [(24, True), (25, False)])
+async def test_access_that_ends_within_24_hours_is_shown(world, hours, is_shown):
+    await world.applied(f"add welcome +15550100 for {hours}h")
+    home = await opened(world, OTTO)
+    assert ("Access ending within 24 hours" in home.all_text) == is_shown
+
+
+@pytest.mark.parametrize(("hours", "is_shown"), [(-1, True), (1, False)])
+async def test_requests_of_the_last_seven_days_are_shown(world, hours, is_shown):
+    await world.applied("add welcome +15550100")
+    await world.later(timedelta(days=7, hours=hours))
+    home = await opened(world, OTTO)
+    mine = await world.ask(OTTO, "/testusers", "mine")
+    for page in (home, mine):
+        assert ("*Applied*, approved by Ada Approver" in page.all_text) == is_shown

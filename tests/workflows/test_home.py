@@ -1,5 +1,7 @@
 """The sweep that keeps Home tabs up to date."""
 
+from datetime import timedelta
+
 import pytest
 
 from bot.home import store as home_views
@@ -57,3 +59,16 @@ async def test_at_most_sixty_homes_a_minute_are_published_in_turn(database, cloc
         clock.advance(1)
     assert [len(users) for users in published] == [PUBLISHED_AT_ONCE, 10, 0]
     assert published[0] | published[1] == set(PEOPLE)
+
+
+@pytest.mark.parametrize(("minutes", "is_kept"), [(24 * 60 - 1, True), (24 * 60 + 1, False)])
+async def test_a_home_is_kept_up_to_date_for_24_hours(database, clock, minutes, is_kept):
+    async with database.transaction() as tx:
+        await home_views.note_opened(tx, "U1")
+    await finish(database, await due(database))
+    clock.advance(timedelta(minutes=minutes).total_seconds())
+    async with database.transaction() as tx:
+        await home_views.refresh(tx, "U1")
+        assert await home_views.is_open(tx, "U1") == is_kept
+        assert bool(await home_views.open_views(tx)) == is_kept
+    assert bool(await due(database)) == is_kept
