@@ -51,7 +51,7 @@ class RateLimits:
     async def overview(self, person: Person, page: int = 0) -> Message:
         """Show a page of organizations. Make calls only if a data center has never been listed."""
         directory = await self.directory.known()
-        if any(report.listing is None for report in directory.reports):
+        if not directory.reports or any(report.listing is None for report in directory.reports):
             directory = await self.directory.directory(CallCause(LIST, person.slack_user_id))
         uses = [
             OrganizationUse(directory.name_of(standing.key), standing)
