@@ -239,17 +239,16 @@ class Run:
         approved change waited for a retry doesn't count as a difference.
         """
         current = CurrentList(listed, own, self.granted)
-        if request.change_at(waiting.at).is_empty:
-            review = review_now(self.bot, request, waiting.at, current)
+        review = review_now(self.bot, request, waiting.at, current)
+        if review.is_over:
             await self._ask_again(changes, request, review)
             return True
         # A change without approval gets a card only after its first attempts.
         if request.requested.without_approval and not request.attempts.retries:
             return False
-        for at in (request.decided_at or waiting.at, waiting.at):
-            review = review_now(self.bot, request, at, current)
-            if not review.news or review.is_over:
-                return False
+        decided = review_now(self.bot, request, request.decided_at or waiting.at, current)
+        if not review.news or not decided.news or decided.is_over:
+            return False
         await self._ask_again(changes, request, review)
         return True
 

@@ -43,8 +43,7 @@ def expired_entry(expired: Request) -> AuditEntry:
 
     The entry's `is_over` is True if the requested access would already have ended.
     """
-    at = expired.decided_at or expired.expires_at
-    is_over = not expired.left.removals and not expired.change_at(at).additions
+    is_over = expired.is_late_at(expired.decided_at or expired.expires_at)
     return AuditEntry(BOT, "request.expired", expired.id, {"is_over": is_over})
 
 

@@ -298,7 +298,7 @@ def outcome_of(request: Request) -> str:
         return mark
     if state is State.EXPIRED:
         why = "nobody approved it in time"
-        if request.change_at(request.decided_at or request.expires_at).is_empty:
+        if request.is_late_at(request.decided_at or request.expires_at):
             why = "the requested access would already have ended"
         elif request.round.approvals:
             why = "not enough people approved it in time"

@@ -338,6 +338,10 @@ class Request:
         gone = late if self.requested.undo_of else ()
         return Change(change.without(late).additions, change.removals + gone)
 
+    def is_late_at(self, at: datetime) -> bool:
+        """Return True if all of the access left to give would already be over at this time."""
+        return not self.left.removals and not self.change_at(at).additions
+
 
 @dataclass(frozen=True)
 class Grant:

@@ -62,6 +62,26 @@ async def test_access_that_ends_while_its_post_is_in_doubt_expires(world):
     assert (world.service.posts, world.service.lists[WELCOME]) == ([], [])
 
 
+@pytest.mark.parametrize("is_applying", [True, False])
+async def test_an_undo_that_restores_access_too_late_expires(world, is_applying):
+    await world.applied("add welcome +1 for 1h")
+    undo = await world.undo(await world.applied("remove welcome +1"))
+    posts = [*world.service.posts]
+    if is_applying:
+        world.service.post_faults = [ServiceFailed("flow", "x", status=503)]
+        await world.decide(Act.APPROVE, undo)
+        await world.work()
+    world.clock.advance(HOUR)
+    if not is_applying:
+        with pytest.raises(Conflict, match="has expired"):
+            await world.decide(Act.APPROVE, undo)
+    await world.work()
+    stored = await world.stored(undo)
+    assert (stored.state, world.service.posts) == (State.EXPIRED, posts)
+    said = await text_of(world, "expired", stored)
+    assert "*Expired* because the requested access would already have ended" in said
+
+
 async def outdated(world: World):
     """Return an extension that has become an addition, because the access has ended."""
     await world.applied("add welcome +1 for 30s")
