@@ -4,7 +4,8 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, inspect, text
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, text
 
 from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.home import tables as home
@@ -19,8 +20,6 @@ from bot.testusers import tables as testusers
 TABLES = (home, organizations, quotas, slack, testusers)
 # The number of an advisory lock that nothing else in the database uses.
 MIGRATION_LOCK = 0x6761746568
-# Alembic's table for the revision.
-VERSIONS = "alembic_version"
 
 
 async def migrate(database: Database) -> bool:
@@ -66,10 +65,7 @@ def known_revisions() -> list[str]:
 
 def revision_of(connection: Connection) -> str | None:
     """Read the schema's revision through a connection. Return None for an empty database."""
-    if not inspect(connection).has_table(VERSIONS):
-        return None
-    found: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSIONS}"))  # noqa: S608
-    return found
+    return MigrationContext.configure(connection).get_current_revision()
 
 
 def _is_current(connection: Connection) -> bool:

@@ -81,6 +81,7 @@ class _Step:
     with outdated content.
     """
 
+    lease: Lease
     message: OutboxMessage
     outgoing: Outgoing
     sent: SentCard | None
@@ -117,7 +118,7 @@ class Sender:
             if step is None:
                 break
             try:
-                again_at = await self._send(step, lease)
+                again_at = await self._send(step)
             except SlackRateLimited as error:
                 log.info("slack.rate_limited", seconds=error.retry_after_seconds)
                 return await self.database.now() + timedelta(seconds=error.retry_after_seconds)
@@ -140,8 +141,7 @@ class Sender:
                     renderer = self.cards.get(message.kind) or self.notes[message.kind]
                     outgoing = await renderer(tx, message)
                 if outgoing is not None:
-                    is_last = following is None
-                    step = await self._step(tx, waiting, message, outgoing, is_last=is_last)
+                    step = await self._step(tx, lease, waiting, message, outgoing)
                     break
                 unneeded.append(message.id)
             if unneeded:
@@ -155,11 +155,10 @@ class Sender:
     async def _step(
         self,
         tx: Transaction,
+        lease: Lease,
         waiting: Waiting,
         message: OutboxMessage,
         outgoing: Outgoing,
-        *,
-        is_last: bool,
     ) -> _Step:
         sent = waiting.sent if message.kind in self.cards else None
         above = await outbox.sent_card(tx, outgoing.thread_of) if outgoing.thread_of else None
@@ -176,9 +175,10 @@ class Sender:
             name = f"{sent.key}:{sent.channel_id}:{sent.message_ts}"
             is_repeated = True
         now = await tx.now()
-        return _Step(message, outgoing, sent, above, now, name, is_repeated, is_last)
+        is_last = message is waiting.messages[-1]
+        return _Step(lease, message, outgoing, sent, above, now, name, is_repeated, is_last)
 
-    async def _send(self, step: _Step, lease: Lease) -> datetime | None:
+    async def _send(self, step: _Step) -> datetime | None:
         outgoing = step.outgoing
         sent = step.sent
         if outgoing.thread_of and step.above is None:
@@ -190,24 +190,24 @@ class Sender:
                 return may_edit_at
         message = await outgoing.draw()
         if step.message.kind in self.notes:
-            return await self._post_note(step, message, lease)
+            return await self._post_note(step, message)
         try:
-            await self._show(step, message, lease)
+            await self._show(step, message)
         except SlackRefused as error:
             if not outgoing.thread_of or error.error not in MESSAGE_GONE | PLACE_GONE:
                 raise
             # The card says the same as its thread, so the message isn't needed.
-            await self._done(step, lease, error.error)
+            await self._done(step, error.error)
         return None
 
-    async def _show(self, step: _Step, message: Message, lease: Lease) -> None:
+    async def _show(self, step: _Step, message: Message) -> None:
         """Post or edit the card."""
         sent = step.sent
         outgoing = step.outgoing
         if sent is None:
-            await self._post(step, message, lease)
+            await self._post(step, message)
         elif not outgoing.thread_of and sent.channel_id != outgoing.channel_id:
-            await self._post(step, message, lease)
+            await self._post(step, message)
             moved = Message(f"This message is now in <#{outgoing.channel_id}>.")
             try:
                 await self.slack.update(sent.channel_id, sent.message_ts, moved)
@@ -216,31 +216,29 @@ class Sender:
                 log.info("outbox.not_moved", reason=error.sentence)
         else:
             try:
-                await self._edit(step, message, lease, sent)
+                await self._edit(step, message, sent)
             except SlackRefused as error:
                 if outgoing.thread_of or error.error not in MESSAGE_GONE:
                     raise
-                await self._post(step, message, lease)
+                await self._post(step, message)
 
-    async def _post(self, step: _Step, message: Message, lease: Lease) -> None:
+    async def _post(self, step: _Step, message: Message) -> None:
         """Post the card. If an earlier attempt might have reached Slack, also edit the card."""
-        channel_id, message_ts = await self._to_slack(step, message, lease)
+        channel_id, message_ts = await self._to_slack(step, message)
         version = 0 if step.is_repeated else step.message.id
         card = SentCard(step.message.key, channel_id, message_ts, version, step.now)
         # Store the location first, so that the card isn't posted again after a failed edit.
-        is_stored = await self._record(step, lease, card, step.sent)
+        is_stored = await self._record(step, card, step.sent)
         if is_stored and step.is_repeated:
-            await self._edit(step, message, lease, card)
+            await self._edit(step, message, card)
 
-    async def _edit(self, step: _Step, message: Message, lease: Lease, sent: SentCard) -> None:
-        lease.check()
+    async def _edit(self, step: _Step, message: Message, sent: SentCard) -> None:
+        step.lease.check()
         await self.slack.update(sent.channel_id, sent.message_ts, message)
         shown = SentCard(sent.key, sent.channel_id, sent.message_ts, step.message.id, step.now)
-        await self._record(step, lease, shown, sent)
+        await self._record(step, shown, sent)
 
-    async def _record(
-        self, step: _Step, lease: Lease, card: SentCard, read: SentCard | None
-    ) -> bool:
+    async def _record(self, step: _Step, card: SentCard, read: SentCard | None) -> bool:
         """Store where the card is and what it shows. Return False if another process sent it too.
 
         Then nobody knows which of the two texts Slack shows, so the card is edited once more.
@@ -250,13 +248,13 @@ class Sender:
             if not is_stored:
                 await outbox.put(tx, step.message)
             if card.version or not is_stored:
-                await self._mark(tx, step, lease)
+                await self._mark(tx, step)
         return is_stored
 
-    async def _post_note(self, step: _Step, message: Message, lease: Lease) -> datetime | None:
+    async def _post_note(self, step: _Step, message: Message) -> datetime | None:
         is_in_thread = step.above is not None
         try:
-            await self._to_slack(step, message, lease)
+            await self._to_slack(step, message)
         except SlackRefused as error:
             gone_for_good = UNREACHABLE_PEOPLE | (PLACE_GONE if is_in_thread else frozenset())
             age = step.now - (step.message.created_at or step.now)
@@ -268,31 +266,29 @@ class Sender:
                 return step.now + min(max(age / 2, SHORTEST_PAUSE), LONGEST_PAUSE)
             # Drop the message, so that later messages, such as a reposted card, aren't delayed.
             log.warning("outbox.unreachable", error=error.error)
-            await self._done(step, lease, error.error)
+            await self._done(step, error.error)
         else:
-            await self._done(step, lease)
+            await self._done(step)
         return None
 
-    async def _to_slack(self, step: _Step, message: Message, lease: Lease) -> tuple[str, str]:
+    async def _to_slack(self, step: _Step, message: Message) -> tuple[str, str]:
         """Post a message, and return its channel and timestamp."""
         channel_id = step.above.channel_id if step.above else step.outgoing.channel_id
         thread_ts = step.above.message_ts if step.above else None
-        lease.check()
+        step.lease.check()
         return await self.slack.post(
             channel_id, message, thread_ts=thread_ts, client_msg_id=_client_msg_id(step.name)
         )
 
-    async def _done(self, step: _Step, lease: Lease, failure: str | None = None) -> None:
+    async def _done(self, step: _Step, failure: str | None = None) -> None:
         async with self.database.transaction() as tx:
-            await self._mark(tx, step, lease, failure)
+            await self._mark(tx, step, failure)
 
-    async def _mark(
-        self, tx: Transaction, step: _Step, lease: Lease, failure: str | None = None
-    ) -> None:
+    async def _mark(self, tx: Transaction, step: _Step, failure: str | None = None) -> None:
         """Mark the message as sent, and finish the job if no other message was waiting."""
         await outbox.mark_sent(tx, [step.message.id], failure)
         if step.is_last:
-            await lease.finish(tx)
+            await step.lease.finish(tx)
 
 
 def _client_msg_id(name: str) -> str:
