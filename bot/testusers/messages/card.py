@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bot.approvals.parse import spell_duration
 from bot.approvals.rules import Act, State
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, SlackBlock
@@ -285,23 +284,6 @@ def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
         more = replace(filled, more_seconds=seconds)
         buttons += form_button(label, more, f"{ids.TESTUSERS_MORE}.{number}")
     return buttons if len(buttons) > len(EXTENSIONS) else []
-
-
-def again_button(request: Request) -> list[SlackBlock]:
-    """Return an `Ask again` button, or an empty list if the form can't hold the request."""
-    requested, change = request.requested, request.requested.change
-    if requested.undo_of or (change.additions and change.removals):
-        return []
-    # The form takes either a duration or a single end, so use the latest end.
-    seconds = requested.duration_seconds
-    filled = Prefilled(
-        request.flow.sid,
-        "remove" if change.removals else "add",
-        change.identities,
-        spell_duration(seconds) if seconds else "",
-        None if seconds else max(requested.ends.values(), default=None),
-    )
-    return form_button("Ask again", filled)
 
 
 def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | None:

@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.approvals.parse import spell_duration
 from bot.approvals.rules import Act, AutomaticRule, Reason, State
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import (
     act_buttons,
-    again_button,
     change_button,
     extend_buttons,
     form_button,
@@ -108,14 +106,11 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
 
     `card` is a link to the request's card, if there is one.
     """
-    asked, steps = f"your request to {change_of(request)}", list[SlackBlock]()
+    asked = f"your request to {change_of(request)}"
     match payload["event"]:
         case "ended":
-            identities, seconds = payload["identities"], request.requested.duration_seconds
-            lines = [f"Access to {flow_name(request.flow)} has ended for {brief(identities)}."]
-            duration = spell_duration(seconds) if seconds else ""
-            filled = Prefilled(request.flow.sid, "add", tuple(identities), duration)
-            steps = form_button("Give access again", filled)
+            people = brief(payload["identities"])
+            lines = [f"Access to {flow_name(request.flow)} has ended for {people}."]
         case "unposted":
             is_open = request.state is State.PENDING
             missing = "No approver has been asked yet" if is_open else "The card is missing"
@@ -132,9 +127,7 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
             is_refused = request.state in {State.DENIED, State.CANCELLED}
             reason = request.round.denial_reason if is_refused else ""
             lines = [phrases.outcome_line(request, asked), *phrases.quote(reason, 500)]
-            if request.state in {State.DENIED, State.EXPIRED}:
-                steps = again_button(request)
-    return _with_steps(Message.of(*lines), card, *steps)
+    return _with_steps(Message.of(*lines), card)
 
 
 def _failure(request: Request, asked: str, reason: str) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Phrases shared by cards, pages and notes about test users."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -21,7 +20,6 @@ SHORT_CHARACTERS = 40
 
 IDENTITY_CHARACTERS = 300
 NAMED = 3
-APPROVERS_SHOWN = 5
 MOST_MENTIONED = 90
 NOBODY = "*Nobody can approve this now.* Whoever runs Gatehouse can name more approvers."
 JUST_NOW = timedelta(minutes=1)
@@ -75,22 +73,13 @@ def _mention(slack_id: str) -> str:
 
 def approvers(request: Request) -> str:
     """Return the approvers' names or, if nobody approved, the name of the person who decided."""
-    given = request.round.approvals
-    left = len(given) - APPROVERS_SHOWN
-    more = f" and {left} more" if left > 0 else ""
-    shown = names([approval.who for approval in given[:APPROVERS_SHOWN]])
-    return f"{shown}{more}" or decider(request)
+    given = [approval.who for approval in request.round.approvals]
+    return names(given) or decider(request)
 
 
 def names(people: Sequence[Who]) -> str:
-    """Return people's names, with their IDs if a name could stand for somebody else, too."""
-    shared = Counter(person.name for person in set(people))
-    shown = []
-    for person in people:
-        is_unclear = shared[person.name] > 1 or "," in person.name or " and " in person.name
-        by_id = f" ({text.escape(person.slack_user_id)})" if is_unclear else ""
-        shown.append(f"{who(person)}{by_id}")
-    return ", ".join(shown)
+    """Return people's names, separated by commas."""
+    return text.sentence(", ".join(person.name for person in people))
 
 
 def rule_of(request: Request) -> str:
@@ -149,63 +138,57 @@ def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
 class Part:
     """The people in a request who are affected in the same way.
 
-    `kind` is `add`, `remove`, `keep` (people on the list keep access for longer) or `limit` (people
-    on the list lose access sooner). `term` is their new end of access, such as ` for 2 h`, and
-    `now` is their current end.
+    `term` is their new end of access, such as ` for 2 h`, and `now` is their current end.
     """
 
-    kind: str
+    effect: Effect
     people: tuple[str, ...]
-    term: str = ""
-    now: str = ""
+    term: str
+    now: str
 
 
 # The verb, the preposition before the flow, and the adverb before the end.
 WORDS = {
-    "add": ("add", "to", ""),
-    "remove": ("remove", "from", ""),
-    "keep": ("keep", "on", ""),
-    "limit": ("keep", "on", " only"),
-}
-KINDS = {
-    Effect.ADD: "add",
-    Effect.REMOVE: "remove",
-    Effect.EXTEND: "keep",
-    Effect.KEEP: "keep",
-    Effect.SHORTEN: "limit",
-    Effect.LIMIT: "limit",
+    Effect.ADD: ("add", "to", ""),
+    Effect.REMOVE: ("remove", "from", ""),
+    Effect.KEEP: ("keep", "on", ""),
+    Effect.LIMIT: ("keep", "on", " only"),
 }
 
 
-def parts(
-    request: Request, change: Change | None = None, *, each_end: bool = False
-) -> Iterator[Part]:
-    """Group the people in a request, or only those in `change`, by how they're affected.
+def parts(request: Request, *, each_end: bool = False) -> list[Part]:
+    """Group the people in a request by how they're affected.
 
     With `each_end`, people with different ends of access are in different groups.
     """
     requested = request.requested
     at = requested.shown_at or request.created_at
-    is_waiting = request.state is State.PENDING
-    found: dict[str, dict[str, tuple[str, str]]] = {kind: {} for kind in WORDS}
-    for identity, effect in requested.effects(change or requested.change, at).items():
-        kind, now = KINDS[effect], ""
-        term = "" if kind == "remove" else _term(request, identity, kind, is_actual=each_end)
-        if is_waiting and kind in {"keep", "limit"}:
-            end = requested.current_ends.get(identity)
-            now = f" (currently until {text.time(end)})" if end else " (currently with no end date)"
-        found[kind][identity] = term, now
-    for kind, ends in found.items():
-        groups: dict[object, list[str]] = {}
-        for identity, own_ends in ends.items():
-            groups.setdefault(own_ends if each_end else None, []).append(identity)
-        for people in groups.values():
-            terms, currents = map(set, zip(*(ends[identity] for identity in people), strict=True))
-            term = terms.pop() if len(terms) == 1 else " until different dates"
-            yield Part(kind, tuple(people), term, currents.pop() if len(currents) == 1 else "")
+    found: dict[tuple[Effect, object], Part] = {}
+    for identity, effect in requested.effects(requested.change, at).items():
+        term = _term(request, identity, effect, is_actual=each_end)
+        now = _current_end(request, identity, effect)
+        key = effect, (term, now) if each_end else None
+        part = found.get(key, Part(effect, (), term, now))
+        found[key] = Part(
+            effect,
+            (*part.people, identity),
+            term if term == part.term else " until different dates",
+            now if now == part.now else "",
+        )
+    order = list(WORDS)
+    return sorted(found.values(), key=lambda part: order.index(part.effect))
 
 
-def _term(request: Request, identity: str, kind: str, *, is_actual: bool) -> str:
+def _current_end(request: Request, identity: str, effect: Effect) -> str:
+    if request.state is not State.PENDING or effect not in {Effect.KEEP, Effect.LIMIT}:
+        return ""
+    end = request.requested.current_ends.get(identity)
+    return f" (currently until {text.time(end)})" if end else " (currently with no end date)"
+
+
+def _term(request: Request, identity: str, effect: Effect, *, is_actual: bool) -> str:
+    if effect is Effect.REMOVE:
+        return ""
     requested, done = request.requested, request.result.done
     stored = request.result.respelled.get(identity, identity)
     actual = done.ends_at.get(stored) if done and is_actual else None
@@ -214,7 +197,7 @@ def _term(request: Request, identity: str, kind: str, *, is_actual: bool) -> str
     if requested.duration_seconds is None:
         return " with no end date"
     length = text.duration(requested.duration_seconds)
-    if kind == "add":
+    if effect is Effect.ADD:
         return f" for {length}"
     begins = "the change" if requested.without_approval else "approval"
     return f" until {length} after {begins}"
@@ -224,7 +207,7 @@ def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str
     """Describe a request's change: `add +1, +2 to welcome for 2 h; remove +3 from welcome`."""
     flow, said = flow_name(request.flow), []
     for part in parts(request, each_end=name is exact):
-        verb, preposition, only = WORDS[part.kind]
+        verb, preposition, only = WORDS[part.effect]
         people = name(part.people, show)
         said.append(f"{verb} {people} {preposition} {flow}{only}{part.term}{part.now}")
     if said:
@@ -242,7 +225,7 @@ def change_in_plain(request: Request) -> str:
     """Describe a request's change without markup or times: `add +1, +2 to welcome`."""
     said = []
     for part in parts(request):
-        verb, preposition, _ = WORDS[part.kind]
+        verb, preposition, _ = WORDS[part.effect]
         people = brief(part.people, lambda identity, limit=None: identity[:limit], NAMED)
         does = "change the end date of" if verb == "keep" else verb
         said.append(f"{does} {people} {preposition} {request.flow.name}")
@@ -253,7 +236,7 @@ def titled(request: Request, *, each_end: bool = True) -> dict[str, tuple[str, .
     """Group a request's people under titles such as `Add for 2 h` or `Remove`."""
     titles: dict[str, tuple[str, ...]] = {}
     for asked in parts(request, each_end=each_end):
-        verb, _, only = WORDS[asked.kind]
+        verb, _, only = WORDS[asked.effect]
         titles[f"{verb.capitalize()}{only}{asked.term}{asked.now}"] = asked.people
     return titles
 

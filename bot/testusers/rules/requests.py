@@ -16,17 +16,18 @@ ANNOUNCED_FROM = timedelta(hours=3)
 
 
 class Effect(StrEnum):
-    """The effect of a change on one person's access."""
+    """The effect of a change on one person's access.
+
+    `KEEP` lets somebody who is on the list keep access for longer, and `LIMIT` ends it sooner.
+    """
 
     ADD = "add"
-    EXTEND = "extend"
-    SHORTEN = "shorten"
-    LIMIT = "limit"
-    KEEP = "keep"
     REMOVE = "remove"
+    KEEP = "keep"
+    LIMIT = "limit"
 
 
-TAKES_AWAY = frozenset({Effect.SHORTEN, Effect.LIMIT, Effect.REMOVE})
+TAKES_AWAY = frozenset({Effect.LIMIT, Effect.REMOVE})
 
 
 @dataclass(frozen=True)
@@ -97,15 +98,14 @@ class RequestedChange:
         """Return the effect of `change` on each person if it's applied at this time."""
         found = dict.fromkeys(change.removals, Effect.REMOVE)
         for identity in change.additions:
-            current, new = self.current_ends.get(identity), self.end_of(identity, at)
+            current = self.current_ends.get(identity)
+            new = self.end_of(identity, at)
             if identity not in self.end_changes:
                 found[identity] = Effect.ADD
-            elif new is None:
+            elif new is None or (current is not None and new >= current):
                 found[identity] = Effect.KEEP
-            elif current is None:
-                found[identity] = Effect.LIMIT
             else:
-                found[identity] = Effect.EXTEND if new >= current else Effect.SHORTEN
+                found[identity] = Effect.LIMIT
         return found
 
     @property

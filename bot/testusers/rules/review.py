@@ -165,10 +165,8 @@ def _change(
 
 _NEWS = {
     Effect.ADD: "{who} no longer on the list when this takes effect, so this adds them again.",
-    Effect.EXTEND: "{who} already on the list, so this extends their access.",
-    Effect.SHORTEN: "{who} already on the list with longer access, so this shortens it.",
-    Effect.LIMIT: "{who} already on the list with no end date, so this sets one.",
-    Effect.KEEP: "{who} already on the list, so this removes their end date.",
+    Effect.KEEP: "{who} already on the list, so this extends their access.",
+    Effect.LIMIT: "{who} already on the list with longer access, so this shortens it.",
     Effect.REMOVE: "{who} removed instead, because the earlier end date has passed.",
 }
 

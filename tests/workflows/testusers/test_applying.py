@@ -308,7 +308,9 @@ async def test_retry_of_the_rest_reads_the_list_again(world):
     await world.work()
     stored = await world.stored(request)
     assert stored.state is State.FAILED
-    assert "no end date, so this sets one. Please make a new request" in stored.attempts.failure
+    assert (
+        "longer access, so this shortens it. Please make a new request" in stored.attempts.failure
+    )
     assert "+3" not in await ends(world)
 
 
