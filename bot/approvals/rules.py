@@ -87,6 +87,10 @@ class Reason(StrEnum):
     NOT_THE_REQUESTER = "not_the_requester"
     APPROVED_BEFORE = "approved_before"
     BEING_UNDONE = "being_undone"
+    OUTDATED = "outdated"
+    IN_DOUBT = "in_doubt"
+    NEWS = "news"
+    MAY_NOT_ASK = "may_not_ask"
 
 
 @dataclass(frozen=True)
@@ -176,47 +180,27 @@ def _count(request: Facts, actor_id: str, needed: int, entitled_ids: Collection[
     return Decision(Reason.ALLOWED, State.APPLYING, counted)
 
 
-class Verdict(StrEnum):
-    """The way to treat a click, given the decision and what the card says."""
-
-    FOLLOW = "follow"
-    REFUSE = "refuse"
-    EXPIRE = "expire"
-    OUTDATED = "outdated"
-    WAIT = "wait"
-    CANCEL = "cancel"
-    ASK_AGAIN = "ask_again"
-    START_OVER = "start_over"
-
-
 def judge(
-    decision: Decision,
-    *,
-    is_current: bool,
-    may_ask: bool,
-    has_news: bool,
-    is_in_doubt: bool,
-    has_effect: bool,
-) -> Verdict:
-    """Return the way to treat a click.
+    decision: Decision, *, is_current: bool, may_ask: bool, has_news: bool, is_in_doubt: bool
+) -> Reason:
+    """Return whether a click that `decide` allows is carried out, or else the reason against it.
 
     `is_current` is True if the clicked card says what the request's card says now. `may_ask` is
     True if the requester may still ask for such a change. `has_news` is True if the change would do
     something else than the card says. `is_in_doubt` is True if the last attempt's outcome is
-    unknown. `has_effect` is True if an attempt has changed something.
+    unknown.
     """
     if not decision.is_followed:
-        return Verdict.EXPIRE if decision.next_state is State.EXPIRED else Verdict.REFUSE
+        return decision.reason
     if not is_current:
-        return Verdict.OUTDATED
-    is_allowed = may_ask or decision.next_state is not State.APPLYING
-    if is_allowed and not has_news:
-        return Verdict.FOLLOW
+        return Reason.OUTDATED
+    if decision.next_state is not State.APPLYING:
+        may_ask = True
+    if may_ask and not has_news:
+        return decision.reason
     if is_in_doubt:
-        return Verdict.WAIT
-    if not is_allowed:
-        return Verdict.CANCEL
-    return Verdict.START_OVER if has_effect else Verdict.ASK_AGAIN
+        return Reason.IN_DOUBT
+    return Reason.NEWS if may_ask else Reason.MAY_NOT_ASK
 
 
 EVERY_FLOW = "*"

@@ -1,10 +1,10 @@
 """Decisions on requests: approve, deny, cancel and retry. The first decision wins."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.approvals.rules import Act, Decision, Reason, State, Verdict, judge
+from bot.approvals.rules import Act, Decision, Reason, State, judge
 from bot.approvals.rules import decide as decide_by_state
 from bot.errors import (
     Conflict,
@@ -51,7 +51,6 @@ _ACTION = {
 class Decided:
     """The result of a click, with the current request and the number of approvals it needs."""
 
-    act: Act
     reason: Reason
     request: Request
     needed: int
@@ -123,54 +122,40 @@ async def _carry_out(
     review = Review(request, ())
     if decision.is_followed and act in (Act.APPROVE, Act.RETRY):
         review = await review_of(bot, tx, request)
-    verdict = judge(
+    reason = judge(
         decision,
         is_current=click.shown.version == request.requested.card_version,
         may_ask=may_ask,
         has_news=bool(review.news),
         is_in_doubt=act is Act.RETRY and await is_in_doubt(tx, request),
-        has_effect=request.result.done is not None,
     )
-    match verdict:
-        case Verdict.FOLLOW:
+    has_effect = request.result.done is not None
+    news = review.news
+    if reason is Reason.MAY_NOT_ASK:
+        news = (f"{request.requester.name} may no longer ask for changes to this flow.",)
+    match reason:
+        case Reason.ALLOWED | Reason.QUORUM_OPEN:
             moved, entry = _followed(click, request, decision, at)
             await apply_transition(tx, request, moved, entry)
-            return Decided(act, decision.reason, moved, needed)
-        case Verdict.EXPIRE:
-            expired = request.moved(State.EXPIRED, THE_BOT, at)
-            await apply_transition(tx, request, expired, expired_entry(expired))
-            return _refusal(decision.reason, expired, at)
-        case Verdict.CANCEL:
-            cancelled = await _cancel(tx, request, at)
-            return Conflict(_nothing_applied(cancelled, [cancelled.round.denial_reason]))
-        case Verdict.ASK_AGAIN:
-            hours = bot.settings.request_hours
-            moved = await ask_again(tx, request, review, hours, person.slack_user_id)
-            return Conflict(_nothing_applied(moved, review.news))
-        case Verdict.WAIT:
-            return Conflict(STILL_CHECKING)
-    return await _refuse(tx, click, request, decision, verdict, review.news)
-
-
-async def _refuse(
-    tx: Transaction,
-    click: Click,
-    request: Request,
-    decision: Decision,
-    verdict: Verdict,
-    news: Sequence[str],
-) -> GatehouseError:
-    """Record in the audit log that a click wasn't followed, and return the reason."""
-    detail = {"act": click.act, "reason": decision.reason, "state": request.state}
-    entry = AuditEntry(click.person.slack_user_id, "request.refused", request.id, detail)
-    await audit.append(tx, entry)
-    match verdict:
-        case Verdict.OUTDATED:
-            await write_card(tx, request.id)
-            return Conflict(outdated(request, click.shown.version))
-        case Verdict.START_OVER:
-            return Conflict(" ".join(("Nothing was applied.", *news, FOR_THE_REST)))
-    return _refusal(decision.reason, request, await tx.now())
+            return Decided(reason, moved, needed)
+        case Reason.TOO_LATE:
+            moved = request.moved(State.EXPIRED, THE_BOT, at)
+            await apply_transition(tx, request, moved, expired_entry(moved))
+        case Reason.NEWS if not has_effect:
+            moved = await ask_again(
+                tx, request, review, bot.settings.request_hours, person.slack_user_id
+            )
+        case Reason.MAY_NOT_ASK if not has_effect:
+            moved = await _cancel(tx, request, at, *news)
+        case _:
+            moved = request
+            detail = {"act": act, "reason": reason, "state": request.state}
+            entry = AuditEntry(person.slack_user_id, "request.refused", request.id, detail)
+            await audit.append(tx, entry)
+    if reason is Reason.OUTDATED:
+        await write_card(tx, request.id)
+        return Conflict(outdated(request, click.shown.version))
+    return _refusal(reason, moved, news, at)
 
 
 async def look_to_deny(bot: Parts, person: Person, shown: ShownRequest) -> Request:
@@ -205,11 +190,8 @@ async def _may_still_ask(bot: Parts, request: Request, act: Act) -> bool:
     return await _may_still(bot, request.requester.slack_user_id, Permission.REQUEST, request)
 
 
-async def _cancel(tx: Transaction, request: Request, at: datetime) -> Request:
+async def _cancel(tx: Transaction, request: Request, at: datetime, reason: str) -> Request:
     """Cancel a request whose requester may no longer ask for it."""
-    reason = f"{request.requester.name} may no longer ask for changes to this flow."
-    if request.result.done is not None:
-        raise Conflict(f"Nothing was applied. {reason}")
     cancelled = replace(
         request.moved(State.CANCELLED, THE_BOT, at),
         round=replace(request.round, denial_reason=reason),
@@ -246,24 +228,20 @@ def _followed(
     """Return the updated request and the click's audit log entry."""
     by = Who.of(click.person)
     moved = request
-    if decision.next_state is not None and click.act is not Act.RETRY:
+    if click.act is Act.RETRY:
+        # A retry keeps the approvals, so nobody has to approve again.
+        retries = (*request.attempts.retries, at.isoformat())
+        attempts = replace(request.attempts.cleared(), retries=retries, retried_by=by)
+        moved = replace(request, state=State.APPLYING, attempts=attempts)
+    elif decision.next_state is not None:
         moved = request.moved(decision.next_state, by, at)
-    attempts = request.attempts
-    round_ = request.round
-    match click.act:
-        case Act.RETRY:
-            # A retry keeps the approvals, so nobody has to approve again.
-            retries = (*attempts.retries, at.isoformat())
-            attempts = replace(attempts.cleared(), retries=retries, retried_by=by)
-            moved = replace(moved, state=State.APPLYING)
-        case Act.APPROVE:
-            given = {approval.who.slack_user_id: approval for approval in round_.approvals}
-            given.setdefault(by.slack_user_id, Approval(by, at))
-            approvals = tuple(given[approver_id] for approver_id in decision.approver_ids)
-            round_ = replace(round_, approvals=approvals)
-        case _:
-            round_ = replace(round_, denial_reason=click.denial_reason)
-    moved = replace(moved, round=round_, attempts=attempts)
+    if click.act is Act.APPROVE:
+        given = {approval.who.slack_user_id: approval for approval in request.round.approvals}
+        given.setdefault(by.slack_user_id, Approval(by, at))
+        approvals = tuple(given[approver_id] for approver_id in decision.approver_ids)
+        moved = replace(moved, round=replace(request.round, approvals=approvals))
+    elif click.act is not Act.RETRY:
+        moved = replace(moved, round=replace(request.round, denial_reason=click.denial_reason))
     detail = {
         "flow": request.flow.sid,
         "state": moved.state,
@@ -274,24 +252,32 @@ def _followed(
     return moved, AuditEntry(click.person.slack_user_id, _ACTION[click.act], request.id, detail)
 
 
-def _nothing_applied(request: Request, news: Iterable[str]) -> str:
-    next_step = {
-        State.PENDING: "The card now shows what the change would do. Check it and decide again.",
-        State.CANCELLED: "The request has been cancelled.",
-        State.EXPIRED: "The request has expired.",
-    }[request.state]
-    return " ".join(("Nothing was applied.", *news, next_step))
+NEXT_STEP = {
+    State.PENDING: "The card now shows what the change would do. Check it and decide again.",
+    State.CANCELLED: "The request has been cancelled.",
+    State.EXPIRED: "The request has expired.",
+    State.FAILED: FOR_THE_REST,
+}
 
 
-def _refusal(reason: Reason, request: Request, now: datetime) -> Conflict | Refused:
+def _refusal(
+    reason: Reason, request: Request, news: Iterable[str], now: datetime
+) -> Conflict | Refused:
+    """Return what the person reads whose click wasn't carried out. `request` is up to date."""
     if reason is Reason.NOT_THE_REQUESTER:
         return Refused(f"Only {request.requester.name} can cancel this request.")
-    if reason is Reason.APPROVED_BEFORE:
-        return Conflict("You've already approved this. It still needs someone else's approval.")
-    if reason is Reason.BEING_UNDONE:
-        if request.result.is_undone:
-            return Conflict("This was undone, so it can't be retried. Please make a new request.")
-        return Conflict("This can't be retried, because someone has asked to undo it.")
-    if reason is Reason.TOO_LATE:
-        return Conflict(f"Too late. {state_sentence(request, now)}")
-    return Conflict(state_sentence(request, now))
+    sentence = state_sentence(request, now)
+    match reason:
+        case Reason.APPROVED_BEFORE:
+            sentence = "You've already approved this. It still needs someone else's approval."
+        case Reason.BEING_UNDONE:
+            sentence = (
+                "This can't be retried, because someone has asked to undo it, or it was undone."
+            )
+        case Reason.TOO_LATE:
+            sentence = f"Too late. {sentence}"
+        case Reason.IN_DOUBT:
+            sentence = STILL_CHECKING
+        case Reason.NEWS | Reason.MAY_NOT_ASK:
+            sentence = " ".join(("Nothing was applied.", *news, NEXT_STEP[request.state]))
+    return Conflict(sentence)

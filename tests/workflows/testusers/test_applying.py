@@ -325,7 +325,7 @@ async def test_a_failed_request_can_be_undone_and_then_not_be_retried(world):
     assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
     stored = await world.stored(request)
     assert (stored.state, stored.result.is_undone) == (State.FAILED, True)
-    with pytest.raises(Conflict, match="This was undone"):
+    with pytest.raises(Conflict, match="or it was undone"):
         await world.decide(Act.RETRY, request, ADA)
 
 
