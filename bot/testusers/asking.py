@@ -37,10 +37,10 @@ from bot.testusers.rules.changes import (
     meant_on,
 )
 from bot.testusers.rules.requests import TAKES_AWAY, Grant, Request, RequestedChange, Who
+from bot.testusers.timers import next_timer
 from bot.testusers.transitions import (
     apply_transition,
     is_in_doubt,
-    next_ring,
     put_apply_job,
     put_timer,
     require_current,
@@ -255,8 +255,8 @@ async def _open(
             )
         await write_card(tx, request.id)
         await write_related_cards(tx, request, waiting)
-        rings = [next_ring(bot, request, is_posted=is_posted) for is_posted in (False, True)]
-        await put_timer(tx, request.id, min(ring[0] for ring in rings if ring))
+        if timer := next_timer(bot, request):
+            await put_timer(tx, request.id, timer[0])
     return replace(asked, request=request)
 
 

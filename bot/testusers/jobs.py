@@ -3,7 +3,7 @@
 from functools import partial
 
 from bot.store.job_loop import Kind
-from bot.testusers import transitions
+from bot.testusers import timers
 from bot.testusers.applying import run_changes
 from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
 from bot.testusers.parts import Parts
@@ -15,7 +15,7 @@ def kinds(bot: Parts) -> dict[str, Kind]:
     clicks = StoredInteractions(bot)
     return {
         APPLY: Kind(partial(run_changes, bot), at_once=12),
-        TIMER: Kind(partial(transitions.run_timers, bot), plan=transitions.plan),
+        TIMER: Kind(partial(timers.run_timers, bot), plan=timers.plan),
         INTERACTION: Kind(clicks.run, at_once=24),
         UNDO: Kind(clicks.run, at_once=16),
     }

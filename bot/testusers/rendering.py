@@ -158,12 +158,10 @@ class RequestMessages:
         request = await store.load_request(tx, outbox_message.subject)
         if request is None:
             return None
-        is_waiting = request.state is State.PENDING
-        # A note needs a posted card. After a decision, only a note that was sent is updated.
-        needed = card_key(request.id) if is_waiting else outbox_message.key
-        if await outbox.sent_card(tx, needed) is None:
-            return None
-        if not is_waiting:
+        if request.state is not State.PENDING:
+            # After a decision, only a message that was sent is updated.
+            if await outbox.sent_card(tx, outbox_message.key) is None:
+                return None
             return self._in_thread(request, drawn(notes.no_longer_waiting(request)))
         is_escalation = outbox_message.kind == transitions.ESCALATION
         people = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
@@ -193,9 +191,13 @@ class RequestMessages:
     async def outcome(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the direct message about the outcome, or None if nothing is left to report."""
         request = await store.load_request(tx, outbox_message.subject)
-        if request is None or not await _is_still_true(tx, request, outbox_message):
+        if request is None:
             return None
         payload = dict(outbox_message.payload)
+        # If more has happened since, that has a message of its own.
+        last = "asked_again" if request.state is State.PENDING else request.state
+        if payload["event"] not in {"ended", last}:
+            return None
         if payload["event"] == "ended":
             # If the message was delayed, some of these people may have been given access again.
             granted = await store.grants_of_flow(tx, request.flow.key)
@@ -217,13 +219,3 @@ class RequestMessages:
             return Outgoing(channel, drawn(notes.service_accepts()))
         flow = Flow(outbox_message.subject, payload["alias"])
         return Outgoing(channel, drawn(notes.service_refuses(payload["sentence"], flow)))
-
-
-async def _is_still_true(tx: Transaction, request: Request, outbox_message: OutboxMessage) -> bool:
-    """Return False if more has happened since, which has a message of its own."""
-    event = outbox_message.payload["event"]
-    if event == "unposted":
-        return await outbox.sent_card(tx, card_key(request.id)) is None
-    if event == "asked_again":
-        return request.state is State.PENDING
-    return event in {"ended", request.state}

@@ -3,16 +3,14 @@
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from datetime import datetime, timedelta
-from operator import itemgetter
+from datetime import datetime
 from typing import Any
 
-from bot.approvals.rules import FlowPolicy, State, can_move
+from bot.approvals.rules import State, can_move
 from bot.errors import Conflict
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
-from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
@@ -29,6 +27,9 @@ CARD, OUTCOME, REMINDER = "testusers.card", "testusers.outcome", "testusers.remi
 REFUSED = "testusers.refused"
 # The key in an apply job's payload for the people who were missing from the list.
 MISSING = "gone"
+# The timers that post a message in the card's thread.
+REMIND, ESCALATE = "remind", "escalate"
+IN_THREAD = {REMIND: REMINDER, ESCALATE: ESCALATION}
 _GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
 OUTCOME_STATES = frozenset({State.APPLIED, State.FAILED, State.DENIED, State.EXPIRED})
 
@@ -76,15 +77,16 @@ async def write_related_cards(
             await write_card(tx, other.id)
 
 
-def _thread_key(kind: str, request: Request) -> str:
-    """Return the outbox key of a `REMINDER` or an `ESCALATION` of this round of approval."""
+async def write_in_thread(tx: Transaction, timer: str, request: Request) -> None:
+    """Queue the message of a `REMIND` or `ESCALATE` timer, to be posted or edited in the thread.
+
+    Each round of approval has its own messages.
+    """
+    kind = IN_THREAD[timer]
     asked_at = request.round.asked_at
-    return f"{kind}:{request.id}" + (f":{asked_at.isoformat()}" if asked_at else "")
-
-
-async def _write_in_thread(tx: Transaction, kind: str, request: Request) -> None:
-    """Queue a `REMINDER` or an `ESCALATION` to be posted or edited in the card's thread."""
-    await outbox.put(tx, OutboxMessage(_thread_key(kind, request), kind, request.id))
+    of_round = f":{asked_at.isoformat()}" if asked_at else ""
+    key = f"{kind}:{request.id}{of_round}"
+    await outbox.put(tx, OutboxMessage(key, kind, request.id))
 
 
 async def tell_requester(tx: Transaction, request: Request, event: str, **detail: object) -> None:
@@ -109,7 +111,7 @@ async def tell_thread(tx: Transaction, request: Request) -> None:
 
 async def review_of(bot: Parts, tx: Transaction, request: Request) -> Review:
     """Return the effect of applying the request now, with the current settings."""
-    return review_now(bot, request, await tx.now(), await _current(tx, request))
+    return review_now(bot, request, await tx.now(), await current_list(tx, request))
 
 
 def review_now(bot: Parts, request: Request, at: datetime, current: CurrentList) -> Review:
@@ -118,7 +120,7 @@ def review_now(bot: Parts, request: Request, at: datetime, current: CurrentList)
     return review(request, bot.flows.now(request.flow), policy, at, current)
 
 
-async def _current(tx: Transaction, request: Request) -> CurrentList:
+async def current_list(tx: Transaction, request: Request) -> CurrentList:
     """Return the list that the request was compared with, after the bot's own changes since."""
     key, requested = request.flow.key, request.requested
     own = await store.changes_after(tx, key, requested.seen_change_id)
@@ -195,9 +197,8 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         waiting = await store.requests_in(tx, State.PENDING, flow_key=new.flow.key)
         await write_related_cards(tx, new, waiting)
     if old.state is State.PENDING:
-        for name, kind in (("remind", REMINDER), ("escalate", ESCALATION)):
-            if name in old.round.rung:
-                await _write_in_thread(tx, kind, old)
+        for timer in {*IN_THREAD}.intersection(old.round.rung):
+            await write_in_thread(tx, timer, old)
     if new.state is State.PENDING:
         await put_timer(tx, new.id, await tx.now())
     if new.state is State.APPLYING:
@@ -227,107 +228,3 @@ async def ask_again(
 
 # States in which a card has buttons or may get buttons later.
 OPEN_STATES = frozenset({State.PENDING, State.APPLYING, State.FAILED})
-# How often to check whether the card is posted while a message for its thread is waiting.
-LOOK_FOR_CARD = timedelta(seconds=5)
-UNPOSTED_AFTER = timedelta(minutes=1)
-ANNOUNCED_BEFORE = timedelta(hours=1)
-
-
-def next_ring(bot: Parts, request: Request, *, is_posted: bool) -> tuple[datetime, str] | None:
-    """Return the time and name of the request's next timer, or None if no timer is left.
-
-    Each timer fires once. Reminders and escalations wait until the request's card is in Slack
-    (`is_posted`), because they appear in its thread. The `unposted` timer tells the requester that
-    the card hasn't been posted yet.
-    """
-    asked_at, policy = (
-        request.round.asked_at or request.created_at,
-        bot.people.policy.of_flow(request.flow.sid),
-    )
-    times: dict[str, datetime | None] = {}
-    if request.state is State.PENDING:
-        # The earliest timer fires first, so no reminder is sent if the request expires before it.
-        times["expire"] = request.expires_at
-        if is_posted:
-            times["remind"] = asked_at + timedelta(hours=bot.settings.remind_hours)
-            if seconds := policy.escalate_after_seconds:
-                times["escalate"] = asked_at + timedelta(seconds=seconds)
-    elif end := request.next_end:
-        times["announce_end"] = end - ANNOUNCED_BEFORE
-    has_card = request.state not in {*_GIVEN_UP, State.APPLYING}
-    if has_card and not is_posted and request.shown_since:
-        times["unposted"] = request.shown_since + UNPOSTED_AFTER
-    rings = [(at, name) for name, at in times.items() if at and name not in request.round.rung]
-    return min(rings, key=itemgetter(0), default=None)
-
-
-async def plan(tx: Transaction) -> None:
-    """Redraw the open cards and check the timers at startup, because settings may have changed."""
-    now = await tx.now()
-    for request in await store.requests_in(tx, *OPEN_STATES):
-        # A change without approval gets a card only once it's applied or has failed.
-        if request.state is not State.APPLYING or not request.requested.without_approval:
-            await write_card(tx, request.id)
-        if request.state is State.PENDING:
-            await put_timer(tx, request.id, now)
-    for request_id in await store.granting_requests(tx, now):
-        await put_timer(tx, request_id, now)
-
-
-async def run_timers(bot: Parts, job: Job, lease: Lease) -> datetime | None:
-    """Fire the request's due timer, if any. Return the time of the next check, if any."""
-    async with bot.database.transaction() as tx:
-        next_check = await _check_timers(bot, tx, job.subject)
-        await lease.finish(tx, next_check)
-    return next_check
-
-
-async def _check_timers(bot: Parts, tx: Transaction, request_id: str) -> datetime | None:
-    request = await store.load_request(tx, request_id, lock=True)
-    if request is None:
-        return None
-    now = await tx.now()
-    if request.state is State.PENDING:
-        # Settings are compared again only when someone clicks a button.
-        found = review(request, request.flow, FlowPolicy(), now, await _current(tx, request))
-        if found.news or found.is_over:
-            await ask_again(tx, request, found, bot.settings.request_hours)
-            return now
-    is_posted = await outbox.sent_card(tx, card_key(request.id)) is not None
-    ring = next_ring(bot, request, is_posted=is_posted)
-    if ring is not None and ring[0] <= now:
-        await _ring(bot, tx, request, ring[1], now)
-        return now
-    times = [ring[0]] if ring else []
-    in_thread = next_ring(bot, request, is_posted=True)
-    if in_thread is not None and in_thread != ring:
-        times.append(max(in_thread[0], now + LOOK_FOR_CARD))
-    return min(times, default=None)
-
-
-async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
-    flow, end = request.flow, request.next_end
-    if name == "expire":
-        expired = request.moved(State.EXPIRED, THE_BOT, now)
-        await apply_transition(tx, request, expired, expired_entry(expired))
-        return
-    if name == "announce_end":
-        result = request.result
-        result = replace(result, announced_until=end or result.announced_until)
-        request = replace(request, result=result)
-    else:
-        rung = replace(request.round, rung=(*request.round.rung, name))
-        request = replace(request, round=rung)
-    await store.save_request(tx, request)
-    if name == "escalate":
-        to = bot.people.policy.of_flow(flow.sid).escalate_to or ()
-        detail = {"flow": flow.sid, "to": to}
-        await audit.append(tx, AuditEntry(BOT, "request.escalated", request.id, detail))
-        await _write_in_thread(tx, ESCALATION, request)
-    elif name == "remind":
-        await _write_in_thread(tx, REMINDER, request)
-    elif name == "unposted":
-        await tell_requester(tx, request, name)
-    elif end is not None and now < end:
-        payload, key = {"ends_at": end.isoformat()}, f"requester:{request.id}"
-        await outbox.put(tx, OutboxMessage(key, ENDING, request.id, payload))

@@ -81,26 +81,6 @@ async def test_refused_direct_message_is_given_up_after_a_day(world):
     assert tries() == 3
 
 
-async def test_requester_of_a_change_made_now_hears_of_a_missing_card(world):
-    world.slack.workspace.channels["C0APPROVALS"].is_archived = True
-    await world.ask(ADAM, "/testusers", "add welcome +1 now because the demo is on")
-    await world.told(ADAM, "*Applied without approval* by")
-    await world.later(timedelta(seconds=61))
-    await world.told(ADAM, "*The card is missing*, because Slack hasn't accepted the card")
-    assert not any(
-        "No approver has been asked" in item.text for item in world.slack.workspace.dm(ADAM)
-    )
-    assert world.flow.identities == ["+1"]
-
-
-async def test_requester_hears_that_nobody_has_been_asked_yet(world):
-    world.slack.workspace.channels["C0APPROVALS"].is_archived = True
-    answer = await world.ask(OTTO, "/testusers", "add welcome +1")
-    assert "The card will appear in a moment." in answer.all_text
-    await world.later(timedelta(seconds=61))
-    await world.told(OTTO, "*No approver has been asked yet*")
-
-
 async def test_a_second_round_of_approval_has_a_reminder_and_an_escalation_of_its_own(world):
     refusal = Fault(FaultKind.STATUS, "flow", method="POST", status=400, message="x")
     world.services.state.faults.add(refusal)

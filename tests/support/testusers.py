@@ -16,7 +16,7 @@ from bot.slack.people import People
 from bot.store import audit, jobs, outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Again, Lease
-from bot.testusers import store, transitions
+from bot.testusers import store, timers
 from bot.testusers.applying import run_changes
 from bot.testusers.asking import ask, undo
 from bot.testusers.client import Flows
@@ -173,7 +173,7 @@ class World:
         self.people = people
         self.runners = {
             APPLY: partial(run_changes, self),
-            TIMER: partial(transitions.run_timers, self),
+            TIMER: partial(timers.run_timers, self),
         }
         self.messages: list[outbox.OutboxMessage] = []
         self.is_channel_well = True

@@ -111,13 +111,6 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
         case "ended":
             people = brief(payload["identities"])
             lines = [f"Access to {flow_name(request.flow)} has ended for {people}."]
-        case "unposted":
-            is_open = request.state is State.PENDING
-            missing = "No approver has been asked yet" if is_open else "The card is missing"
-            lines = [
-                f":warning: *{missing}*, because Slack hasn't accepted the card for {asked}.",
-                "I'll keep trying to post it. To find out more, use `/gatehouse status`.",
-            ]
         case "asked_again":
             news = text.sentence(" ".join(request.round.news), 500)
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]

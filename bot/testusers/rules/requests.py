@@ -266,13 +266,6 @@ class Request:
         return not self.requested.without_approval and self.round.rule is None
 
     @property
-    def shown_since(self) -> datetime | None:
-        """The time when the card should appear in the channel, or None if it isn't due yet."""
-        if not self.requested.without_approval:
-            return self.created_at
-        return self.result.done.at if self.result.done else self.decided_at
-
-    @property
     def next_end(self) -> datetime | None:
         """The next end of access that still has to be announced, or None if there's none."""
         done = self.result.done

@@ -247,7 +247,7 @@ class Oracle:
         event = row.payload.get("event")
         if event != "ended":
             moves = [move.at for move in self._moves(row.subject)]
-            return event == "unposted" or any(row.created_at < at <= row.sent_at for at in moves)
+            return any(row.created_at < at <= row.sent_at for at in moves)
         applied = [entry for entry in self.entries if entry.action == "request.applied"]
         flow_sids = {item.detail["flow"] for item in applied if item.subject == row.subject}
         let_in = {
