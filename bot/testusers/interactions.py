@@ -5,15 +5,15 @@ click's response_url. Repeating the job, for example after a crash, has no furth
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
-from cachetools import LRUCache
 from pydantic import TypeAdapter
 
 from bot.approvals.rules import Act
 from bot.errors import DatabaseUnavailable, GatehouseError, Replayed, UnknownPerson
 from bot.slack.messages import replies
+from bot.slack.messages.block_kit import Message
 from bot.slack.received_events import take_in
 from bot.store import jobs
 from bot.store.job_loop import Again, Lease, Outcome
@@ -33,7 +33,6 @@ UNDO = "testusers.undo"
 READY_SECONDS = 0.5
 # The number of tries for a click while Slack is unavailable, and the seconds between tries.
 WHO_TRIES, WHO_SECONDS = 6, 10.0
-WAITING_INTERACTIONS = 1_000
 
 
 @dataclass(frozen=True)
@@ -75,65 +74,70 @@ async def store_click(bot: Parts, interaction: StoredInteraction) -> None:
         await jobs.put(tx, job)
 
 
-class StoredInteractions:
-    """Carries out stored clicks as jobs."""
+async def run_click(bot: Parts, job: Job, lease: Lease) -> Outcome:
+    """Carry out a stored click and reply, or wait if Slack can't say who clicked."""
+    if not bot.people.is_ready:
+        return await bot.database.now() + timedelta(seconds=READY_SECONDS)
+    interaction = _STORED.validate_python(job.payload)
+    message, outcome = await _answer(bot, interaction, job.key)
+    is_told = await _tell(bot, interaction, message, outcome)
+    if outcome == UnknownPerson.outcome and not is_told and job.tries < WHO_TRIES:
+        # Slack is unavailable, so nothing was done and the person got no answer.
+        at = await bot.database.now() + timedelta(seconds=WHO_SECONDS)
+        return Again(at, job.tries + 1)
+    async with bot.database.transaction() as tx:
+        await bot.refresh_home(tx, interaction.slack_user_id)
+        await lease.finish(tx)
+    return None
 
-    def __init__(self, bot: Parts) -> None:
-        self._bot = bot
-        # Clicks that already got the reply `NOTED`. The reply isn't repeated, because a
-        # response_url accepts only five posts.
-        self._said_later: LRUCache[str, bool] = LRUCache(WAITING_INTERACTIONS)
 
-    async def run(self, job: Job, lease: Lease) -> Outcome:
-        """Carry out a stored click and reply, or wait if the bot hasn't connected to Slack yet."""
-        if not self._bot.people.is_ready:
-            return await self._soon(READY_SECONDS)
-        interaction = _STORED.validate_python(job.payload)
-        again = await self._follow(interaction, job)
-        if again is None:
-            async with self._bot.database.transaction() as tx:
-                await self._bot.refresh_home(tx, interaction.slack_user_id)
-                await lease.finish(tx)
-        return again
+async def _answer(
+    bot: Parts, interaction: StoredInteraction, reference: str
+) -> tuple[Message, str]:
+    """Carry out a click, and return the reply and the outcome for metrics and logs.
 
-    async def _follow(self, interaction: StoredInteraction, job: Job) -> Outcome:
-        bot, act, user = self._bot, interaction.act, interaction.slack_user_id
-        name, url = f"testusers.{act}", interaction.reply_to
-        shown = ShownRequest(interaction.request_id, interaction.version)
-        try:
-            person, outcome = await bot.people.find(user, interaction.team_ids), "ok"
-            if act is Act.UNDO:
-                message = await answer_to(bot, person, await undo(bot, person, shown))
-            else:
-                click = Click(person, act, shown, interaction.denial_reason)
-                decided = await decide(bot, click)
-                message = notes.decided(act, decided.reason, decided.request, decided.needed)
-        except DatabaseUnavailable:
-            if job.key not in self._said_later:
-                self._said_later[job.key] = True
-                await bot.replies.say(url, replies.NOTED, to=user)
-            raise
-        except GatehouseError as error:
-            message, outcome = replies.sorry(error), error.outcome
-        except Exception:
-            log.exception("click.broken", name=name, reference=job.key)
-            message, outcome = replies.broken(job.key), "broken"
-        bot.metrics.count_command(name, outcome)
-        log.info("answered", name=name, outcome=outcome)
-        if not url and outcome == "ok":
-            # The click came from the Home tab, which shows the result.
-            return None
-        if await bot.replies.say(url, message, to=user):
-            return None
-        if outcome == UnknownPerson.outcome and job.tries < WHO_TRIES:
-            # Slack is unavailable, so nothing was done and the person got no answer.
-            return Again(await self._soon(WHO_SECONDS), job.tries + 1)
-        # A retry would process and record the click again, so an undelivered reply isn't retried.
-        # The card shows the result, and an error is sent as a direct message.
-        is_told = outcome != "ok" and url and await bot.replies.say("", message, to=user)
-        if not is_told:
-            log.warning("click.unanswered", name=name)
-        return None
+    `reference` is what the person reads after an unexpected error.
+    """
+    name = f"testusers.{interaction.act}"
+    outcome = "ok"
+    try:
+        message = await _carry_out(bot, interaction)
+    except DatabaseUnavailable:
+        # The job is repeated until the database is back.
+        raise
+    except GatehouseError as error:
+        message = replies.sorry(error)
+        outcome = error.outcome
+    except Exception:
+        log.exception("click.broken", name=name, reference=reference)
+        message = replies.broken(reference)
+        outcome = "broken"
+    bot.metrics.count_command(name, outcome)
+    log.info("answered", name=name, outcome=outcome)
+    return message, outcome
 
-    async def _soon(self, seconds: float) -> datetime:
-        return await self._bot.database.now() + timedelta(seconds=seconds)
+
+async def _carry_out(bot: Parts, interaction: StoredInteraction) -> Message:
+    act = interaction.act
+    person = await bot.people.find(interaction.slack_user_id, interaction.team_ids)
+    shown = ShownRequest(interaction.request_id, interaction.version)
+    if act is Act.UNDO:
+        return await answer_to(bot, person, await undo(bot, person, shown))
+    decided = await decide(bot, Click(person, act, shown, interaction.denial_reason))
+    return notes.decided(act, decided.reason, decided.request, decided.needed)
+
+
+async def _tell(bot: Parts, interaction: StoredInteraction, message: Message, outcome: str) -> bool:
+    """Send the reply, and return False if Slack doesn't take it.
+
+    The job isn't repeated for the reply, because that would record the click again. The card shows
+    the result, so only an error is sent as a direct message instead.
+    """
+    url = interaction.reply_to
+    if not url and outcome == "ok":
+        # The click came from the Home tab, which shows the result.
+        return True
+    is_told = await bot.replies.say(url, message, to=interaction.slack_user_id)
+    if not is_told and url and outcome not in {"ok", UnknownPerson.outcome}:
+        is_told = await bot.replies.say("", message, to=interaction.slack_user_id)
+    return is_told

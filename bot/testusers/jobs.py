@@ -5,17 +5,17 @@ from functools import partial
 from bot.store.job_loop import Kind
 from bot.testusers import timers
 from bot.testusers.applying import run_changes
-from bot.testusers.interactions import INTERACTION, UNDO, StoredInteractions
+from bot.testusers.interactions import INTERACTION, UNDO, run_click
 from bot.testusers.parts import Parts
 from bot.testusers.transitions import APPLY, TIMER
 
 
 def kinds(bot: Parts) -> dict[str, Kind]:
     """Return how each kind of job is run."""
-    clicks = StoredInteractions(bot)
+    clicks = partial(run_click, bot)
     return {
         APPLY: Kind(partial(run_changes, bot), at_once=12),
         TIMER: Kind(partial(timers.run_timers, bot), plan=timers.plan),
-        INTERACTION: Kind(clicks.run, at_once=24),
-        UNDO: Kind(clicks.run, at_once=16),
+        INTERACTION: Kind(clicks, at_once=24),
+        UNDO: Kind(clicks, at_once=16),
     }

@@ -13,10 +13,6 @@ STOPPED = Message(
     " changes already made are kept."
 )
 DONE = Message("Done.")
-NOTED = Message(
-    "Got it. Gatehouse can't reach its database right now and will do this as soon as it can. You"
-    " don't need to click again."
-)
 FILL_IN_AGAIN = "Your form doesn't fit in a button, so please fill it in again."
 BUTTONS = 5
 

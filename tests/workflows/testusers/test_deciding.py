@@ -3,20 +3,20 @@
 import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from bot.approvals.rules import Act, Reason, State
 from bot.errors import DatabaseUnavailable, SlackUnreachable
 from bot.slack.messages.block_kit import Message
-from bot.slack.messages.replies import NOTED
 from bot.store import audit, jobs, outbox
-from bot.store.job_loop import Again, Lease
+from bot.store.job_loop import Again, Lease, Runner
 from bot.testusers import store
 from bot.testusers.interactions import (
     INTERACTION,
     StoredInteraction,
-    StoredInteractions,
+    run_click,
     store_click,
 )
 from bot.testusers.rules.applying import CONFIRMED
@@ -165,9 +165,9 @@ class FakeReplies:
         return self.takes
 
 
-def clicks_of(world: World, replies: FakeReplies) -> StoredInteractions:
+def clicks_of(world: World, replies: FakeReplies) -> Runner:
     world.replies = replies
-    return StoredInteractions(world)
+    return partial(run_click, world)
 
 
 async def kept(world: World, request) -> jobs.Job:
@@ -187,7 +187,7 @@ async def test_click_whose_answer_slack_refuses_is_decided_once(database, clock)
     request = await world.ask("add welcome +1")
     job = await kept(world, request)
     replies = FakeReplies(takes=False)
-    assert await clicks_of(world, replies).run(job, Lease(database, "one", job)) is None
+    assert await clicks_of(world, replies)(job, Lease(database, "one", job)) is None
     assert (len(replies.said), replies.direct) == (1, [])
     assert [item for item in await world.audited() if item[0] == ADA] == [(ADA, "request.approved")]
 
@@ -197,10 +197,10 @@ async def test_click_that_slack_knows_nothing_of_is_followed_again(world):
     job = await kept(world, request)
     user, world.slack.user = world.slack.user, unreachable
     replies = FakeReplies(takes=False)
-    again = await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
+    again = await clicks_of(world, replies)(job, Lease(world.database, "one", job))
     assert again == Again(world.clock.now() + timedelta(seconds=10), 1)
     world.slack.user = user
-    await clicks_of(world, replies).run(job, Lease(world.database, "one", job))
+    await clicks_of(world, replies)(job, Lease(world.database, "one", job))
     assert (await world.stored(request)).state is State.APPLYING
 
 
@@ -219,10 +219,10 @@ async def test_click_is_retried_when_an_earlier_approver_is_unknown(database, cl
     world.slack.user = silent_about_abel
     replies = FakeReplies(takes=False)
     clicks, lease = clicks_of(world, replies), Lease(database, "one", job)
-    assert await clicks.run(job, lease) == Again(clock.now() + timedelta(seconds=10), 1)
+    assert await clicks(job, lease) == Again(clock.now() + timedelta(seconds=10), 1)
     assert "couldn't check a permission with Slack" in replies.said[0]
     world.slack.user = user
-    assert await clicks.run(job, lease) is None
+    assert await clicks(job, lease) is None
     assert (await world.stored(request)).state is State.APPLYING
 
 
@@ -231,24 +231,10 @@ async def test_refusal_whose_answer_slack_does_not_take_is_said_directly(world):
     job = await kept(world, request)
     await world.decide(Act.DENY, request, ABEL, "no")
     replies = FakeReplies(takes=False)
-    assert await clicks_of(world, replies).run(job, Lease(world.database, "one", job)) is None
+    assert await clicks_of(world, replies)(job, Lease(world.database, "one", job)) is None
     assert replies.direct == replies.said
     assert "Abel Approver already denied this" in replies.direct[0]
 
 
 async def unreachable(slack_user_id: str) -> None:
     raise SlackUnreachable
-
-
-async def test_a_click_that_waits_for_the_database_says_so_once(world, monkeypatch):
-    job, replies = await kept(world, await world.ask("add welcome +1")), FakeReplies()
-    clicks = clicks_of(world, replies)
-
-    async def unavailable(*_) -> None:
-        raise DatabaseUnavailable
-
-    monkeypatch.setattr(world.people, "find", unavailable)
-    for _ in range(3):
-        with pytest.raises(DatabaseUnavailable):
-            await clicks.run(job, None)
-    assert replies.said == [NOTED.text]
