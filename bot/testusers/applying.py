@@ -66,8 +66,7 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
         recent, _ = await store.recent_changes(tx, job.subject, waiting.at - CONFIRMED)
     is_well = True
     if waiting.ready or waiting.post or waiting.over or job.payload.get(MISSING):
-        run = Run(bot, lease, waiting, recent, dict(waiting.grants))
-        is_well = await run.apply()
+        is_well = await Run(bot, lease, waiting, recent, dict(waiting.grants)).apply()
     # Scheduled runs count as retries, which can take up at most half of a kind's job slots. That
     # way, removals and checks can't delay newly approved requests.
     tries = 1 if is_well else job.tries + 1

@@ -1,6 +1,6 @@
 """New requests: check a change against the current list, store it, and post its card."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,23 +20,27 @@ from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction, serialise
 from bot.testusers import store
-from bot.testusers.lists import Known, load_known, read_after
-from bot.testusers.messages.phrases import change_in_plain, state_sentence
+from bot.testusers.lists import load_known, read_after
 from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.presets import identities_of
 from bot.testusers.rules.applying import inverse_of
 from bot.testusers.rules.changes import (
-    NO_CHANGE,
     Change,
-    Effect,
     Flow,
-    effect_of,
     identities_problem,
     meant_on,
 )
-from bot.testusers.rules.requests import TAKES_AWAY, Grant, Request, RequestedChange, Who
+from bot.testusers.rules.requests import (
+    TAKES_AWAY,
+    Grant,
+    Request,
+    RequestedChange,
+    Round,
+    Who,
+    planned_change,
+)
 from bot.testusers.timers import next_timer
 from bot.testusers.transitions import (
     apply_transition,
@@ -58,13 +62,13 @@ STILL_CHECKING = (
 class Asked:
     """The result of asking for a change. `request` is None if no request was made.
 
-    No request is made if the list is already as requested, or if an earlier request for the same
-    change (`earlier`) is still open.
+    `dropped` is the part that's left out because the list already shows it. No request is made if
+    nothing is left, or if an earlier request for the same change (`earlier`) is still open.
     """
 
     flow: Flow
-    effect: Effect
-    request: Request | None
+    dropped: Change
+    request: Request | None = None
     earlier: Request | None = None
 
 
@@ -85,122 +89,89 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     Unless `now` is set, no request is made if an open one asks for the same change.
     """
     permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
-    await require_asking(bot, person, permission)
     flow = bot.flows.named(requested.flow)
     await require_asking(bot, person, permission, flow)
     async with bot.database.read_only() as tx:
         known = await load_known(tx, flow)
     now = known.at
     ends_at = end_of(person.time_zone, requested, now)
-    typed = await identities_of(bot, requested) if requested.presets else requested.identities
-    unchanged, ends = await _read(bot, flow, known)
-    meant = meant_on(unchanged.seen, typed)
-    if meant != typed and (problem := identities_problem(meant)):
+    typed = await identities_of(bot, requested)
+    read = await read_after(bot, flow, known)
+    identities = meant_on(read.identities, typed)
+    if problem := identities_problem(identities):
         raise misuse(requested.kind, problem, has_right_form=True)
     is_addition = requested.kind == "add"
-    change = Change(meant) if is_addition else Change(removals=meant)
-    timed = change.additions if requested.duration_seconds or requested.until else ()
-    effect = replace(
-        effect_of(change, {*unchanged.seen}, ends, timed=timed),
-        respelled=tuple(identity for identity in meant if identity not in typed),
-    )
-    change = effect.change
-    if change.is_empty:
-        return Asked(flow, effect, None)
-    policy, seconds = bot.people.policy.of_flow(flow.sid), _lasts(requested, ends_at, now)
-    if is_addition and (too_long := duration_problem(policy, seconds)):
-        raise misuse("add", too_long)
-    stored = replace(
-        _changed(unchanged, effect, ends),
+    wanted = Change(identities) if is_addition else Change(removals=identities)
+    has_end = ends_at is not None or requested.duration_seconds is not None
+    planned, dropped = planned_change(
+        read,
+        wanted,
+        wanted.additions if has_end else (),
         duration_seconds=requested.duration_seconds,
         reason=requested.reason,
         presets=requested.presets,
         without_approval=requested.now,
-        ends=dict.fromkeys(change.additions, ends_at) if ends_at else {},
+        ends=dict.fromkeys(wanted.additions, ends_at) if ends_at else {},
     )
-    return await _open(bot, person, Asked(flow, effect, None), stored)
+    if planned.change.is_empty:
+        return Asked(flow, dropped)
+    if problem := limit_problem(bot, requested, now, person.time_zone):
+        raise misuse("add", problem)
+    return await _open(bot, person, Asked(flow, dropped), planned)
 
 
 async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     """Make a request that reverses the part of an applied request that's still in effect."""
-    await bot.people.require(person, Permission.REQUEST)
     async with bot.database.read_only() as tx:
-        now, undone = await tx.now(), await store.load_request(tx, shown.request_id)
+        undone = await store.load_request(tx, shown.request_id)
         if undone is None:
             raise NotFound("That request no longer exists.")
-        waiting = await store.requests_in(tx, State.PENDING, flow_key=undone.flow.key)
-        known = await load_known(tx, undone.flow)
-    done, flow = undone.result.done, undone.flow
+        flow = undone.flow
+        known = await load_known(tx, flow)
     await require_asking(bot, person, flow=flow)
-    if done is None or undone.state not in {State.APPLIED, State.FAILED}:
-        raise Conflict(f"Only an applied change can be undone. {state_sentence(undone, now)}")
+    now = known.at
+    done = undone.result.done
     if undone.result.undone_by:
         raise Conflict("Someone has already asked to undo this.")
-    if not undone.can_be_undone:
-        raise Conflict("This access has already ended or been changed, so there's nothing to undo.")
+    if done is None or not undone.can_be_undone:
+        raise Conflict("This change isn't in effect, so there's nothing to undo.")
     await require_current(bot, undone, shown)
-    unchanged, grant_ends = await _read(bot, flow, known)
-    listed = {*unchanged.seen}
-    wanted, ends = inverse_of(done, undone.gone, listed, now)
-    effect = effect_of(wanted, listed, grant_ends, timed=ends.keys())
-    change = effect.change
-    if change.is_empty:
-        return Asked(flow, effect, None)
-    for other in waiting:
-        if change.removals and other.requested.change == change:
-            asked = change_in_plain(other)
-            raise Conflict(
-                f"{other.requester.name} has already asked to {asked}. That request is still open."
-            )
-    restored = {identity: ends[identity] for identity in change.additions if identity in ends}
-    policy = bot.people.policy.of_flow(flow.sid)
-    for identity in change.additions:
-        end = restored.get(identity)
-        if problem := duration_problem(policy, (end - now).total_seconds() if end else None):
-            raise Conflict(f"This can't be undone with a button. {problem}")
-    stored = replace(
-        _changed(unchanged, effect, grant_ends),
-        ends=restored,
+    read = await read_after(bot, flow, known)
+    wanted, ends = inverse_of(done, undone.gone, read.identities, now)
+    planned, dropped = planned_change(
+        read,
+        wanted,
+        ends,
+        ends=ends,
         undo_of=undone.id,
         reason=f"Undoes {undone.requester.name}'s request",
     )
-    return await _open(bot, person, Asked(flow, effect, None), stored, undone=undone)
+    if planned.change.is_empty:
+        return Asked(flow, dropped)
+    policy = bot.people.policy.of_flow(flow.sid)
+    for identity in planned.change.additions:
+        end = ends.get(identity)
+        if problem := duration_problem(policy, (end - now).total_seconds() if end else None):
+            raise Conflict(f"This can't be undone with a button. {problem}")
+    return await _open(bot, person, Asked(flow, dropped), planned, undone=undone)
 
 
-def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
+def limit_problem(
+    bot: Parts, requested: ChangeRequest, now: datetime, time_zone: str = "UTC"
+) -> str | None:
     """Return a sentence that says why the policy doesn't allow the request, or None if it does."""
     policy = bot.people.policy.of_flow(bot.flows.named(requested.flow).sid)
     if requested.kind == "remove":
         return None
-    return duration_problem(policy, _lasts(requested, end_of("UTC", requested, now), now))
-
-
-def _lasts(requested: ChangeRequest, ends_at: datetime | None, now: datetime) -> float | None:
-    return (ends_at - now).total_seconds() if ends_at else requested.duration_seconds
+    ends_at = end_of(time_zone, requested, now)
+    lasts = (ends_at - now).total_seconds() if ends_at else requested.duration_seconds
+    return duration_problem(policy, lasts)
 
 
 def longest(bot: Parts, flow: Flow) -> str:
     """Return the longest access that the flow allows, such as `7d`, or "" if there's no limit."""
     seconds = bot.people.policy.of_flow(flow.sid).longest_seconds
     return spell_duration(seconds) if seconds else ""
-
-
-async def _read(
-    bot: Parts, flow: Flow, known: Known
-) -> tuple[RequestedChange, Mapping[str, datetime]]:
-    """Return an empty change based on the current list, and the end times of the flow's grants."""
-    read = await read_after(bot, flow, known)
-    ends = {identity: grant.ends_at for identity, grant in read.grants.items() if grant.ends_at}
-    return RequestedChange(NO_CHANGE, read.identities, read.change_id), ends
-
-
-def _changed(
-    unchanged: RequestedChange, effect: Effect, ends: Mapping[str, datetime]
-) -> RequestedChange:
-    current = {identity: ends[identity] for identity in effect.end_changes if identity in ends}
-    return replace(
-        unchanged, change=effect.change, end_changes=effect.end_changes, current_ends=current
-    )
 
 
 async def _open(
@@ -217,14 +188,16 @@ async def _open(
         # Otherwise, requests made at the same moment could exceed the limits of a person.
         await serialise(tx, f"asking:{person.slack_user_id}")
         waiting = await store.pending_near(tx, flow.key, person.slack_user_id)
-        at, is_now = await tx.now(), requested.without_approval
+        at = await tx.now()
+        is_now = requested.without_approval
         same = [one for one in waiting if _asks_for(one, flow, requested)]
         if same and not is_now and undone is None:
             return replace(asked, earlier=same[0])
         expires_at = at + timedelta(hours=bot.settings.request_hours)
-        request = Request(bot.new_id(), flow, Who.of(person), requested, at, expires_at)
+        by = Who.of(person)
+        request = Request(bot.new_id(), flow, by, requested, at, expires_at)
         if is_now:
-            request = request.moved(State.APPLYING, Who.of(person), at)
+            request = request.moved(State.APPLYING, by, at)
         await store.add_request(tx, request)
         if undone is not None:
             await _note_undone_by(tx, undone, request.id)
@@ -242,11 +215,11 @@ async def _open(
         await bot.refresh_home(tx, person.slack_user_id)
         if undone is not None:
             await write_card(tx, undone.id)
-        if approved := await _approved_by_rule(bot, tx, person, request):
-            return replace(asked, request=approved)
         if is_now:
             await put_apply_job(tx, flow.key)
             return replace(asked, request=request)
+        if approved := await _approved_by_rule(bot, tx, person, request):
+            return replace(asked, request=approved)
         own = [one for one in waiting if one.requester.slack_user_id == person.slack_user_id]
         if len(own) >= MOST_PENDING:
             raise Conflict(
@@ -261,7 +234,7 @@ async def _open(
 
 
 def _asks_for(request: Request, flow: Flow, requested: RequestedChange) -> bool:
-    return request.flow.key == flow.key and request.requested.effect == requested.effect
+    return request.flow.key == flow.key and request.requested.terms == requested.terms
 
 
 async def _note_undone_by(tx: Transaction, undone: Request, request_id: str) -> None:
@@ -276,21 +249,23 @@ async def _approved_by_rule(
     bot: Parts, tx: Transaction, person: Person, request: Request
 ) -> Request | None:
     """Approve the new request by rule and return it, or return None if no rule approves it."""
-    policy, requested = bot.people.policy.of_flow(request.flow.sid), request.requested
-    if policy.auto is None or request.state is not State.PENDING:
+    policy = bot.people.policy.of_flow(request.flow.sid)
+    if policy.auto is None:
         return None
-    now, counted_as = request.created_at, rule_id(policy, request.flow.key)
+    requested = request.requested
+    now = request.created_at
+    counted_as = rule_id(policy, request.flow.key)
     zone = zone_of(person.time_zone) or UTC
     midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
     used = await store.count_by_rule(tx, person.slack_user_id, counted_as, midnight)
     ends = [requested.end_of(identity, now) for identity in requested.change.additions]
-    by_person = requested.effects(requested.change, now)
+    effects = requested.effects(requested.change, now).values()
     if not is_automatic(
         policy,
         used,
         {person.slack_user_id, *person.groups},
         [(end - now).total_seconds() if end else None for end in ends],
-        takes_away=not TAKES_AWAY.isdisjoint(by_person.values()),
+        takes_away=not TAKES_AWAY.isdisjoint(effects),
     ):
         return None
     rule = ApprovedByRule(
@@ -298,7 +273,7 @@ async def _approved_by_rule(
     )
     approved = replace(
         request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now),
-        round=replace(request.round, rule=rule),
+        round=Round(rule=rule),
     )
     detail = {"flow": request.flow.sid, **asdict(rule)}
     entry = AuditEntry(BOT, "request.approved_by_rule", request.id, detail)

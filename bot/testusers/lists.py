@@ -10,22 +10,10 @@ from bot.testusers import store
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import CONFIRMED, Post, is_before
 from bot.testusers.rules.changes import Change, Flow
-from bot.testusers.rules.requests import Grant
+from bot.testusers.rules.requests import Grant, ReadList
 from bot.testusers.transitions import put_apply_job
 
 STALE = "The list doesn't show a change that I made less than a minute ago. Try again in a minute."
-
-
-@dataclass(frozen=True)
-class ReadList:
-    """A flow's list, and what was stored about it just before the list was read.
-
-    The list includes the bot's changes up to `change_id`. `grants` is keyed by identity.
-    """
-
-    identities: tuple[str, ...]
-    change_id: int
-    grants: Mapping[str, Grant]
 
 
 @dataclass(frozen=True)

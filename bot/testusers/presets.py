@@ -11,9 +11,8 @@ from bot.spelling import closest
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction, upsert
-from bot.testusers.parse.command import ChangeRequest, misuse
+from bot.testusers.parse.command import ChangeRequest
 from bot.testusers.parts import Parts
-from bot.testusers.rules.changes import identities_problem
 from bot.testusers.rules.requests import Preset, Who
 from bot.testusers.tables import presets
 
@@ -77,8 +76,9 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
 
     Raises:
         NotFound: A preset doesn't exist.
-        UsageError: An identity is invalid, or there are too many identities for one request.
     """
+    if not requested.presets:
+        return requested.identities
     async with bot.database.read_only() as tx:
         saved = await saved_presets(tx, requested.presets)
         missing = [name for name in requested.presets if name not in saved]
@@ -86,10 +86,7 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
             quoted = f" If “@{missing[0]}” is a test user, put it in quotes."
             raise _unknown_preset(missing[0], list(await saved_presets(tx)), "@", quoted)
     named = [identity for name in requested.presets for identity in saved[name].identities]
-    identities = tuple(dict.fromkeys((*requested.identities, *named)))
-    if problem := identities_problem(identities):
-        raise misuse(requested.kind, problem, has_right_form=True)
-    return identities
+    return tuple(dict.fromkeys((*requested.identities, *named)))
 
 
 def _unknown_preset(name: str, names: Sequence[str], mark: str = "", hint: str = "") -> NotFound:

@@ -18,12 +18,12 @@ from bot.slack.messages.block_kit import Message, SlackBlock, page_count
 from bot.slack.people import People
 from bot.spelling import folded
 from bot.testusers import store
-from bot.testusers.lists import ReadList, read_list
+from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
 from bot.testusers.messages.pages import Endless, FlowPage, OpenRow, Page, Reader, grouped
 from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import Flow, is_flow_sid, mask
-from bot.testusers.rules.requests import Request
+from bot.testusers.rules.requests import ReadList, Request
 from bot.testusers.rules.review import LATER
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5

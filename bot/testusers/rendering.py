@@ -95,12 +95,12 @@ async def answer_to(
     channel, request = channel_of(bot, asked.flow), asked.request
     more = [notes.time_zone_used(person.time_zone)] if has_typed_time else []
     if request is None or not request.waits:
-        return notes.asked(asked.flow, asked.effect, request, channel, *more)
+        return notes.asked(asked.flow, asked.dropped, request, channel, *more)
     more.append(notes.WAIT if await deciders(bot, request) else phrases.NOBODY)
     rule = bot.people.policy.of_flow(asked.flow.sid).auto
     if rule and not {person.slack_user_id, *person.groups}.isdisjoint(rule.requesters):
         more.append(notes.not_automatic(rule))
-    message = notes.asked(asked.flow, asked.effect, request, channel, *more)
+    message = notes.asked(asked.flow, asked.dropped, request, channel, *more)
     return notes.with_next_steps(message, request, await card_link(bot, request.id))
 
 

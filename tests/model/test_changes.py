@@ -24,13 +24,13 @@ from bot.testusers.rules.changes import (
     Flow,
     apply_change,
     apply_changes,
-    effect_of,
     find_flow,
     identities_problem,
     identity_problem,
     is_flow_sid,
     mask,
     mask_in,
+    net_change,
     outside_edits,
 )
 from bot.testusers.rules.requests import (
@@ -123,18 +123,18 @@ def test_identities_in_words_are_masked_the_longest_first() -> None:
 
 
 def test_what_is_true_already_is_named_and_dropped() -> None:
-    effect = effect_of(Change(("a", "b"), ("c", "d")), ["a", "c"], {}, timed=())
+    effect = net_change(Change(("a", "b"), ("c", "d")), ["a", "c"], {}, timed=())
     assert effect.change == Change(("b",), ("c",))
     assert effect.dropped == Change(("a",), ("d",))
     assert effect.end_changes == ()
 
 
 def test_adding_somebody_again_replaces_the_end_of_a_grant() -> None:
-    made_permanent = effect_of(Change(("a", "b")), ["a", "b"], {"a": END}, timed=())
+    made_permanent = net_change(Change(("a", "b")), ["a", "b"], {"a": END}, timed=())
     assert made_permanent.change == Change(("a",))
     assert made_permanent.end_changes == ("a",)
     assert made_permanent.dropped == Change(("b",))
-    given_an_end = effect_of(Change(("b",)), ["b"], {}, timed=["b"])
+    given_an_end = net_change(Change(("b",)), ["b"], {}, timed=["b"])
     assert given_an_end.end_changes == ("b",)
 
 

@@ -237,14 +237,6 @@ async def test_card_of_a_change_made_now_says_when(world):
     assert re.search(r"requested by Adam Admin <!date\^\S+ .* · applied <!date\^", message.all_text)
 
 
-async def test_undo_is_not_filed_beside_a_removal_that_waits(world):
-    message = await world.applied("add welcome +1")
-    await world.asked("remove welcome +1")
-    said = (await world.click(ADA, message, "Undo")).all_text
-    assert "Otto Operator has already asked to remove +1 from welcome" in said
-    assert len(world.cards()) == 2
-
-
 async def test_stale_undo_leaves_a_later_extension_alone(world):
     first = await world.applied("add welcome +1 for 2h")
     await world.shows(first, "Undo")

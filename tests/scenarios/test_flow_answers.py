@@ -101,7 +101,7 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
     listed = (await world.ask(OTTO, "/testusers", "list welcome")).all_text
     assert "approved by Ada Approver" in listed
     again = await world.ask(OTTO, "/testusers", "add welcome MAILTO:jane@example.com")
-    assert "On the list with a different spelling: `mailto:jane@example.com`" in again.all_text
+    assert "Already on the list: `mailto:jane@example.com`" in again.all_text
     await world.click(OTTO, message, "Undo")
     undo = await world.card(2)
     await world.approve(undo, "Applied")

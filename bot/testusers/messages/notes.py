@@ -17,7 +17,7 @@ from bot.testusers.messages.card import (
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
 from bot.testusers.parse.command import Unclear
 from bot.testusers.parse.form import Prefilled
-from bot.testusers.rules.changes import Effect, Flow
+from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import Preset, Request
 
 PRESETS_SHOWN = 50
@@ -27,12 +27,12 @@ NOT_POSTED = "The card will appear in a moment."
 
 def asked(
     flow: Flow,
-    effect: Effect,
+    dropped: Change,
     request: Request | None,
     channel_id: str,
     *more: str,
 ) -> Message:
-    """Return the reply to the requester: the status, and people left out or spelled differently.
+    """Return the reply to the requester: the status, and people left out.
 
     `more` are further lines about the request.
     """
@@ -49,9 +49,8 @@ def asked(
     if request is not None:
         lines += more
     left_out = {
-        "Already on the list": effect.dropped.additions,
-        "Not on the list": effect.dropped.removals,
-        "On the list with a different spelling": effect.respelled,
+        "Already on the list": dropped.additions,
+        "Not on the list": dropped.removals,
     }
     lines += [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
     return Message.of(*lines)

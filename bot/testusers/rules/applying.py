@@ -28,7 +28,7 @@ from bot.testusers.rules.changes import (
     Flow,
     apply_change,
     difference,
-    effect_of,
+    net_change,
     outside_edits,
     stored_spellings,
 )
@@ -211,7 +211,7 @@ def make_plan(
     current, steps = tuple(listed), []
     for request in requests:
         wanted = request.change_at(at)
-        change = effect_of(wanted, set(current), {}, timed=()).change
+        change = net_change(wanted, set(current), {}, timed=()).change
         step = Step(
             request.id,
             change,

@@ -178,28 +178,27 @@ NO_CHANGE = Change()
 
 
 @dataclass(frozen=True)
-class Effect:
-    """The effect of a change on a list.
+class NetChange:
+    """What a requested change does to a list.
 
     `change` is the part that's still needed. `dropped` is the part that's left out because the list
     already shows it. `end_changes` lists people who are already on the list and are added again to
-    change when their access ends. `respelled` lists identities that the list spells differently.
+    change when their access ends.
     """
 
     change: Change
-    dropped: Change = Change()
-    end_changes: tuple[str, ...] = ()
-    respelled: tuple[str, ...] = ()
+    dropped: Change
+    end_changes: tuple[str, ...]
 
 
-def effect_of(
+def net_change(
     wanted: Change,
     listed: Collection[str],
     grant_ends: Mapping[str, datetime],
     *,
     timed: Collection[str],
-) -> Effect:
-    """Return the effect of a requested change on a list.
+) -> NetChange:
+    """Return what a requested change does to a list.
 
     `grant_ends` maps people to the end of their access, if there is one. `timed` lists the people
     to add with an end date. Adding someone again changes or removes the end of their grant.
@@ -211,7 +210,7 @@ def effect_of(
     already_there = tuple(identity for identity in present if identity not in end_changes)
     already_gone = tuple(identity for identity in wanted.removals if identity not in listed)
     dropped = Change(already_there, already_gone)
-    return Effect(wanted.without(dropped.identities), dropped, end_changes)
+    return NetChange(wanted.without(dropped.identities), dropped, end_changes)
 
 
 def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:

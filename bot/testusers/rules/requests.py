@@ -1,15 +1,16 @@
 """Requests and grants as stored, and the values derived from them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from bot.approvals.rules import ApprovedByRule, Facts, State
 from bot.permissions import Person
 from bot.store.audit_entry import BOT
-from bot.testusers.rules.changes import NO_CHANGE, Change, Flow
+from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, net_change
 
 # If access is shorter than this, its end isn't announced.
 ANNOUNCED_FROM = timedelta(hours=3)
@@ -109,7 +110,7 @@ class RequestedChange:
         return found
 
     @property
-    def effect(self) -> tuple[object, ...]:
+    def terms(self) -> tuple[object, ...]:
         """A key for comparing requests: the people, and when their access ends."""
         people = frozenset(self.change.additions), frozenset(self.change.removals)
         return (*people, self.duration_seconds, tuple(sorted(self.ends.items())))
@@ -346,6 +347,41 @@ class Grant:
     approved_by: tuple[Who, ...]
     granted_at: datetime
     ends_at: datetime | None
+
+
+@dataclass(frozen=True)
+class ReadList:
+    """A flow's list, and what was stored about it just before the list was read.
+
+    The list includes the bot's changes up to `change_id`. `grants` is keyed by identity.
+    """
+
+    identities: tuple[str, ...]
+    change_id: int
+    grants: Mapping[str, Grant]
+
+
+def planned_change(
+    read: ReadList,
+    wanted: Change,
+    timed: Collection[str],
+    **terms: Any,  # noqa: ANN401 - fields of RequestedChange
+) -> tuple[RequestedChange, Change]:
+    """Compare a change with a list. Return what's left to do, and what the list already shows.
+
+    `timed` lists the added people whose access will have an end.
+    """
+    ends = {identity: grant.ends_at for identity, grant in read.grants.items() if grant.ends_at}
+    net = net_change(wanted, read.identities, ends, timed=timed)
+    planned = RequestedChange(
+        net.change,
+        read.identities,
+        read.change_id,
+        net.end_changes,
+        current_ends={identity: ends[identity] for identity in net.end_changes if identity in ends},
+        **terms,
+    )
+    return planned, net.dropped
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ async def test_who_is_listed_in_another_spelling_can_be_removed(world, listed, t
 async def test_who_is_listed_in_another_spelling_is_not_added_again(world):
     world.service.lists[WELCOME] = [MARKED]
     result = await asked(world, "add welcome +15550100 +2")
-    assert result.effect.dropped == Change((MARKED,))
+    assert result.dropped == Change((MARKED,))
     assert result.request.requested.change == Change(("+2",))
     assert (await asked(world, "add welcome +15550100")).request is None
 
