@@ -138,8 +138,9 @@ class Sender:
                 if message.kind in self.cards and is_same:
                     outgoing = None
                 else:
-                    renderer = self.cards.get(message.kind) or self.notes[message.kind]
-                    outgoing = await renderer(tx, message)
+                    renderer = self.cards.get(message.kind) or self.notes.get(message.kind)
+                    # Messages of an earlier version may be of a kind that no longer exists.
+                    outgoing = await renderer(tx, message) if renderer else None
                 if outgoing is not None:
                     step = await self._step(tx, lease, waiting, message, outgoing)
                     break

@@ -129,13 +129,6 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
     await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
 
 
-async def of_kind(tx: Transaction, key: str, kind: str) -> list[OutboxMessage]:
-    """Return the messages with this key and kind, sent or not, oldest first."""
-    same = (outbox_messages.c.key == key) & (outbox_messages.c.kind == kind)
-    query = select(outbox_messages).where(same).order_by(outbox_messages.c.id)
-    return [_message(row) for row in await tx.connection.execute(query)]
-
-
 async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
     """Return the given keys that have messages, sent or not."""
     query = select(outbox_messages.c.key).where(outbox_messages.c.key.in_(keys)).distinct()

@@ -14,18 +14,14 @@ from functools import partial
 import structlog
 
 from bot.approvals.rules import State
-from bot.errors import GatehouseError, NotConfigured
+from bot.errors import NotConfigured
 from bot.services.errors import (
-    CredentialsRefused,
-    PermissionMissing,
     ResponseUnreadable,
     ServiceError,
 )
-from bot.store import outbox
 from bot.store.engine import Transaction
 from bot.store.job_loop import Again, Lease
 from bot.store.jobs import Job
-from bot.store.outbox import OutboxMessage
 from bot.testusers import store
 from bot.testusers.finishing import ChangeSet
 from bot.testusers.lists import read_current
@@ -50,7 +46,7 @@ from bot.testusers.rules.applying import (
 from bot.testusers.rules.changes import Change, Flow, is_sendable, stored_spellings
 from bot.testusers.rules.requests import Grant, RecordedChange, Request
 from bot.testusers.rules.review import CurrentList, Review
-from bot.testusers.transitions import MISSING, REFUSED, missing_since, review_now
+from bot.testusers.transitions import MISSING, missing_since, review_now
 
 log = structlog.get_logger(__name__)
 
@@ -129,7 +125,6 @@ class Run:
                     await changes.settle(plan, await tx.now(), answered, is_answer=True)
                     await changes.write()
                     await store.keep_post(tx, self.flow.key, None)
-                    await _tell(tx, self.flow)
                     await self.lease.hold(tx)
                 if unknown := plan.unknown_in(answered, spellings):
                     raise StoredOtherwise.of(answered, unknown)
@@ -279,7 +274,6 @@ class Run:
                 for request_id in sorted({grant.request_id for grant in waiting.over}):
                     await changes.say_overdue(request_id, reason_of(error))
             await changes.write()
-            await _tell(tx, self.flow, error)
             await self.lease.hold(tx)
 
 
@@ -318,17 +312,3 @@ async def _end_what_is_gone(
         else:
             gone[identity] = since
     return gone
-
-
-async def _tell(tx: Transaction, flow: Flow, error: GatehouseError | None = None) -> None:
-    """Alert once about refused credentials and once per flow about a missing permission.
-
-    If `error` is None, the service works again, and these alerts are resolved.
-    """
-    keys = {CredentialsRefused: f"{REFUSED}:", PermissionMissing: f"{REFUSED}:{flow.key}"}
-    payload = {"sentence": error.sentence, "alias": flow.alias} if error else {}
-    for kind, key in keys.items():
-        told = await outbox.of_kind(tx, key, REFUSED)
-        is_told = bool(told and told[-1].payload)
-        if (isinstance(error, kind) and not is_told) or (error is None and is_told):
-            await outbox.put(tx, OutboxMessage(key, REFUSED, flow.sid, payload))

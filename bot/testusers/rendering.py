@@ -126,7 +126,6 @@ class RequestMessages:
         return {
             transitions.OUTCOME: self.outcome,
             transitions.ENDING: self.ending,
-            transitions.REFUSED: self.refused,
         }
 
     async def card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
@@ -211,11 +210,3 @@ class RequestMessages:
             return notes.outcome(request, payload, await link_to(self._bot, sent))
 
         return Outgoing(request.requester.slack_user_id, draw)
-
-    async def refused(self, _tx: Transaction, outbox_message: OutboxMessage) -> Outgoing:
-        """Return the alert about refused changes, or the notice that the service works again."""
-        payload, channel = outbox_message.payload, self._bot.settings.alerts_channel
-        if not payload:
-            return Outgoing(channel, drawn(notes.service_accepts()))
-        flow = Flow(outbox_message.subject, payload["alias"])
-        return Outgoing(channel, drawn(notes.service_refuses(payload["sentence"], flow)))

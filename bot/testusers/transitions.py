@@ -24,7 +24,6 @@ from bot.testusers.rules.review import CurrentList, Review, reconsidered, review
 APPLY, TIMER = "testusers.apply", "testusers.timer"
 ESCALATION, FAILURE, ENDING = "testusers.escalation", "testusers.failure", "testusers.ending"
 CARD, OUTCOME, REMINDER = "testusers.card", "testusers.outcome", "testusers.reminder"
-REFUSED = "testusers.refused"
 # The key in an apply job's payload for the people who were missing from the list.
 MISSING = "gone"
 # The timers that post a message in the card's thread.

@@ -164,20 +164,6 @@ def failure_in_thread(request: Request) -> Message:
     return Message.of(f":white_check_mark: *Applied* {how} ({at}): {change_of(request)}.")
 
 
-def service_refuses(sentence: str, flow: Flow) -> Message:
-    """Return the alert for when the flow service refuses Gatehouse's credentials or a change."""
-    return Message.of(
-        f":key: *Gatehouse can't use the flow service.* {text.sentence(sentence, 500)}",
-        f"An approved change to {flow_name(flow)} couldn't be applied.",
-        "Once this is fixed, an approver can press Retry on the card of each failed change.",
-    )
-
-
-def service_accepts() -> Message:
-    """Return the message for when the flow service accepts the credentials again."""
-    return Message.of(":white_check_mark: Gatehouse can use the flow service again.")
-
-
 def still_waiting(request: Request, approvers: str, escalate_to: Sequence[str] = ()) -> Message:
     """Return a reminder for a pending request, or an escalation that mentions `escalate_to`.
 

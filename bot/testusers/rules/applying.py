@@ -367,7 +367,7 @@ _MAY_PASS = frozenset(
     {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED, HTTPStatus.TOO_EARLY}
 )
 FOR_THE_REST = "Please make a new request for the rest."
-NOT_THEIR_FAULT = "This isn't your fault. Whoever runs Gatehouse has been notified."
+ASK_THEM = "This isn't your fault. Ask whoever runs Gatehouse to run `gatehouse check`."
 
 
 def is_final(error: GatehouseError) -> bool:
@@ -421,9 +421,9 @@ def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Re
 def reason_of(error: GatehouseError) -> str:
     """Return a sentence that explains a failure to people who can't fix its cause."""
     if isinstance(error, CredentialsRefused):
-        return f"The flow service rejected Gatehouse's credentials (HTTP 401). {NOT_THEIR_FAULT}"
+        return f"The flow service rejected Gatehouse's credentials (HTTP 401). {ASK_THEM}"
     if isinstance(error, PermissionMissing):
-        return f"The flow service doesn't allow Gatehouse to do this (HTTP 403). {NOT_THEIR_FAULT}"
+        return f"The flow service doesn't allow Gatehouse to do this (HTTP 403). {ASK_THEM}"
     if isinstance(error, ServiceFailed):
         return f"The flow service is having problems (HTTP {error.status})."
     sentence = error.sentence
