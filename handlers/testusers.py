@@ -130,8 +130,8 @@ class Testusers:
         if typed.form == FORM:
             return await self.open_form(person, body)
         if typed.form == "save_preset":
-            before = await presets.save_preset(bot, person, typed.text, typed.identities)
-            return notes.preset_saved(typed.text, typed.identities, before)
+            await presets.save_preset(bot, person, typed.text, typed.identities)
+            return notes.preset_saved(typed.text, typed.identities)
         if typed.form == "delete_preset":
             return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
         saved = await presets.every_preset(bot, person)

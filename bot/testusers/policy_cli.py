@@ -3,9 +3,10 @@
 It calls `Policy.judge`, which also checks every click.
 """
 
-from collections.abc import Sequence
+from dataclasses import fields
 
 from bot.approvals.parse import spell_duration
+from bot.approvals.rules import AutomaticRule, FlowPolicy
 from bot.errors import SlackError, UnknownPerson
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import on_one_line
@@ -51,62 +52,46 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
 
 
 async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
-    """Return lines that list the flow's rules and say whether the person can approve requests."""
-    policy, rules = people.policy, people.policy.of_flow(flow.sid)
+    """Return lines that list the flow's rules and say whether the person can approve requests.
+
+    The rules have the names that they have in `FLOW_POLICIES`.
+    """
+    policy = people.policy
+    rules = policy.of_flow(flow.sid)
     person = await people.find(slack_user_id, (people.team_id,))
-    decision = policy.judge(person, Permission.DECIDE, flow.sid)
+    lines = [f"Flow {flow.name} ({flow.sid})"]
+    shown = {rule.name: getattr(rules, rule.name) for rule in fields(FlowPolicy)}
+    shown["approvers"] = policy.holders(Permission.DECIDE, flow.sid)
+    shown["notify"] = policy.mentioned(flow.sid)
+    for name, value in shown.items():
+        key = name.removesuffix("_seconds")
+        source = f" [{rules.sources[name]}]" if name in rules.sources else ""
+        lines.append(f"{key}: {_shown(key, value)}{source}")
     who = f"{person.name} ({person.slack_user_id})"
-    if decision.is_granted:
-        own = policy.judge(person, Permission.DECIDE, flow.sid, slack_user_id)
-        allowed = "can" if own.is_granted else "can't"
-        groups = sorted(person.groups.intersection(decision.holders))
-        why = f"as a member of {_ids(groups)}"
-        if decision.setting == "ROLES":
-            why = f"with the {person.role} role"
-        elif person.slack_user_id in decision.holders:
-            why = "as a named approver"
-        verdict = [
-            f"{who} can approve {why} [{decision.setting}]",
-            f"They {allowed} approve their own requests [ALLOW_SELF_APPROVAL]",
-        ]
-    else:
-        reason = await people.explain(person, decision)
-        verdict = [f"{who} can't approve. Gatehouse would tell them: {reason}"]
-    asks = policy.judge(person, Permission.REQUEST, flow.sid)
-    if asks.is_granted:
-        verdict.append(f"{who} can request changes [{asks.setting}]")
-    else:
-        reason = await people.explain(person, asks)
-        verdict.append(f"{who} can't request changes. Gatehouse would tell them: {reason}")
-    longest, after, auto = rules.longest_seconds, rules.escalate_after_seconds, rules.auto
-    escalate_to = _ids(rules.escalate_to or ())
-    changes = "additions and removals" if rules.auto_remove else "additions"
-    values = (
-        ("Approvers", "approvers", _ids(policy.holders(Permission.DECIDE, flow.sid))),
-        ("Approvals needed", "approvals_needed", str(rules.approvals_needed)),
-        ("Card mentions", "notify", _ids(policy.mentioned(flow.sid))),
-        ("Requesters", "requesters", _ids(rules.requesters) if rules.requesters else None),
-        ("Channel", "channel", rules.channel),
-        ("Longest access", "longest_seconds", longest and spell_duration(longest)),
-        (
-            "Escalation",
-            "escalate_after_seconds",
-            after and f"after {spell_duration(after)}, to {escalate_to}",
-        ),
-        (
-            "Automatic approval",
-            "auto",
-            auto
-            and f"{changes} requested by {_ids(auto.requesters)}, for at most"
-            f" {spell_duration(auto.longest_seconds)}, up to {auto.a_day} per person per day",
-        ),
-    )
-    lines = []
-    for name, key, value in values:
-        source = rules.sources.get(key, "ROLES" if key == "approvers" else "")
-        lines.append(f"{name}: {value or 'not set'}{f' [{source}]' if source else ''}")
-    return [f"Flow {flow.name} ({flow.sid})", *lines, *verdict]
+    for permission, does in ((Permission.DECIDE, "approve"), (Permission.REQUEST, "ask")):
+        decision = policy.judge(person, permission, flow.sid)
+        if decision.is_granted:
+            named = sorted({person.slack_user_id, *person.groups}.intersection(decision.holders))
+            how = f"as {', '.join(named)}" if named else f"with the {person.role} role"
+            lines.append(f"{who} can {does} {how} [{decision.setting}]")
+        else:
+            reason = await people.explain(person, decision)
+            lines.append(f"{who} can't {does}. Gatehouse would tell them: {reason}")
+    may = "can" if policy.allow_self_approval else "can't"
+    lines.append(f"People {may} approve their own requests [ALLOW_SELF_APPROVAL]")
+    return lines
 
 
-def _ids(ids: Sequence[str]) -> str:
-    return ", ".join(ids) or "nobody"
+def _shown(key: str, value: object) -> str:
+    match value:
+        case AutomaticRule():
+            longest = spell_duration(value.longest_seconds)
+            asks = ", ".join(value.requesters)
+            return f"from {asks}, for at most {longest}, {value.a_day} a person and day"
+        case None:
+            return "not set"
+        case tuple():
+            return ", ".join(value) or "nobody"
+        case int() if key in {"longest", "escalate_after"}:
+            return spell_duration(value)
+    return str(value)

@@ -37,10 +37,8 @@ async def every_preset(bot: Parts, person: Person) -> list[Preset]:
         return list((await saved_presets(tx)).values())
 
 
-async def save_preset(
-    bot: Parts, person: Person, name: str, identities: Sequence[str]
-) -> Preset | None:
-    """Save a preset and return the preset that it replaced, or None if the name is new."""
+async def save_preset(bot: Parts, person: Person, name: str, identities: Sequence[str]) -> None:
+    """Save a preset. It replaces an earlier one with this name."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         before = (await saved_presets(tx, [name])).get(name)
@@ -54,7 +52,6 @@ async def save_preset(
         detail = {"before": before.identities if before else (), "after": tuple(identities)}
         entry = AuditEntry(person.slack_user_id, "preset.saved", name, detail)
         await audit.append(tx, entry)
-    return before
 
 
 async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:

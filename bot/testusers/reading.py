@@ -6,7 +6,6 @@ and the others require `READ`.
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 
 from bot.approvals.rules import State
@@ -28,7 +27,9 @@ from bot.testusers.rules.review import LATER
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
 OWN_PAGE, MOST = 10, 10_000
-REVIEW_PAGE, LISTS_AT_ONCE = 8, 8
+# This many rows fit into a message, whatever they contain.
+REVIEW_PAGE = 6
+LISTS_AT_ONCE = 8
 # `/gatehouse status` must not wait for a broken service.
 COUNT_SECONDS = 2.0
 DECIDED_FOR = timedelta(days=7)
@@ -82,9 +83,6 @@ async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         found, total = await store.requests_of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=wanted.page * HISTORY_PAGE
         )
-    if wanted.page and not found:
-        last = page_count(total, HISTORY_PAGE) - 1
-        return await history(bot, person, replace(wanted, page=last))
     page = Page(found, total, page_count(total, HISTORY_PAGE), wanted)
     return pages.history(flow, page, reads)
 

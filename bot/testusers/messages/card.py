@@ -88,10 +88,7 @@ class _Card:
             because = f" ({reason})" if reason else ""
             wanted = f"{who(request.requester)} wants to {change_of(request)}"
             return f"{wanted}{because}. Approve or deny?"
-        outcome = next(self.headline())
-        if request.state in GIVEN_UP:
-            return outcome
-        return f"{outcome} {who(request.requester)} asked to {change_of(request)}."
+        return " ".join(self.headline())
 
     def headline(self) -> Iterator[str]:
         """Yield lines that describe the request and its outcome, or the approvals so far."""
@@ -112,13 +109,11 @@ class _Card:
             yield f"*{who(request.requester)}* asked {wanted}"
 
     def count(self) -> Iterator[str]:
-        given, needed = len(self.request.round.approvals), self.needed
-        names = phrases.approvers(self.request)
+        given = len(self.request.round.approvals)
         if given:
-            more = "One more needed." if needed - given <= 1 else f"{needed - given} more needed."
-            yield f"*{given} of {needed} approvals* ({names}). {more}"
-        elif needed > 1:
-            yield f"{needed} approvals needed."
+            yield f"*{given} of {self.needed} approvals* ({phrases.approvers(self.request)})."
+        elif self.needed > 1:
+            yield f"{self.needed} approvals needed."
 
     def trying(self) -> str:
         """Describe the last failure and the next attempt, or return "" if no attempt failed."""
@@ -141,7 +136,6 @@ class _Card:
             yield sizes
         if request.state is State.PENDING:
             yield f"this request expires {text.time(request.expires_at)}"
-            yield f"requester {request.requester.slack_user_id}"
         else:
             yield f"requested by {who(request.requester)} {text.time(request.created_at)}"
             if request.decided_at is not None and not request.requested.without_approval:
@@ -171,7 +165,8 @@ class _Card:
         shown = self.related[: 0 if self.is_short else RELATED_SHOWN]
         listed = [f"{change_of(other)}, by {who(other.requester)}" for other in shown]
         more = len(self.related) - len(shown)
-        listed += [text.count(more, "more request" if shown else "request")] if more else []
+        if more:
+            listed.append(f"{more} more")
         yield f":warning: *Other open requests for the same people:* {'; '.join(listed)}"
 
     def news(self) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from bot.approvals.rules import Act, AutomaticRule, Reason, State
 from bot.slack.messages import block_kit, text
-from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message, SlackBlock
+from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import (
     act_buttons,
@@ -133,9 +133,7 @@ def _failure(request: Request, asked: str, reason: str) -> Iterator[str]:
 
 def _with_steps(message: Message, card: str | None, *buttons: SlackBlock) -> Message:
     links = [f"<{card}|View the card>"] if card else []
-    room = TEXT_CHARACTERS - sum(len(link) + 1 for link in links)
-    shown = Message(text.cut(message.text, room), message.slack_blocks)
-    return shown.plus(*block_kit.row(buttons), lines=links)
+    return message.plus(*block_kit.row(buttons), lines=links)
 
 
 def ending(request: Request, identities: list[str], at: datetime) -> Message:
@@ -198,10 +196,9 @@ def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Mess
     return Message("\n".join(lines), block_kit.sections(lines))
 
 
-def preset_saved(name: str, identities: Sequence[str], before: Preset | None) -> Message:
-    """Return the reply after saving a preset. `before` is the preset that it replaced, if any."""
-    replaced = f" It used to contain {brief(before.identities)}." if before else ""
-    return Message.of(f"Saved the preset {_preset(name)} with {brief(identities)}.{replaced}")
+def preset_saved(name: str, identities: Sequence[str]) -> Message:
+    """Return the reply after saving a preset, with its people."""
+    return Message.of(f"Saved the preset {_preset(name)} with {brief(identities)}.")
 
 
 def preset_deleted(preset: Preset) -> Message:

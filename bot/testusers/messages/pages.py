@@ -32,8 +32,6 @@ WITHOUT_END = "Access with no end date"
 NOT_COUNTED = f"{WITHOUT_END}: the lists couldn't be read in time."
 UNREAD_SHOWN = 3
 NO_PRESETS: Mapping[str, Sequence[str]] = {}
-# Eight rows fit into a message, whatever they contain.
-ENDLESS_CHARACTERS, BUTTONS_CHARACTERS = 300, 850
 T = TypeVar("T")
 
 
@@ -288,31 +286,21 @@ def review(page: Page[Endless], unread: Mapping[Flow, str], reader: Reader) -> M
         grant, about = access.grant, "added outside Gatehouse"
         if grant is not None:
             about = f"since {text.time(grant.granted_at)} · {_by(grant)}"
-        shown = reader.show(access.identity, phrases.BRIEF_CHARACTERS)
+        shown = brief([access.identity], reader.show)
         line = f"• {shown} on {flow_name(access.flow)} · {about}"
         filled = Prefilled(access.flow.sid, identities=(access.identity,))
         buttons = [
             *form_button("Set an end date", filled),
             *form_button("Remove", replace(filled, kind="remove"), ids.TESTUSERS_PERSON),
         ]
-        below = block_kit.row(buttons if phrases.size_of(buttons) < BUTTONS_CHARACTERS else [])
-        message = message.then(Message.of(text.cut(line, ENDLESS_CHARACTERS)).plus(*below))
+        message = message.then(Message.of(line).plus(*block_kit.row(buttons)))
     return message.plus(*page.turning("review"))
 
 
 def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:
-    """Return a message with these rows, and with as many of their buttons as fit."""
+    """Return a message with these rows, with their buttons if there's room for all of them."""
     lines = [line for line, _ in rows]
-    body = [block_kit.section(line) for line in lines]
-    room = MESSAGE_CHARACTERS - phrases.size_of(body) - phrases.size_of(below)
-    if room < 0 or not any(button for _, button in rows):
-        body = block_kit.sections(lines)
-        if phrases.size_of(body) > MESSAGE_CHARACTERS:
-            body = block_kit.sections([text.cut(line, 400) for line in lines])
-        return Message("\n".join(lines), (*body, *below))
-    for number, (line, button) in enumerate(rows):
-        size = phrases.size_of([button]) if button else 0
-        if size <= room:
-            body[number] = block_kit.section(line, button)
-            room -= size
+    body = [block_kit.section(line, button) for line, button in rows]
+    if phrases.size_of([*body, *below]) > MESSAGE_CHARACTERS:
+        body = block_kit.sections([text.cut(line, 400) for line in lines])
     return Message("\n".join(lines), (*body, *below))

@@ -327,20 +327,18 @@ def summary(request: Request, show: Show, *, names_requester: bool = False) -> s
 
 def what_failed(request: Request) -> str:
     """Describe what a failed request has changed, as far as is known."""
-    done = request.result.done
     if request.attempts.is_unsure:
         return "not sure whether the change went through"
     if request.attempts.failure.startswith(OTHER_ENTRIES):
         return "the list holds something else"
-    if done is None:
-        return "nothing was changed"
-    made, asked = done.change.identities, request.requested.change.identities
-    return f"the list has only {len(made):,} of {text.count(len(asked), 'change')}"
+    return "only some of it was changed" if request.result.done else "nothing was changed"
 
 
 def after_all(request: Request) -> str:
     """Return a note if a failed change may still go through, or an empty string if it can't."""
-    return " If it goes through after all, I'll update the card." * request.attempts.is_unsure
+    if not request.attempts.is_unsure:
+        return ""
+    return " If it goes through after all, I'll update the card."
 
 
 def reason_of(request: Request, reason: str, show: Show = in_full) -> str:

@@ -100,13 +100,13 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(with_policies
     slack.workspace.people[person.id] = replace(person, name="Ada\x1b[2K\nAdmins")
     status, out = await run(with_policies, "policy", "explain", "welcome", "U0APPROVER2")
     assert status == 0
-    assert "Approvers: S0APPROVERS [FLOW_POLICIES (this flow)]" in out
+    assert "approvers: S0APPROVERS [FLOW_POLICIES (this flow)]" in out
     # Her name stays on its line.
-    verdict = "can approve as a member of S0APPROVERS [FLOW_POLICIES (this flow)]"
+    verdict = "can approve as S0APPROVERS [FLOW_POLICIES (this flow)]"
     assert f"Ada\\x1b[2K\\nAdmins (U0APPROVER2) {verdict}" in out
-    assert "They can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
-    rule = "additions requested by S0APPROVERS, for at most 4h, up to 5 per person per day"
-    assert f"Automatic approval: {rule} [FLOW_POLICIES (this flow)]" in out
+    assert "People can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
+    rule = "from S0APPROVERS, for at most 4h, 5 a person and day"
+    assert f"auto: {rule} [FLOW_POLICIES (this flow)]" in out
 
 
 @pytest.mark.parametrize(

@@ -226,10 +226,10 @@ async def test_explaining_agrees_with_what_then_happens(database, clock):
         lines = await explain(world.people, Flow(WELCOME, "welcome"), user)
         told = next(line for line in lines if line.startswith(f"{NAMES[user]} ({user})"))
         is_own = user == OTTO
-        own_line = [line for line in lines if line.startswith("They ")]
+        own_line = [line for line in lines if line.startswith("People ")]
         expected = " can approve " in told
         if is_own and expected:
-            expected = own_line == ["They can approve their own requests [ALLOW_SELF_APPROVAL]"]
+            expected = own_line == ["People can approve their own requests [ALLOW_SELF_APPROVAL]"]
         happened = await is_taken(world, stored, user)
         assert happened == expected, (lines, policy)
         agreed += happened
