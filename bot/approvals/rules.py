@@ -25,7 +25,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from bot.approvals.parse import parse_duration, spell_duration
+from bot.approvals.times import parse_duration, spell_duration
 from bot.ids import ChannelId, NamedIds
 
 

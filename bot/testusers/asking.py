@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from bot.approvals.parse import spell_duration, zone_of
 from bot.approvals.rules import (
     RULE_NAME,
     ApprovedByRule,
@@ -14,6 +13,7 @@ from bot.approvals.rules import (
     is_automatic,
     rule_id,
 )
+from bot.approvals.times import spell_duration, zone_of
 from bot.errors import Conflict, NotFound, UsageError
 from bot.permissions import Permission, Person
 from bot.store import audit

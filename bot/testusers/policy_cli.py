@@ -5,8 +5,8 @@ It calls `Policy.judge`, which also checks every click.
 
 from dataclasses import fields
 
-from bot.approvals.parse import spell_duration
 from bot.approvals.rules import AutomaticRule, FlowPolicy
+from bot.approvals.times import spell_duration
 from bot.errors import SlackError, UnknownPerson
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import on_one_line

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.approvals.parse import LocalTime
+from bot.approvals.times import LocalTime
 from bot.errors import UsageError
 from bot.slack.messages import replies
 from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES
@@ -53,7 +53,6 @@ def added(*identities: str, **more: object) -> ChangeRequest:
             added("+1", duration_seconds=7200, now=True, reason="it\u2019s @ada — now"),
         ),
         ("add welcome +2 because call +1 555", added("+2", reason="call +1 555")),
-        ("add welcome +1 until noon", added("+1", until=LocalTime(time(12)))),
         ("add welcome +1 for 2h.", added("+1", duration_seconds=7200)),
         ("add welcome for 5s +1", added("+1", duration_seconds=5)),
         ("add welcome for 2 hours +1", added("+1", duration_seconds=7200)),

@@ -14,7 +14,7 @@ import pytest
 
 import bot
 import handlers
-from bot.approvals.parse import parse_duration, parse_when
+from bot.approvals.times import parse_duration, parse_when
 from bot.checks.parse import parse_gatehouse
 from bot.emailkey import parse_emailkey
 from bot.errors import UsageError

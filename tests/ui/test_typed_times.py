@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from bot.approvals.parse import WEEKDAYS
+from bot.approvals.times import WEEKDAYS
 from bot.testusers.messages.card import card
 from bot.testusers.parse.command import ChangeRequest, end_of, parse_testusers
 from bot.testusers.rules.changes import Change

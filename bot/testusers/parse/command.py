@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import pairwise, takewhile
 from typing import Literal
 
-from bot.approvals.parse import (
+from bot.approvals.times import (
     MOST_PARTS,
     When,
     moment_of,
@@ -150,11 +150,16 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
 
 def _check(change: ChangeRequest) -> None:
     if change.identities or not change.presets:
-        _check_identities(change.kind, change.identities)
+        _require_identities(change.kind, change.identities)
     if change.now and not change.reason:
         raise misuse("now", "“now” needs a reason. Add “because …” at the end.")
     if change.duration_seconds and change.until:
         raise misuse(change.kind, "Use “for” or “until”, not both.")
+
+
+def _require_identities(action: str, identities: Sequence[str]) -> None:
+    if problem := identities_problem(identities):
+        raise misuse(action, problem, has_right_form=bool(identities))
 
 
 def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str) -> ChangeRequest:
@@ -321,20 +326,6 @@ def _joined(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def people(action: str, words: Sequence[Word], text: str) -> tuple[str, ...]:
-    """Return the identities in these words, or raise UsageError if a word isn't an identity."""
-    identities, odd = read_identities(words, text)
-    if odd:
-        raise misuse(action, unclear(odd), has_right_form=True)
-    _check_identities(action, identities)
-    return identities
-
-
-def _check_identities(action: str, identities: Sequence[str]) -> None:
-    if problem := identities_problem(identities):
-        raise misuse(action, problem, has_right_form=bool(identities))
-
-
 def end_of(time_zone: str, requested: ChangeRequest, now: datetime) -> datetime | None:
     """Return the fixed end of the requested access, if any. Typed times are in `time_zone`."""
     if requested.until is None:
@@ -438,4 +429,8 @@ def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
         if more:
             raise misuse("save_preset", f"Unexpected word: “{more[0].text[:80]}”.")
         return Subcommand("delete_preset", text=name)
-    return Subcommand("save_preset", text=name, identities=people("save_preset", more, text))
+    identities, odd = read_identities(more, text)
+    if odd:
+        raise misuse("save_preset", unclear(odd), has_right_form=True)
+    _require_identities("save_preset", identities)
+    return Subcommand("save_preset", text=name, identities=identities)

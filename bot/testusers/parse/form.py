@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bot.approvals.parse import parse_duration
+from bot.approvals.times import parse_duration
 from bot.slack.messages.block_kit import ButtonValue
 from bot.slack.parse import escaped, read_words, recover
 from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, UNSEEN, folded

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from bot.approvals.parse import spell_duration
 from bot.approvals.rules import FlowPolicy, State
+from bot.approvals.times import spell_duration
 from bot.testusers.rules.changes import Change, Flow, outside_edits
 from bot.testusers.rules.requests import (
     Effect,

@@ -1,4 +1,4 @@
-"""Parsers for durations and times such as `1h30m`, `2 hours`, `friday` and `tomorrow 9:00`."""
+"""Durations and times such as `1h30m`, `2 hours`, `friday` and `tomorrow 9:00`."""
 
 import re
 from collections.abc import Sequence
@@ -7,44 +7,34 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 LONGEST_SECONDS = 3650 * 86_400
-UNITS = {
-    "s": (1, ("sec", "secs", "second", "seconds")),
-    "m": (60, ("min", "mins", "minute", "minutes")),
-    "h": (3_600, ("hr", "hrs", "hour", "hours")),
-    "d": (86_400, ("day", "days")),
-    "w": (604_800, ("wk", "wks", "week", "weeks")),
-}
-UNIT_SECONDS = {
-    name: seconds for unit, (seconds, names) in UNITS.items() for name in (unit, *names)
-}
+UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 # A duration can contain each unit once: "1 week 2 days 3 h 4 min 5 s".
 MOST_PARTS = len(UNITS)
-_PART = re.compile(r"([0-9]{1,9})\s*([a-z]{1,7})\s*", re.IGNORECASE)
+_UNIT = r"w(?:ks?|eeks?)?|d(?:ays?)?|h(?:rs?|ours?)?|m(?:ins?|inutes?)?|s(?:ecs?|econds?)?"
+_PART = rf"([0-9]{{1,9}})\s*({_UNIT})\s*"
+_PARTS = re.compile(_PART, re.IGNORECASE)
+_DURATION = re.compile(rf"(?:{_PART})+", re.IGNORECASE)
 
 
 def parse_duration(text: str) -> int | None:
     """Convert a duration such as `30m` or `1h30m` to seconds. Return None if it's invalid."""
     text = text.removesuffix(".")
-    at, seconds = 0, 0
-    while at < len(text):
-        part = _PART.match(text, at)
-        size = UNIT_SECONDS.get(part.group(2).lower()) if part else None
-        if part is None or size is None:
-            return None
-        seconds += int(part.group(1)) * size
-        at = part.end()
+    if not _DURATION.fullmatch(text):
+        return None
+    parts = _PARTS.findall(text)
+    seconds = sum(int(number) * UNITS[unit[0].lower()] for number, unit in parts)
     return seconds if 0 < seconds <= LONGEST_SECONDS else None
 
 
 def spell_duration(seconds: int) -> str:
     """Format a duration in the largest unit that divides it evenly, up to days, such as `2h`."""
-    spelled = ((size, unit) for unit, (size, _) in UNITS.items() if unit != "w")
-    largest_first = sorted(spelled, reverse=True)
-    size, unit = next(pair for pair in largest_first if seconds % pair[0] == 0)
-    return f"{seconds // size}{unit}"
+    unit = next(unit for unit in "dhms" if seconds % UNITS[unit] == 0)
+    return f"{seconds // UNITS[unit]}{unit}"
 
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+# The days that a word can mean, counted from today. A time alone means its next occurrence.
+DAYS_AHEAD = {"": (0, 1), "today": (0,), "tomorrow": (1,)}
 LONGEST = timedelta(seconds=LONGEST_SECONDS)
 NOON = 12
 LAST_MINUTE = time(23, 59)
@@ -78,14 +68,11 @@ def parse_when(words: Sequence[str]) -> tuple[LocalTime, int] | None:
     (LocalTime(at=datetime.time(18, 0), day='friday'), 3)
     """
     day = words[0].casefold() if words and _is_day(words[0].casefold()) else ""
-    rest = words[1:] if day else words
-    for count in (2, 1):
-        at = _clock(" ".join(rest[:count])) if len(rest) >= count else None
+    rest = words[1:3] if day else words[:2]
+    for count in range(len(rest), 0, -1):
+        at = _clock(" ".join(rest[:count]))
         if at is not None:
-            taken = count + bool(day)
-            if not day and len(words) > taken and _is_day(words[taken].casefold()):
-                return LocalTime(at, words[taken].casefold()), taken + 1
-            return LocalTime(at, day), taken
+            return LocalTime(at, day), count + bool(day)
     return (LocalTime(None, day), 1) if day else None
 
 
@@ -100,23 +87,23 @@ def moment_of(when: When, now: datetime, zone: tzinfo) -> datetime | None:
         return when if now < when <= latest else None
     at = when.at or LAST_MINUTE
     today = now.astimezone(zone).date()
-    days = [today, today + timedelta(days=1)]
-    if when.day in ("today", "tomorrow"):
-        days = [today + timedelta(days=when.day == "tomorrow")]
-    elif when.day in WEEKDAYS:
-        ahead = (WEEKDAYS.index(when.day) - today.weekday()) % len(WEEKDAYS)
-        days = [today + timedelta(days=ahead + more) for more in (0, len(WEEKDAYS))]
-    elif when.day:
-        days = [date.fromisoformat(when.day)]
-    for day in days:
+    for ahead in _days_ahead(when.day, today):
         # Dates at the end of the calendar can't be converted to UTC in some time zones.
-        if abs(day - now.date()) > LONGEST:
+        if abs(ahead) > LONGEST.days + 1:
             continue
         for fold in (0, 1):
+            day = today + timedelta(days=ahead)
             moment = datetime.combine(day, at.replace(fold=fold), zone).astimezone(UTC)
             if now < moment <= latest:
                 return moment
     return None
+
+
+def _days_ahead(day: str, today: date) -> tuple[int, ...]:
+    if day in WEEKDAYS:
+        ahead = (WEEKDAYS.index(day) - today.weekday()) % len(WEEKDAYS)
+        return ahead, ahead + len(WEEKDAYS)
+    return DAYS_AHEAD.get(day) or ((date.fromisoformat(day) - today).days,)
 
 
 def _is_day(text: str) -> bool:
@@ -129,18 +116,16 @@ def _is_day(text: str) -> bool:
 
 
 def _clock(text: str) -> time | None:
-    if text.casefold() == "noon":
-        return time(NOON)
     match = _CLOCK.fullmatch(text)
-    if match is None or not (match.group(2) or match.group(3)):
+    if match is None or not (match[2] or match[3]):
         return None
-    hour, minute, half = int(match.group(1)), int(match.group(2) or 0), (match.group(3) or "")
-    if half:
+    hour = int(match[1])
+    if match[3]:
         if not 1 <= hour <= NOON:
             return None
-        hour = hour % NOON + (NOON if half.lower() == "pm" else 0)
+        hour = hour % NOON + (NOON if match[3].lower() == "pm" else 0)
     try:
-        return time(hour, minute)
+        return time(hour, int(match[2] or 0))
     except ValueError:
         return None
 
