@@ -19,7 +19,7 @@ MARKS = {
     State.EXPIRED: (":alarm_clock:",),
 }
 BUTTONS = {f"{ids.TESTUSERS_ACT}approve": State.PENDING, f"{ids.TESTUSERS_ACT}retry": State.FAILED}
-NONE_MISSING = re.compile(r"(?<!\d)(?:0|-\d+) more needed|(?<!\d)0 approvals")
+NONE_MISSING = re.compile(r"(?<!\d)0 approvals")
 OVERDUE = "*Expired but not removed yet:*"
 
 

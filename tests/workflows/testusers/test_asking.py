@@ -101,7 +101,7 @@ async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
 
 async def test_only_an_applied_change_is_undone(world):
     request = await world.ask("add welcome +1")
-    with pytest.raises(Conflict, match="still waiting for approval"):
+    with pytest.raises(Conflict, match="nothing to undo"):
         await undo(world, request)
 
 
