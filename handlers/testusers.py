@@ -31,7 +31,7 @@ from bot.testusers.parse.form import (
     read_lines,
 )
 from bot.testusers.parts import Parts
-from bot.testusers.rendering import answer_to, card_link, channel_of
+from bot.testusers.rendering import answer_to
 from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import (
@@ -192,12 +192,6 @@ class Testusers:
             await asking.require_asking(bot, person)
             return notes.unclear(typed, await asking.understood(bot, person, typed.understood))
         asked = await asking.ask(bot, person, typed)
-        if asked.earlier is not None:
-            link = await card_link(bot, asked.earlier.id)
-            now = await bot.database.now()
-            reader = person.slack_user_id
-            channel = channel_of(bot, asked.flow)
-            return notes.asked_before(asked.earlier, reader, now, channel, link)
         return await answer_to(bot, person, asked, has_typed_time=typed.until is not None)
 
     async def store(self, action: Body, body: Body) -> None:

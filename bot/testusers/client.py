@@ -148,13 +148,10 @@ class Flows:
         if found := find_flow(typed, self.sids):
             return found
         self.service()
-        unknown = f"I don't know a flow called “{typed[:80]}”."
+        known = ", ".join(self.aliases[:FLOWS_NAMED])
+        hint = f"Flows: {known}." if known else "Use its SID: FW followed by 32 hexadecimal digits."
+        error = NotFound(f"I don't know a flow called “{typed[:80]}”. {hint}")
         near = closest(typed, self.aliases, FLOWS_MEANT)
-        guess = f" Did you mean “{near[0]}”?" if near else ""
-        more = ", …" if len(self.aliases) > FLOWS_NAMED else ""
-        known = f"{guess} (Flows: {', '.join(self.aliases[:FLOWS_NAMED])}{more})"
-        use_sid = " Use its SID: FW followed by 32 hexadecimal digits."
-        error = NotFound(f"{unknown}{known if self.aliases else use_sid}")
         raise error.suggesting(typed, dict.fromkeys(near, ""))
 
     def now(self, flow: Flow) -> Flow:

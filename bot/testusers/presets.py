@@ -16,8 +16,6 @@ from bot.testusers.parts import Parts
 from bot.testusers.rules.requests import Preset, Who
 from bot.testusers.tables import presets
 
-NAMED = 10
-
 
 async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -> dict[str, Preset]:
     """Return the presets with these names, or all presets, keyed by name in alphabetical order."""
@@ -91,9 +89,6 @@ def _unknown_preset(name: str, names: Sequence[str], mark: str = "", hint: str =
 
     `mark` is what stands before the name in the command.
     """
-    close = closest(name, names)
-    guess = f" Did you mean “@{close[0]}”?" if close else ""
-    more = ", …" if len(names) > NAMED else ""
-    known = f" (Presets: {', '.join(names[:NAMED])}{more})" if names else ""
-    error = NotFound(f"There's no preset “@{name}”.{guess}{known}{hint}")
-    return error.suggesting(f"{mark}{name}", {f"{mark}{preset}": "" for preset in close})
+    error = NotFound(f"There's no preset “@{name}”.{hint} See /testusers presets.")
+    near = {f"{mark}{preset}": "" for preset in closest(name, names)}
+    return error.suggesting(f"{mark}{name}", near)

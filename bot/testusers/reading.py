@@ -63,17 +63,12 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     ]
     others = [identity for identity in found if identity not in read.grants]
     known = [identity for identity in found if identity in read.grants]
+    page = Page.cut([*known, *others], LIST_PAGE, wanted)
+    shown = [read.grants[identity] for identity in page.items if identity in read.grants]
     async with bot.database.read_only() as tx:
-        requests = {read.grants[identity].request_id for identity in known}
-        presets = await store.presets_of(tx, requests)
-    return pages.listing(
-        flow,
-        Page.cut([*known, *others], LIST_PAGE, wanted),
-        read.grants,
-        reads,
-        presets=presets,
-        outside=len(others),
-    )
+        granting = await store.requests_with(tx, {grant.request_id for grant in shown})
+    presets = {request.id: request.requested.presets for request in granting}
+    return pages.listing(flow, page, read.grants, reads, presets=presets, outside=len(others))
 
 
 async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:

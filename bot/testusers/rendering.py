@@ -1,9 +1,8 @@
 """Cards and messages about requests, rendered from the stored state when they're sent."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
@@ -92,7 +91,11 @@ async def answer_to(
     bot: Parts, person: Person, asked: Asked, *, has_typed_time: bool = False
 ) -> Message:
     """Return the reply to the requester, with a link to the card if the request needs approval."""
-    channel, request = channel_of(bot, asked.flow), asked.request
+    channel = channel_of(bot, asked.flow)
+    request = asked.request
+    if earlier := asked.earlier:
+        link = await card_link(bot, earlier.id)
+        return notes.asked_before(earlier, person.slack_user_id, channel, link)
     more = [notes.time_zone_used(person.time_zone)] if has_typed_time else []
     if request is None or not request.waits:
         return notes.asked(asked.flow, asked.dropped, request, channel, *more)
@@ -104,94 +107,101 @@ async def answer_to(
     return notes.with_next_steps(message, request, await card_link(bot, request.id))
 
 
+RendererOfRequest = Callable[[Transaction, Request, OutboxMessage], Awaitable[Outgoing | None]]
+
+
+def _loading(render: RendererOfRequest) -> Renderer:
+    """Return a renderer that loads the request. A request that was deleted needs no message."""
+
+    async def renderer(tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
+        request = await store.load_request(tx, outbox_message.subject)
+        return None if request is None else await render(tx, request, outbox_message)
+
+    return renderer
+
+
 class RequestMessages:
-    """A renderer of cards, messages in card threads, and messages to requesters."""
+    """The renderers of cards, messages in card threads, and messages to requesters."""
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
-
-    @property
-    def cards(self) -> dict[str, Renderer]:
-        """The renderers of the messages that are kept up to date, keyed by the kind of message."""
-        return {
-            transitions.CARD: self.card,
-            transitions.REMINDER: self.waiting,
-            transitions.ESCALATION: self.waiting,
-            transitions.FAILURE: self.failure,
+        # The messages that are kept up to date, by kind.
+        self.cards = {
+            transitions.CARD: self._card,
+            transitions.REMINDER: _loading(self._waiting),
+            transitions.ESCALATION: _loading(self._waiting),
+            transitions.FAILURE: _loading(self._failure),
+        }
+        # The messages that are posted once, by kind.
+        self.notes = {
+            transitions.OUTCOME: _loading(self._outcome),
+            transitions.ENDING: _loading(self._ending),
         }
 
-    @property
-    def notes(self) -> dict[str, Renderer]:
-        """The renderers of the messages that are posted once, keyed by the kind of message."""
-        return {
-            transitions.OUTCOME: self.outcome,
-            transitions.ENDING: self.ending,
-        }
-
-    async def card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
+    async def _card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the request's current card, or None if the request no longer exists."""
-        request, related = await store.load_with_related(tx, outbox_message.subject)
-        if request is None:
+        found, related = await store.load_with_related(tx, outbox_message.subject)
+        if found is None:
             return None
-        if request.state in transitions.OPEN_STATES:
-            request = replace(request, flow=self._bot.flows.now(request.flow))
-        draw = partial(self._card, request, related)
-        return Outgoing(channel_of(self._bot, request.flow), draw)
-
-    async def _card(self, request: Request, related: Sequence[Request]) -> Message:
         bot = self._bot
-        is_waiting = request.state is State.PENDING
-        approvers = await addressed(bot, request) if is_waiting else ""
-        needed = bot.people.policy.of_flow(request.flow.sid).approvals_needed
-        return card(request, needed, approvers, related)
+        is_open = found.state in transitions.OPEN_STATES
+        request = replace(found, flow=bot.flows.now(found.flow)) if is_open else found
 
-    async def failure(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
+        async def draw() -> Message:
+            approvers = await addressed(bot, request) if request.state is State.PENDING else ""
+            needed = bot.people.policy.of_flow(request.flow.sid).approvals_needed
+            return card(request, needed, approvers, related)
+
+        return Outgoing(channel_of(bot, request.flow), draw)
+
+    async def _failure(
+        self, _tx: Transaction, request: Request, _: OutboxMessage
+    ) -> Outgoing | None:
         """Return the thread message that says the change failed, or that it later succeeded."""
-        request = await store.load_request(tx, outbox_message.subject)
-        if request is None or request.state is State.APPLYING:
+        if request.state is State.APPLYING:
             return None
         return self._in_thread(request, drawn(notes.failure_in_thread(request)))
 
-    async def waiting(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
+    async def _waiting(
+        self, tx: Transaction, request: Request, outbox_message: OutboxMessage
+    ) -> Outgoing | None:
         """Return a reminder or an escalation, or the text that replaces it after a decision."""
-        request = await store.load_request(tx, outbox_message.subject)
-        if request is None:
-            return None
         if request.state is not State.PENDING:
             # After a decision, only a message that was sent is updated.
             if await outbox.sent_card(tx, outbox_message.key) is None:
                 return None
             return self._in_thread(request, drawn(notes.no_longer_waiting(request)))
-        is_escalation = outbox_message.kind == transitions.ESCALATION
-        people = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
-        draw = partial(self._still_waiting, request, people if is_escalation else ())
-        return self._in_thread(request, draw)
+        escalate_to: Sequence[str] = ()
+        if outbox_message.kind == transitions.ESCALATION:
+            escalate_to = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
 
-    async def _still_waiting(self, request: Request, escalate_to: Sequence[str]) -> Message:
-        can_decide = await deciders(self._bot, request, escalate_to)
-        approvers = "" if can_decide else await addressed(self._bot, request)
-        return notes.still_waiting(request, approvers, escalate_to)
+        async def draw() -> Message:
+            can_decide = await deciders(self._bot, request, escalate_to)
+            approvers = "" if can_decide else await addressed(self._bot, request)
+            return notes.still_waiting(request, approvers, escalate_to)
+
+        return self._in_thread(request, draw)
 
     def _in_thread(self, request: Request, draw: Draw) -> Outgoing:
         channel = channel_of(self._bot, request.flow)
         return Outgoing(channel, draw, thread_of=card_key(request.id))
 
-    async def ending(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
+    async def _ending(
+        self, tx: Transaction, request: Request, outbox_message: OutboxMessage
+    ) -> Outgoing | None:
         """Return the notice that access ends soon, or None if the end has changed or passed."""
-        request = await store.load_request(tx, outbox_message.subject)
         ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
-        made = await store.grants_of_request(tx, outbox_message.subject)
+        made = await store.grants_of_request(tx, request.id)
         ending = [grant.identity for grant in made if grant.ends_at == ends_at]
-        if request is None or not ending or ends_at <= await tx.now():
+        if not ending or ends_at <= await tx.now():
             return None
         message = notes.ending(request, ending, ends_at)
         return Outgoing(request.requester.slack_user_id, drawn(message))
 
-    async def outcome(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
+    async def _outcome(
+        self, tx: Transaction, request: Request, outbox_message: OutboxMessage
+    ) -> Outgoing | None:
         """Return the direct message about the outcome, or None if nothing is left to report."""
-        request = await store.load_request(tx, outbox_message.subject)
-        if request is None:
-            return None
         payload = dict(outbox_message.payload)
         # If more has happened since, that has a message of its own.
         last = "asked_again" if request.state is State.PENDING else request.state

@@ -102,11 +102,9 @@ async def requests_of(
     return await _requests(tx, *where, order=_NEWEST, limit=limit)
 
 
-async def presets_of(tx: Transaction, request_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the presets in these requests, keyed by request ID."""
-    query = select(requests.c.id, requests.c.requested["presets"])
-    rows = await tx.connection.execute(query.where(requests.c.id.in_(request_ids)))
-    return {request_id: tuple(presets or ()) for request_id, presets in rows}
+async def requests_with(tx: Transaction, request_ids: Collection[str]) -> list[Request]:
+    """Return the requests with these IDs, oldest first."""
+    return await _requests(tx, requests.c.id.in_(request_ids))
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:

@@ -181,7 +181,7 @@ def test_every_list_fits(identities) -> None:
     for known in (grants, {}):
         page = Page(identities, len(identities), 3)
         for sees, asks in ((True, True), (True, False), (False, False)):
-            message = pages.listing(FLOW, page, known, Reader(sees, asks))
+            message = pages.listing(FLOW, page, known, Reader(sees, asks), presets={}, outside=0)
             hold(message)
             assert FLOW.name in message.text
             assert sees or not shown_in_full(identities, message)

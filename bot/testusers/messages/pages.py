@@ -31,7 +31,6 @@ NO_ACCESS = "You haven't requested access for anyone."
 WITHOUT_END = "Access with no end date"
 NOT_COUNTED = f"{WITHOUT_END}: the lists couldn't be read in time."
 UNREAD_SHOWN = 3
-NO_PRESETS: Mapping[str, Sequence[str]] = {}
 T = TypeVar("T")
 
 
@@ -136,8 +135,8 @@ def listing(
     grants: Mapping[str, Grant],
     reader: Reader,
     *,
-    presets: Mapping[str, Sequence[str]] = NO_PRESETS,
-    outside: int = 0,
+    presets: Mapping[str, Sequence[str]],
+    outside: int,
 ) -> Message:
     """Return a page of a flow's test users that shows who approved them and when access ends.
 
@@ -243,8 +242,6 @@ def own(
     if requests and not page.wanted.page:
         rows = [(f"*Your requests* ({len(requests):,})", None)]
         rows += _requests(requests[:REQUESTS_SHOWN], reader, Act.CANCEL)
-        left = len(requests) - REQUESTS_SHOWN
-        rows += [(f"And {left:,} more.", None)] if left > 0 else []
     rows.append((f"{PEOPLE} ({people:,})" if people else NO_ACCESS, None))
     message = _message(rows, [])
     for group in page.items:

@@ -20,7 +20,6 @@ SHORT_CHARACTERS = 40
 
 IDENTITY_CHARACTERS = 300
 NAMED = 3
-MOST_MENTIONED = 90
 NOBODY = "*Nobody can approve this now.* Whoever runs Gatehouse can name more approvers."
 JUST_NOW = timedelta(minutes=1)
 MARKS = {
@@ -60,14 +59,12 @@ def who(person: Who) -> str:
 
 def mentions(holders: Sequence[str]) -> str:
     """Return mentions of people and groups, which notify them. `"*"` notifies nobody."""
-    named = [
-        "any full member" if holder == EVERY_FULL_MEMBER else _mention(holder) for holder in holders
-    ]
-    left = len(holders) - MOST_MENTIONED
-    return " ".join(named[:MOST_MENTIONED] + ([f"and {left} more"] if left > 0 else []))
+    return " ".join(map(_mention, holders))
 
 
 def _mention(slack_id: str) -> str:
+    if slack_id == EVERY_FULL_MEMBER:
+        return "any full member"
     return f"<!subteam^{slack_id}>" if slack_id.startswith("S") else f"<@{slack_id}>"
 
 

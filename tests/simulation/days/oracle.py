@@ -22,7 +22,7 @@ from bot.testusers import store
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.rules.requests import Request
 from bot.testusers.tables import flow_posts, grants
-from bot.testusers.transitions import OUTCOME, card_key
+from bot.testusers.transitions import CARD, OUTCOME, card_key
 from tests.simulation.days.cards import wrong_card
 from tests.simulation.days.homes import about_requests
 from tests.simulation.days.processes import ALERTS, APPROVALS_NEEDED, Outside, Process
@@ -173,7 +173,8 @@ class Oracle:
             async with self.database.read_only() as tx:
                 sent = await outbox.sent_card(tx, card_key(request.id))
                 granted = await store.grants_of_flow(tx, request.flow.sid)
-                now = await renderer.card(tx, OutboxMessage(card_key(request.id), "", request.id))
+                message = OutboxMessage(card_key(request.id), CARD, request.id)
+                now = await renderer.cards[CARD](tx, message)
             message = await now.draw() if now else None
             place = ("", "") if sent is None else (sent.channel_id, sent.message_ts)
             shown = self.outside.slack.messages.get(place)

@@ -106,7 +106,7 @@ async def test_announcement_that_is_not_true_any_more_is_not_sent(world):
     (message,) = [item for item in world.messages if item.kind == ENDING]
     await world.applied("remove welcome +1")
     async with world.database.read_only() as tx:
-        assert await RequestMessages(world).ending(tx, message) is None
+        assert await RequestMessages(world).notes[ENDING](tx, message) is None
 
 
 async def pass_hours(world: World, hours: float) -> None:

@@ -30,7 +30,7 @@ async def text_of(world: World, event: str, request) -> str | None:
     payload = {"event": event, "reason": "x"}
     message = OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload)
     async with world.database.read_only() as tx:
-        outgoing = await RequestMessages(world).outcome(tx, message)
+        outgoing = await RequestMessages(world).notes[OUTCOME](tx, message)
     return outgoing and (await outgoing.draw()).text
 
 
