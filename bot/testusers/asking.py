@@ -43,6 +43,7 @@ from bot.testusers.rules.requests import (
 )
 from bot.testusers.timers import next_timer
 from bot.testusers.transitions import (
+    STILL_CHECKING,
     apply_transition,
     is_in_doubt,
     put_apply_job,
@@ -53,9 +54,6 @@ from bot.testusers.transitions import (
 )
 
 MOST_PENDING = 20
-STILL_CHECKING = (
-    "I'm still checking whether the rest of this change went through. Please try again in a minute."
-)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ UPDATE_ADVICE: Mapping[int, str] = {
     HTTPStatus.BAD_REQUEST: "If the service refuses every change, correct FLOW_FORM_FIELD.",
 }
 NO_SUCH_FLOW = "FW" + "0" * 32
-MISSING = "There's no flow with this SID."
+NO_FLOW = "There's no flow with this SID."
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
 
@@ -103,7 +103,7 @@ class FlowClient:
             headers=self._headers,
             form=form,
             advice=ADVICE if form is None else UPDATE_ADVICE,
-            missing=MISSING,
+            missing=NO_FLOW,
         )
 
     async def _identities(

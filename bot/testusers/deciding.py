@@ -26,6 +26,7 @@ from bot.testusers.rules.applying import FOR_THE_REST
 from bot.testusers.rules.requests import THE_BOT, Approval, Request, Who
 from bot.testusers.rules.review import Review
 from bot.testusers.transitions import (
+    STILL_CHECKING,
     apply_transition,
     ask_again,
     expired_entry,
@@ -35,9 +36,6 @@ from bot.testusers.transitions import (
     write_card,
 )
 
-STILL_CHECKING = (
-    "I'm still checking whether this change went through. Please try again in a minute."
-)
 UNSURE = "I couldn't check a permission with Slack, so I did nothing."
 _ACTION = {
     Act.APPROVE: "request.approved",

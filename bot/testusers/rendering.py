@@ -24,7 +24,8 @@ from bot.testusers.transitions import card_key
 
 # How long to wait for this process to post a card, and how often to look if another one does.
 LINK_SECONDS = 0.35
-TRIES, PAUSE_SECONDS = 8, 0.05
+LINK_TRIES = 8
+PAUSE_SECONDS = 0.05
 
 
 async def link_to(bot: Parts, sent: SentCard | None) -> str | None:
@@ -51,7 +52,7 @@ async def card_link(bot: Parts, request_id: str) -> str | None:
     key = card_key(request_id)
     is_posting = await bot.database.until_job_ends(f"{outbox.SEND}:{key}", LINK_SECONDS)
     try:
-        for attempt in range(1 if is_posting else TRIES):
+        for attempt in range(1 if is_posting else LINK_TRIES):
             if attempt:
                 await bot.clock.sleep(PAUSE_SECONDS)
             async with bot.database.read_only(sees_snapshot=False) as tx:

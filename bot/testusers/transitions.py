@@ -24,6 +24,9 @@ from bot.testusers.rules.review import CurrentList, Review, reconsidered, review
 APPLY, TIMER = "testusers.apply", "testusers.timer"
 ESCALATION, FAILURE, ENDING = "testusers.escalation", "testusers.failure", "testusers.ending"
 CARD, OUTCOME, REMINDER = "testusers.card", "testusers.outcome", "testusers.reminder"
+STILL_CHECKING = (
+    "I'm still checking whether this change went through. Please try again in a minute."
+)
 # The key in an apply job's payload for the people who were missing from the list.
 MISSING = "gone"
 # The timers that post a message in the card's thread.

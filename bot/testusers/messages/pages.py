@@ -219,7 +219,7 @@ def waiting(row: OpenRow, channel_id: str, show: Show) -> Message:
     given = len(request.round.approvals)
     count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
     about = f"{count} · this request expires {text.time(request.expires_at)}"
-    reason = phrases.quote(phrases.reason_of(request, request.requested.reason, show), 150)
+    reason = phrases.quote(phrases.masked_reason(request, request.requested.reason, show), 150)
     line = "\n".join([f"*{who(request.requester)}* {asked}{about}", *reason])
     if not is_exact:
         see = "Decide on" if row.decides else "See"

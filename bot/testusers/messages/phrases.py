@@ -310,8 +310,8 @@ def summary(request: Request, show: Show, *, names_requester: bool = False) -> s
         State.CANCELLED: denied,
         State.FAILED: request.attempts.failure,
     }
-    why = reason_of(request, reasons.get(request.state, ""), show)
-    because = reason_of(request, request.requested.reason, show)
+    why = masked_reason(request, reasons.get(request.state, ""), show)
+    because = masked_reason(request, request.requested.reason, show)
     change = change_of(request, show)
     by = f" by {who(request.requester)}" if names_requester else ""
     said = (
@@ -338,7 +338,7 @@ def after_all(request: Request) -> str:
     return " If it goes through after all, I'll update the card."
 
 
-def reason_of(request: Request, reason: str, show: Show = in_full) -> str:
+def masked_reason(request: Request, reason: str, show: Show = in_full) -> str:
     """Return a reason. Identities in it are masked unless the reader sees identities in full."""
     if show is in_full:
         return reason

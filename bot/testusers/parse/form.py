@@ -28,7 +28,7 @@ from bot.testusers.rules.changes import identities_problem
 
 MOST_CHARACTERS = 40_000
 # The number of characters of a line that an error names.
-NAMED = 80
+LINE_CHARACTERS = 80
 _LINK = r"(?:https?|ftp|file|slack)://\S+"
 # The local part has at most 64 characters (RFC 5321), which also limits the time to find it.
 _MAIL = rf"(?=[^@]{{1,64}}@){EMAIL}"
@@ -163,7 +163,7 @@ def read_lines(lines: Sequence[str]) -> tuple[tuple[str, ...], str]:
             odd += others
     problems = [unclear(odd)] if odd else []
     if crowded:
-        problems.append(f"Each identity needs a line of its own: “{crowded[0][:NAMED]}”.")
+        problems.append(f"Each identity needs a line of its own: “{crowded[0][:LINE_CHARACTERS]}”.")
     return tuple(identities), " ".join(problems)
 
 
