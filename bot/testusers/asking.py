@@ -120,6 +120,7 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
 
 async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     """Make a request that reverses the part of an applied request that's still in effect."""
+    await bot.people.require(person, Permission.REQUEST)
     async with bot.database.read_only() as tx:
         undone = await store.load_request(tx, shown.request_id)
         if undone is None:

@@ -6,6 +6,7 @@ and the others require `READ`.
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 from bot.approvals.rules import State
@@ -78,7 +79,10 @@ async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         found, total = await store.requests_of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=wanted.page * HISTORY_PAGE
         )
-    page = Page(found, total, page_count(total, HISTORY_PAGE), wanted)
+    pages_there_are = page_count(total, HISTORY_PAGE)
+    if wanted.page and not found:
+        return await history(bot, person, replace(wanted, page=pages_there_are - 1))
+    page = Page(found, total, pages_there_are, wanted)
     return pages.history(flow, page, reads)
 
 

@@ -96,7 +96,8 @@ async def answer_to(
     request = asked.request
     if earlier := asked.earlier:
         link = await card_link(bot, earlier.id)
-        return notes.asked_before(earlier, person.slack_user_id, channel, link)
+        now = bot.clock.now()
+        return notes.asked_before(earlier, person.slack_user_id, now, channel, link)
     more = [notes.time_zone_used(person.time_zone)] if has_typed_time else []
     if request is None or not request.waits:
         return notes.asked(asked.flow, asked.dropped, request, channel, *more)

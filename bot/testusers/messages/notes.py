@@ -73,13 +73,14 @@ def not_automatic(rule: AutomaticRule) -> str:
 def asked_before(
     earlier: Request,
     reader_id: str,
+    now: datetime,
     channel_id: str,
     card: str | None = None,
 ) -> Message:
     """Return the reply to a repeated request, with a link to the open request's card."""
     asker = "You" if earlier.requester.slack_user_id == reader_id else who(earlier.requester)
-    when = text.time(earlier.created_at)
-    line = f"{asker} already asked for this ({when}): {change_of(earlier)}."
+    when = phrases.ago(now - earlier.created_at)
+    line = f"{asker} already asked for this {when}: {change_of(earlier)}."
     return _with_steps(Message.of(f"{line} It's waiting in <#{channel_id}>."), card)
 
 

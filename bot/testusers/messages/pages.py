@@ -242,6 +242,9 @@ def own(
     if requests and not page.wanted.page:
         rows = [(f"*Your requests* ({len(requests):,})", None)]
         rows += _requests(requests[:REQUESTS_SHOWN], reader, Act.CANCEL)
+        left = len(requests) - REQUESTS_SHOWN
+        if left > 0:
+            rows.append((f"And {left:,} more.", None))
     rows.append((f"{PEOPLE} ({people:,})" if people else NO_ACCESS, None))
     message = _message(rows, [])
     for group in page.items:
