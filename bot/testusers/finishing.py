@@ -76,10 +76,9 @@ class ChangeSet:
             reason = {"reason": request.attempts.failure} if request.state is State.FAILED else {}
             await tell_requester(tx, request, request.state.value, **reason)
             await tell_thread(tx, request)
+            await put_timer(tx, request.id, self._at)
         for request_id, identities in self._over.items():
             await tell_requester(tx, self._requests[request_id], "ended", identities=identities)
-        for request_id in self._decided:
-            await put_timer(tx, request_id, self._at)
         await put_timers_of(tx, self._flow.key, self._touched)
 
     async def settle(
@@ -154,18 +153,10 @@ class ChangeSet:
         request = await self._request(step.request_id)
         if request is None or not can_move(request.state, State.APPLIED):
             return
-        result = request.result
         stored = step.wanted.spelled(spellings)
         done = step.done(at, request, self.granted).respelled(spellings)
         for identity in stored.identities:
-            if (grant := self.granted.get(identity)) is None:
-                continue
-            await self._drop_grant(identity)
-            earlier = await self._request(grant.request_id)
-            # The earlier request's card will show that this request replaced its grant.
-            if earlier is not None and earlier.id != request.id:
-                superseded = (*earlier.result.superseded, identity)
-                await self._put(earlier.id, superseded=superseded, overdue="")
+            await self._supersede(identity, request.id)
         approvers = tuple(approval.who for approval in request.round.approvals)
         for identity in stored.additions:
             end = done.ends_at.get(identity)
@@ -174,10 +165,12 @@ class ChangeSet:
             )
         wanted = step.wanted.additions
         respelled = {identity: spellings[identity] for identity in wanted if identity in spellings}
-        respelled = {**result.respelled, **respelled}
-        if not is_all:
-            await self._put(request.id, done=done.after(result.done), respelled=respelled)
-        else:
+        result = replace(
+            request.result,
+            done=done.after(request.result.done),
+            respelled={**request.result.respelled, **respelled},
+        )
+        if is_all:
             self._note(
                 "request.applied",
                 request.id,
@@ -189,23 +182,29 @@ class ChangeSet:
                 outside_removals=done.outside.removals,
                 approvers=[approver.slack_user_id for approver in approvers],
             )
-            over = tuple(
+            over = (
                 Ended(identity, request.requested.end_of(identity, at) or at, was_gone=True)
                 for identity in step.over
             )
-            self._requests[request.id] = replace(
-                request, state=State.APPLIED, attempts=request.attempts.cleared()
-            )
-            await self._put(
-                request.id,
-                done=done.after(result.done),
-                ended=(*result.ended, *over),
-                respelled=respelled,
-            )
+            result = replace(result, ended=(*result.ended, *over))
+            request = replace(request, state=State.APPLIED, attempts=request.attempts.cleared())
             if request.requested.undo_of:
                 await self._put(request.requested.undo_of, is_undone=True, undone_by=request.id)
-        if is_all or request.state is State.FAILED:
+        self._requests[request.id] = replace(request, result=result)
+        if request.state is not State.APPLYING:
             self._decided[request.id] = None
+
+    async def _supersede(self, identity: str, request_id: str) -> None:
+        """End a person's grant, if any, because another request replaces or removes it."""
+        grant = self.granted.get(identity)
+        if grant is None:
+            return
+        await self._drop_grant(identity)
+        earlier = await self._request(grant.request_id)
+        # The earlier request's card will show that this request replaced its grant.
+        if earlier is not None and earlier.id != request_id:
+            superseded = (*earlier.result.superseded, identity)
+            await self._put(earlier.id, superseded=superseded, overdue="")
 
     def _note(self, event: str, request_id: str, **detail: object) -> None:
         detail = {"flow": self._flow.sid, **detail}
