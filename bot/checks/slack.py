@@ -1,15 +1,14 @@
 """Checks the Slack tokens, scopes and channels, the clock, and the people in the settings."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TypeVar
 
 from bot.approvals.rules import EVERY_FLOW, FlowRules
 from bot.checks.database import slack_clock
 from bot.checks.findings import CheckParts, Finding, failed, well
 from bot.checks.rules import Part, Severity
-from bot.errors import OrganizationWideInstall, SlackError, SlackRefused, SlackUnreachable
+from bot.errors import OrganizationWideInstall, SlackError, SlackRefused
 from bot.ops.clock import since_boot
 from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy
 from bot.settings.model import revealed
@@ -17,7 +16,6 @@ from bot.slack.client import SlackClient
 from bot.slack.manifest import missing_scopes
 from bot.slack.messages.text import count
 
-SLACK_SECONDS = 10
 # Slack's errors for tokens that are invalid or no longer valid.
 TOKEN_ERRORS = frozenset(
     {
@@ -26,22 +24,13 @@ TOKEN_ERRORS = frozenset(
     }
 )
 ROLES = "roles"
-T = TypeVar("T")
-
-
-async def _in_time(call: Awaitable[T]) -> T:
-    try:
-        async with asyncio.timeout(SLACK_SECONDS):
-            return await call
-    except TimeoutError as error:
-        raise SlackUnreachable from error
 
 
 async def slack_token(parts: CheckParts) -> list[Finding]:
     """Check the bot token and its scopes, and compare this machine's clock with Slack's clock."""
     asked_at = since_boot()
     try:
-        me = await _in_time(parts.slack.who_am_i())
+        me = await parts.slack.who_am_i()
     except SlackRefused as error:
         sentence = (
             f"Slack refuses SLACK_BOT_TOKEN ({error.error}). Install the app in the workspace again"
@@ -69,7 +58,7 @@ async def app_token(parts: CheckParts) -> list[Finding]:
     if token is None:
         return []
     try:
-        await _in_time(parts.slack.try_app_token(token))
+        await parts.slack.try_app_token(token)
     except SlackRefused as error:
         sentence = (
             f"Slack refuses SLACK_APP_TOKEN ({error.error}). Create an app-level token with the "
@@ -103,7 +92,7 @@ async def _channel(
         return Finding(setting, code, f"{channel_id}{source} {words}")
 
     try:
-        channel = await _in_time(parts.slack.channel(channel_id))
+        channel = await parts.slack.channel(channel_id)
     except SlackError as error:
         name = error.error if isinstance(error, SlackRefused) else ""
         if name == "missing_scope":
@@ -132,7 +121,7 @@ async def roles(parts: CheckParts) -> list[Finding]:
     """Return a finding for each invalid ID, and for each flow that too few people can change."""
     slack, settings, policy = parts.slack, parts.settings, parts.settings.policy
     try:
-        team_id = (await _in_time(slack.who_am_i())).team_id
+        team_id = (await slack.who_am_i()).team_id
     except SlackError as error:
         return [failed(ROLES, error)]
     lists = {
@@ -165,8 +154,8 @@ async def _look_up(
     """Return the user ID or the group's member IDs, or a finding if the ID can't be confirmed."""
     try:
         if slack_id.startswith("S"):
-            return await _in_time(slack.members(slack_id))
-        user = await _in_time(slack.user(slack_id))
+            return await slack.members(slack_id)
+        user = await slack.user(slack_id)
     except SlackRefused as error:
         kind = "group" if slack_id.startswith("S") else "user"
         code, problem = f"{kind}_unknown", f"There is no {kind} {slack_id} ({error.error})"

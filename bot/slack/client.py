@@ -280,9 +280,7 @@ async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaita
     return await send(Message(message.text, (paragraph, *buttons)))
 
 
-def slack_web_client(
-    token: str, base_url: str, session: aiohttp.ClientSession, seconds: int = 30
-) -> AsyncWebClient:
+def slack_web_client(token: str, base_url: str, session: aiohttp.ClientSession) -> AsyncWebClient:
     """Return a Slack client that uses `session`, and therefore the bot's proxy settings.
 
     By default, Slack's client reads `HTTPS_PROXY` but ignores `NO_PROXY`.
@@ -291,7 +289,6 @@ def slack_web_client(
         token=token,
         base_url=base_url.rstrip("/") + "/",
         session=session,
-        timeout=seconds,
         ssl=tls_context(),
         # Callers retry calls themselves, because a blind retry could post a message twice.
         retry_handlers=[],

@@ -17,8 +17,6 @@ from bot.slack.client import SlackClient, slack_web_client
 from bot.slack.people import People, is_not_found
 from bot.testusers.rules.changes import Flow, find_flow
 
-SLACK_SECONDS = 10
-
 
 async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str) -> int:
     """Print a flow's rules, and say whether the person can approve its requests.
@@ -32,7 +30,7 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
         return 1
     async with open_session() as session:
         token = settings.slack_bot_token.get_secret_value()
-        web = slack_web_client(token, settings.slack_api_url, session, SLACK_SECONDS)
+        web = slack_web_client(token, settings.slack_api_url, session)
         clock = SystemClock()
         slack = SlackClient(web, clock)
         people = People(slack, settings.policy, clock)
