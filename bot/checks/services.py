@@ -54,16 +54,11 @@ async def inventory(
     if not can_be_granted:
         sentence = "Not checked: Gatehouse can't count or make calls without the database."
         return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in centers], listed
-    # The bot's next listing of each data center counts against this organization.
-    known = {
-        report.data_center: report.listing.representative()
-        for report in (await parts.directory.known()).reports
-        if report.listing
-    }
 
     async def look(name: str, organization_id: str | None) -> Finding:
         subject = f"inventory {name}"
-        key = OrganizationKey(name, organization_id or known.get(name) or "")
+        # The bot's next listing of the data center counts against this organization.
+        key = OrganizationKey(name, await parts.directory.representative(name))
         try:
             found = await _organizations(parts.inventory, key)
         except GatehouseError as error:

@@ -121,8 +121,6 @@ class Turns:
         write: Write | None = None,
     ) -> AsyncIterator[Permit]:
         """Wait up to `seconds` for the call's turn, and then open its permit."""
-        if is_gone():
-            raise ClientGone
         now = self.clock.monotonic()
         deadline = now + seconds
         decline = self._declined(key, client)
