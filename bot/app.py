@@ -15,7 +15,6 @@ from bot.checks.health import HEALTH_CARD, Count, Health
 from bot.configured import (
     email_client,
     flow_client,
-    gateway_clients,
     inventory_access,
     quota_terms,
     redactor_of,
@@ -189,12 +188,12 @@ def _built(
     tidying = Tidying(database)
     gateway = None
     if settings.gateway_port is not None:
-        clients = gateway_clients(settings)
-        turns = Turns(guard, {client.name: client.share for client in clients})
+        clients = settings.gateway_clients
+        turns = Turns(guard, {name: client.share for name, client in clients.items()})
         forwarder = Forwarder(session, access, turns, redactor, observe)
         # Clients can use Bearer or the scheme that the inventory service expects.
         schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
-        metrics.expect_gateway(settings.gateway_clients, settings.inventory_data_centers)
+        metrics.expect_gateway(clients, settings.inventory_data_centers)
         gateway = Gateway(forwarder, clients, schemes, directory, metrics.count_gateway)
 
     # Test users and the Home tab

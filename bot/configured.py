@@ -3,7 +3,6 @@
 from yarl import URL
 
 from bot.emailkey import BASIC_USER, EmailClient
-from bot.gateway.rules import GatewayClient
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
@@ -59,22 +58,6 @@ def quota_terms(settings: Settings) -> Terms:
         return (0, 0) if told is None else (told.minute, told.day)
 
     return Terms(plan_of, TOTAL_SECONDS, reserve_of)
-
-
-def gateway_clients(settings: Settings) -> list[GatewayClient]:
-    """Return the clients that are allowed to use the gateway."""
-    return [
-        GatewayClient(
-            name,
-            client.token_sha256,
-            None
-            if client.organizations == "*"
-            else frozenset(map(OrganizationKey.of_path, client.organizations)),
-            frozenset(client.methods),
-            client.share,
-        )
-        for name, client in settings.gateway_clients.items()
-    ]
 
 
 def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:

@@ -1,4 +1,4 @@
-"""Gateway clients and the checks that refuse forbidden or ambiguous requests.
+"""The checks that refuse unknown clients, and forbidden or ambiguous requests.
 
 Servers differ in how they interpret `..`, escapes, repeated parameters, and headers that override
 the method. The gateway refuses ambiguous requests before it sends anything.
@@ -9,13 +9,14 @@ import hmac
 import re
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import pairwise
 from urllib.parse import unquote, unquote_plus
 
 from bot.errors import GatehouseError
 from bot.organizations.rules import OrganizationKey
+from bot.settings.model import ClientSettings
 
 
 class GatewayRefusal(GatehouseError):
@@ -37,32 +38,20 @@ def malformed(sentence: str) -> GatewayRefusal:
     return GatewayRefusal(HTTPStatus.BAD_REQUEST, "malformed", sentence)
 
 
-@dataclass(frozen=True)
-class GatewayClient:
-    """A client in `GATEWAY_CLIENTS`. If `organizations` is None, all organizations are allowed."""
-
-    name: str
-    token_sha256: str = field(repr=False)
-    organizations: frozenset[OrganizationKey] | None
-    methods: frozenset[str]
-    share: float
-
-    def require(self, method: str, target: "Target") -> None:
-        """Raise GatewayRefusal if the client isn't allowed to use the method or call the target."""
-        if method not in self.methods:
-            raise forbidden(f"The client {self.name} isn't allowed to use {method}.")
-        if self.organizations is None:
-            return
-        if target.lists_organizations:
-            raise forbidden(
-                f"The client {self.name} isn't allowed to list organizations, because it is limited"
-                " to some of them."
-            )
-        for organization_id in target.organizations:
-            if OrganizationKey(target.data_center, organization_id) not in self.organizations:
-                raise forbidden(
-                    f"The client {self.name} isn't allowed to make calls for {organization_id}."
-                )
+def require_allowed(name: str, client: ClientSettings, method: str, target: "Target") -> None:
+    """Raise GatewayRefusal if the client isn't allowed to use the method or call the target."""
+    if method not in client.methods:
+        raise forbidden(f"The client {name} isn't allowed to use {method}.")
+    if client.organizations == "*":
+        return
+    if target.lists_organizations:
+        raise forbidden(
+            f"The client {name} isn't allowed to list organizations, because it is limited to some"
+            " of them."
+        )
+    for organization_id in target.organizations:
+        if OrganizationKey(target.data_center, organization_id).path not in client.organizations:
+            raise forbidden(f"The client {name} isn't allowed to make calls for {organization_id}.")
 
 
 def token_hash(token: str) -> str:
@@ -70,14 +59,16 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def client_of(clients: Iterable[GatewayClient], tokens: Collection[str]) -> GatewayClient:
-    """Return the client that the token belongs to.
+def client_of(clients: Mapping[str, ClientSettings], tokens: Collection[str]) -> str:
+    """Return the name of the client that the token belongs to.
 
     Every client's hash is compared in constant time. Raises GatewayRefusal unless there is exactly
     one token and it belongs to a client.
     """
     sent = token_hash(next(iter(tokens), ""))
-    matches = [client for client in clients if hmac.compare_digest(client.token_sha256, sent)]
+    matches = [
+        name for name, client in clients.items() if hmac.compare_digest(client.token_sha256, sent)
+    ]
     if len(tokens) != 1 or not matches:
         sentence = (
             "Send exactly one gateway client's token, as “Authorization: Bearer …”, or as"

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -18,13 +18,13 @@ from bot.gateway import answers
 from bot.gateway.forward import Forwarder, GatewayCall, Seen, open_body
 from bot.gateway.rules import (
     ORGANIZATION,
-    GatewayClient,
     GatewayRefusal,
     Target,
     client_of,
     forbidden,
     headers_to_send,
     malformed,
+    require_allowed,
     seconds_to_wait,
     target_of,
     tokens_of,
@@ -35,6 +35,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.server import Site
 from bot.services.errors import ServiceUnreachable
 from bot.services.http import MOST_BYTES
+from bot.settings.model import ClientSettings
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +71,7 @@ class Gateway:
     """
 
     forwarder: Forwarder
-    clients: Sequence[GatewayClient]
+    clients: Mapping[str, ClientSettings]
     schemes: Sequence[str]
     directory: OrganizationDirectory
     observe: Observe
@@ -150,37 +151,38 @@ class Gateway:
             raise Stopping
         authorizations = request.headers.getall("Authorization", [])
         tokens = tokens_of(authorizations, raw_target(request), self.schemes)
-        client = client_of(self.clients, tokens)
+        name = client_of(self.clients, tokens)
+        client = self.clients[name]
         # As a last safeguard, keep the token out of the log from here on.
         self.forwarder.redactor.add(next(iter(tokens)))
-        seen.client = client.name
+        seen.client = name
         target = target_of(raw_target(request), self._paths)
         seen.data_center = target.data_center
         seen.path = target.path
-        client.require(request.method, target)
+        require_allowed(name, client, request.method, target)
         if (request.content_length or 0) > MOST_BYTES:
             raise too_large()
         headers = headers_to_send(list(request.headers.items()))
-        if self._running[client.name] >= MOST_AT_ONCE or self._running.total() >= self.most_at_once:
+        if self._running[name] >= MOST_AT_ONCE or self._running.total() >= self.most_at_once:
             sentence = "Too many requests are already open. Wait for some of them to finish."
             seen.outcome = "declined_concurrent"
             return self._short(request, answers.declined("concurrent", 1070, sentence, 1))
-        self._running[client.name] += 1
+        self._running[name] += 1
         self._idle.clear()
         try:
             key, url = await self._address(client, target)
             seen.organization = key.organization_id
             wait = seconds_to_wait(request.headers.getall("Prefer", []))
-            call = GatewayCall(client.name, key, request.method, url, headers, wait)
+            call = GatewayCall(name, key, request.method, url, headers, wait)
             with open_body() as body:
                 await read_body(request, body)
                 return await self.forwarder.forward(request, call, body, seen)
         except (QuotaError, ServiceUnreachable) as error:
             if isinstance(error, QuotaError) or not error.sent:
-                await self._hold_back(client.name, began)
+                await self._hold_back(name, began)
             raise
         finally:
-            self._running[client.name] -= 1
+            self._running[name] -= 1
             if not self._running.total():
                 self._idle.set()
 
@@ -195,11 +197,11 @@ class Gateway:
         if held > 0 and not self._is_stopping:
             await asyncio.sleep(held)
 
-    async def _address(self, client: GatewayClient, target: Target) -> tuple[OrganizationKey, URL]:
+    async def _address(self, client: ClientSettings, target: Target) -> tuple[OrganizationKey, URL]:
         """Return the organization that the call counts against, and the URL to call."""
         center = target.data_center
         query = target.query
-        if client.organizations is None:
+        if client.organizations == "*":
             for organization_id in target.organizations:
                 is_word = not any(map(str.isdigit, organization_id))
                 if is_word or await self.directory.lists(OrganizationKey(center, organization_id)):
@@ -210,7 +212,7 @@ class Gateway:
         key = OrganizationKey(center, target.organization_id or "")
         if target.organization_id is None:
             key = OrganizationKey(center, await self.directory.representative(center))
-            if client.organizations is not None and key not in client.organizations:
+            if client.organizations != "*" and key.path not in client.organizations:
                 # Don't name the organization, because the client can't know it.
                 raise forbidden("Set organization_id to an organization that this client can use.")
             named = [f"{ORGANIZATION}={key.organization_id}"] if key.organization_id else []

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bot.configured import gateway_clients, redactor_of
+from bot.configured import redactor_of
 from bot.permissions import Role
 from bot.settings import EXAMPLES, SettingsError
 from tests.support.settings import LEAST, read_settings
@@ -267,8 +267,8 @@ def clients(**entry: object) -> str:
 
 
 def test_gateway_client_may_read_everything_of_its_organizations():
-    (client,) = gateway_clients(read_settings({**LEAST, "GATEWAY_CLIENTS": clients()}))
-    assert (client.organizations, client.methods, client.share) == (None, frozenset({"GET"}), 1.0)
+    client = read_settings({**LEAST, "GATEWAY_CLIENTS": clients()}).gateway_clients["nightly"]
+    assert (client.organizations, client.methods, client.share) == ("*", ("GET",), 1.0)
 
 
 @pytest.mark.parametrize(
