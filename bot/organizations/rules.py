@@ -295,11 +295,8 @@ def _ambiguous(found: Sequence[Place], shown: str) -> Ambiguous:
         place.key.path: f"{_shortened(place.organization.name, CHOICE_CHARACTERS)} ({place.key})"
         for place in found[:CANDIDATES]
     }
-    narrower = " Here are the first ten." if len(found) > CANDIDATES else ""
     example = next(iter(choices))
-    sentence = (
-        f"{shown} matches {len(found):,} organizations.{narrower} Use the ID, as in {example}."
-    )
+    sentence = f"{shown} matches {len(found):,} organizations. Use the ID, as in {example}."
     return Ambiguous(sentence, choices)
 
 

@@ -12,7 +12,6 @@ from bot.ops.clock import SystemClock
 from bot.services.http import open_session
 from bot.setup.answers import SetupError
 from bot.slack.client import SlackClient, slack_web_client
-from bot.spelling import closest
 
 CHANNELS = ("alerts_channel", "approvals_channel")
 EVERYBODY = "*"
@@ -47,9 +46,9 @@ class Workspace:
         found: dict[str, list[str]] = {}
         problems = []
         for key, names in answers.items():
-            known, pattern, mark, problem = self.people, PERSON_ID, "@", NO_PERSON
+            known, pattern, problem = self.people, PERSON_ID, NO_PERSON
             if key in CHANNELS:
-                known, pattern, mark, problem = self.channels, CHANNEL_ID, "#", NO_CHANNEL
+                known, pattern, problem = self.channels, CHANNEL_ID, NO_CHANNEL
             found[key] = []
             for name in names:
                 ids = {name} if pattern.fullmatch(name) else known.get(_plain(name), set())
@@ -58,9 +57,7 @@ class Workspace:
                     several = " and ".join(sorted(ids))
                     problems.append(f"{key}: “{name}” matches {several}. Use an ID instead.")
                 elif not ids:
-                    near = closest(_plain(name), known)
-                    hint = "".join(f" Did you mean {mark}{name}?" for name in near)
-                    problems.append(f"{key}: {problem.format(name)}{hint}")
+                    problems.append(f"{key}: {problem.format(name)}")
         if problems:
             raise SetupError(*problems)
         return found

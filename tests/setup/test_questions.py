@@ -102,8 +102,8 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
     for mistake in (
         "Slack calls only https:// addresses",
         "refuses slack_bot_token (invalid_auth)",
-        "Did you mean #approvals?",
-        "Did you mean @otto?",
+        "named “#aprovals”",
+        "named “@oto”",
         "Enter data centers",
         "   eu: code was rejected (invalid_code)",
         "Enter numbers from 1 to 2",
