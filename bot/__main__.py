@@ -17,7 +17,7 @@ from bot.backup import back_up, refuse_restore
 from bot.check import examine
 from bot.checks.findings import WELL, Finding, as_json, as_table
 from bot.configured import redactor_of
-from bot.gateway.rules import new_token
+from bot.gateway.clients import new_token
 from bot.ops.logs import configure_logs
 from bot.ops.loop import run
 from bot.serve import CannotStartError, serve

@@ -1,22 +1,17 @@
-"""The checks that refuse unknown clients, and forbidden or ambiguous requests.
+"""The checks that refuse forbidden or ambiguous requests.
 
 Servers differ in how they interpret `..`, escapes, repeated parameters, and headers that override
 the method. The gateway refuses ambiguous requests before it sends anything.
 """
 
-import hashlib
-import hmac
 import re
-import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import pairwise
 from urllib.parse import unquote, unquote_plus
 
 from bot.errors import GatehouseError
-from bot.organizations.rules import OrganizationKey
-from bot.settings.model import ClientSettings
 
 
 class GatewayRefusal(GatehouseError):
@@ -36,46 +31,6 @@ def forbidden(sentence: str) -> GatewayRefusal:
 def malformed(sentence: str) -> GatewayRefusal:
     """Return the error for an ambiguous or invalid request."""
     return GatewayRefusal(HTTPStatus.BAD_REQUEST, "malformed", sentence)
-
-
-def require_allowed(name: str, client: ClientSettings, method: str, target: "Target") -> None:
-    """Raise GatewayRefusal if the client isn't allowed to use the method or call the target."""
-    if method not in client.methods:
-        raise forbidden(f"The client {name} isn't allowed to use {method}.")
-    if client.organizations == "*":
-        return
-    if target.lists_organizations:
-        raise forbidden(
-            f"The client {name} isn't allowed to list organizations, because it is limited to some"
-            " of them."
-        )
-    for organization_id in target.organizations:
-        if OrganizationKey(target.data_center, organization_id).path not in client.organizations:
-            raise forbidden(f"The client {name} isn't allowed to make calls for {organization_id}.")
-
-
-def token_hash(token: str) -> str:
-    """Return the hash that is stored instead of the token."""
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def client_of(clients: Mapping[str, ClientSettings], tokens: Collection[str]) -> str:
-    """Return the name of the client that the token belongs to.
-
-    Every client's hash is compared in constant time. Raises GatewayRefusal unless there is exactly
-    one token and it belongs to a client.
-    """
-    sent = token_hash(next(iter(tokens), ""))
-    matches = [
-        name for name, client in clients.items() if hmac.compare_digest(client.token_sha256, sent)
-    ]
-    if len(tokens) != 1 or not matches:
-        sentence = (
-            "Send exactly one gateway client's token, as “Authorization: Bearer …”, or as"
-            " authtoken=… in the query."
-        )
-        raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence)
-    return matches[0]
 
 
 LONGEST_WAIT_SECONDS = 60
@@ -292,17 +247,3 @@ def seconds_to_wait(preferences: Sequence[str]) -> float:
     )
     wanted = next((int(match[1]) for match in matches if match), 0)
     return float(min(wanted, LONGEST_WAIT_SECONDS))
-
-
-def new_token() -> str:
-    """Create a random token, and return the text that `gateway-token` prints.
-
-    The token's prefix identifies a leaked token as a Gatehouse token.
-    """
-    token = f"ghgw_{secrets.token_urlsafe(32)}"
-    return (
-        f"token: {token}\n"
-        f"token_sha256: {token_hash(token)}\n\n"
-        "Give the token to the client program, and add token_sha256 to GATEWAY_CLIENTS. The token"
-        " isn't stored, so you can't see it again."
-    )

@@ -15,16 +15,15 @@ from yarl import URL
 
 from bot.errors import GatehouseError, QuotaError
 from bot.gateway import answers
+from bot.gateway.clients import client_of, require_allowed
 from bot.gateway.forward import Forwarder, GatewayCall, Seen, open_body
 from bot.gateway.rules import (
     ORGANIZATION,
     GatewayRefusal,
     Target,
-    client_of,
     forbidden,
     headers_to_send,
     malformed,
-    require_allowed,
     seconds_to_wait,
     target_of,
     tokens_of,

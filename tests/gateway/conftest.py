@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from bot.gateway.rules import token_hash
+from bot.gateway.clients import token_hash
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms

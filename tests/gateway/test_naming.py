@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from bot.checks.services import gateway as check_gateway
-from bot.gateway.rules import token_hash
+from bot.gateway.clients import token_hash
 from bot.organizations.rules import OrganizationKey
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited

@@ -1,0 +1,65 @@
+"""The gateway's clients: their tokens, and what they are allowed to do."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Collection, Mapping
+from http import HTTPStatus
+
+from bot.gateway.rules import GatewayRefusal, Target, forbidden
+from bot.organizations.rules import OrganizationKey
+from bot.settings.model import ClientSettings
+
+
+def client_of(clients: Mapping[str, ClientSettings], tokens: Collection[str]) -> str:
+    """Return the name of the client that the token belongs to.
+
+    Every client's hash is compared in constant time. Raises GatewayRefusal unless there is exactly
+    one token and it belongs to a client.
+    """
+    sent = token_hash(next(iter(tokens), ""))
+    matches = [
+        name for name, client in clients.items() if hmac.compare_digest(client.token_sha256, sent)
+    ]
+    if len(tokens) != 1 or not matches:
+        sentence = (
+            "Send exactly one gateway client's token, as “Authorization: Bearer …”, or as"
+            " authtoken=… in the query."
+        )
+        raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence)
+    return matches[0]
+
+
+def require_allowed(name: str, client: ClientSettings, method: str, target: Target) -> None:
+    """Raise GatewayRefusal if the client isn't allowed to use the method or call the target."""
+    if method not in client.methods:
+        raise forbidden(f"The client {name} isn't allowed to use {method}.")
+    if client.organizations == "*":
+        return
+    if target.lists_organizations:
+        raise forbidden(
+            f"The client {name} isn't allowed to list organizations, because it is limited to some"
+            " of them."
+        )
+    for organization_id in target.organizations:
+        if OrganizationKey(target.data_center, organization_id).path not in client.organizations:
+            raise forbidden(f"The client {name} isn't allowed to make calls for {organization_id}.")
+
+
+def token_hash(token: str) -> str:
+    """Return the hash that is stored instead of the token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def new_token() -> str:
+    """Create a random token, and return the text that `gateway-token` prints.
+
+    The token's prefix identifies a leaked token as a Gatehouse token.
+    """
+    token = f"ghgw_{secrets.token_urlsafe(32)}"
+    return (
+        f"token: {token}\n"
+        f"token_sha256: {token_hash(token)}\n\n"
+        "Give the token to the client program, and add token_sha256 to GATEWAY_CLIENTS. The token"
+        " isn't stored, so you can't see it again."
+    )
