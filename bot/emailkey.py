@@ -123,8 +123,8 @@ class EmailClient:
                 " authentication), set EMAIL_AUTH=bearer."
             )
         refused = (
-            "Usually, the key is incorrect or has been deleted, or EMAIL_BASE_URL is another"
-            " region's. Create a new key in the settings of the account's console, and set"
+            "Usually, the key is incorrect or has been deleted, or EMAIL_BASE_URL belongs"
+            " to another region. Create a new key in the settings of the account's console, and set"
             " EMAIL_API_KEY. To sign in, you need a phone that can receive a code by SMS."
         )
         lacking = (

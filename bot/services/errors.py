@@ -185,7 +185,7 @@ def failure_of_status(
         return ServiceFailed(call.service, sentence, status=status, message=words)
     error_type, verdict = VERDICTS.get(status, (ServiceRefused, "rejected the request"))
     advice = call.advice.get(status, "")
-    said = f"It said: “{words}”" if words else ""
+    said = f"The response says: “{words}”" if words else ""
     parts = (f"{call.subject} {verdict} (HTTP {status}).", advice, said)
     sentence = " ".join(filter(None, parts))
     if status == HTTPStatus.NOT_FOUND and (words or code is not None):

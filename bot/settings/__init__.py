@@ -1,7 +1,7 @@
 """Reads the settings. Errors name each invalid setting and show an example, but never the value."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -91,7 +91,7 @@ def settings_from(sources: Sources) -> Settings:
             f"{name} in {sources.file} is not a setting.{_closest(name, Settings.model_fields)}"
             for name in sources.table.keys() - known.keys()
         ),
-        *(_problem_of(sources, detail) for detail in details),
+        *_wrong_values(sources, details),
         *(_line(sources, name, problem) for name, problem in between),
         *_mistyped(sources.environment),
     ]
@@ -105,10 +105,21 @@ def settings_from(sources: Sources) -> Settings:
     return settings
 
 
-def _problem_of(sources: Sources, detail: ErrorDetails) -> str:
+def _wrong_values(sources: Sources, details: Iterable[ErrorDetails]) -> Iterator[str]:
+    """Yield one error line for each wrong value, and none for what contains it."""
+    # A key, or a type of several that a value may have, is in square brackets.
+    wrong: dict[tuple[str, ...], ErrorDetails] = {}
+    for detail in details:
+        path = tuple(str(part) for part in detail["loc"] if "[" not in str(part))
+        wrong.setdefault(path, detail)
+    for path, detail in wrong.items():
+        if not any(other[: len(path)] == path for other in wrong if other != path):
+            yield _problem_of(sources, path, phrase_of(detail))
+
+
+def _problem_of(sources: Sources, path: Sequence[str], problem: str) -> str:
     """Return the error line for a validation error."""
-    name, *parts = (str(part) for part in detail["loc"] if part != "[key]")
-    problem = phrase_of(detail)
+    name, *parts = path
     if problem == WORDS["extra_forbidden"]:
         problem += f".{_closest(parts[-1], KEYS)}"
     if parts and parts[-1] in Settings.model_fields.keys() - KEYS:

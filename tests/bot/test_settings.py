@@ -290,8 +290,10 @@ def test_gateway_client_may_read_everything_of_its_organizations():
 def test_wrong_gateway_client_is_named(entry, what):
     centers = '{"eu": {"authtoken": "xyz", "base_url": "https://inventory.example.eu/v1"}}'
     found = problems(GATEWAY_CLIENTS=clients(**entry), INVENTORY_DATA_CENTERS=centers)
-    assert [item for item in found if what in item]
-    assert all(item.startswith("GATEWAY_CLIENTS nightly") and HASH not in item for item in found)
+    assert len(found) == 1
+    assert found[0].startswith("GATEWAY_CLIENTS nightly")
+    assert what in found[0]
+    assert HASH not in found[0]
 
 
 def test_two_gateway_clients_have_two_tokens():

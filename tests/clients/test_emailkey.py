@@ -104,6 +104,6 @@ async def test_the_reason_of_the_service_is_quoted(
 ) -> None:
     services.get(f"{BASE}/v3/scopes", status=status, payload=body)  # type: ignore[arg-type]
     shown = (await a_client(bench).check("scopes")).text
-    assert ("It said: “" in shown) == quoted
+    assert ("The response says: “" in shown) == quoted
     if status in {401, 403}:
         assert "Usually, " in shown

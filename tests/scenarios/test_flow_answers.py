@@ -199,7 +199,7 @@ async def test_refused_credential_fails_a_change_until_it_is_mended(world):
 async def test_change_that_the_service_rejects_is_sent_once(world):
     refusal = fault(world, FaultKind.STATUS, "POST", status=400, message="not a phone number")
     message = await world.asked("add welcome +1")
-    await world.approve(message, "It said: “not a phone number”.")
+    await world.approve(message, "The response says: “not a phone number”.")
     assert "Failed: nothing was changed" in message.all_text
     assert refusal.struck == 1
 

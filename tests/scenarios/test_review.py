@@ -86,7 +86,7 @@ async def test_a_flow_that_cannot_be_read_is_named_and_the_others_are_shown(thre
     three.services.state.flows.pop(DEMO)
     answer = await three.ask(OTTO, "/testusers", "review")
     assert rows(answer) == [("welcome", "+15550001")]
-    assert "*1 test user*, without 2 flows that can't be read" in answer.all_text
+    assert "*1 test user* (2 flows can't be read)" in answer.all_text
     assert ":warning: *survey* is missing here." in answer.all_text
     assert ":warning: *demo* is missing here. The flow service can't find" in answer.all_text
 
@@ -165,7 +165,7 @@ async def test_status_counts_the_people_in_the_review(three):
     assert "Access with no end date: *2 test users*" in shown.all_text
     break_flow(three, DEMO)
     shown = await three.ask(VERA, "/gatehouse", "status")
-    assert "*1 test user*, without 1 flow that can't be read" in shown.all_text
+    assert "*1 test user* (1 flow can't be read)" in shown.all_text
 
 
 async def test_status_does_not_wait_for_a_flow_service_that_hangs(world):

@@ -271,8 +271,8 @@ def group_message(group: GrantGroup, reader: Reader) -> Message:
 
 def endless(total: int, unread: Mapping[Flow, str]) -> str:
     """Return the number of people with no end of access, and of the flows that aren't counted."""
-    without = f", without {text.count(len(unread), 'flow')} that can't be read" if unread else ""
-    return f"{WITHOUT_END}: *{phrases.how_many(total)}*{without}"
+    missing = f" ({text.count(len(unread), 'flow')} can't be read)" if unread else ""
+    return f"{WITHOUT_END}: *{phrases.how_many(total)}*{missing}"
 
 
 def review(page: Page[Endless], unread: Mapping[Flow, str], reader: Reader) -> Message:
