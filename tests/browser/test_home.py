@@ -38,6 +38,10 @@ async def test_a_newcomer_approves_in_four_clicks_and_a_form(
     flow = sandbox.services.state.flows[WELCOME_FLOW]
     await sandbox.services.state.until(lambda: "+15550188" in flow.identities)
     await expect(approve).to_have_count(0)
+    cards = sandbox.slack.workspace.messages("C0APPROVALS")
+    (card,) = [card for card in cards if "+15550188" in card.all_text]
+    # If Otto's tab was drawn earlier, it would be up to date only after the next sweep.
+    await sandbox.slack.until(lambda: "Applied" in card.all_text)
     await person.act_as("Otto")
     await expect(home_of(person)).to_contain_text("approved by Ada Approver")
 
