@@ -209,7 +209,8 @@ async def test_a_block_met_five_times_by_four_processes_is_one_message(postgres_
         await fleet.slack.until(lambda: "*Cleared*" in the_only_alert(fleet).text)
         refused = re.search(r"blocked (\d+) times", json.dumps(the_only_alert(fleet).blocks))
         assert refused is not None
-        assert int(refused[1]) == len(state.refused) >= 5
+        # A killed process may have left the answer to its last call uncounted.
+        assert 5 <= int(refused[1]) <= len(state.refused)
         await fleet.slack.until(
             lambda: fleet.slack.workspace.thread("C0ALERTS", the_only_alert(fleet).ts)
         )
