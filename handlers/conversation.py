@@ -110,7 +110,11 @@ def without_formatting(text: str) -> str:
     """Return the text without the marks of formatting that applies to all of it."""
     plain = text.strip()
     while len(plain) > 1 and plain[0] == plain[-1] and plain[0] in FORMATTING:
-        plain = plain[1:-1].strip()
+        inside = plain[1:-1].strip()
+        # In `_remove welcome chat:bob_ chat:ada_`, the last mark belongs to an identity.
+        if re.search(rf"[{plain[0]}][\s,;.]", inside):
+            break
+        plain = inside
     return plain
 
 

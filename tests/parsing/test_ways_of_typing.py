@@ -77,6 +77,13 @@ def test_formatting_of_a_direct_message_never_makes_another_identity(identity, d
         assert of_command(text.removeprefix("testusers ")) in {(), (identity,)}
 
 
+@pytest.mark.parametrize("mark", ["*", "_", "~", "`"])
+@pytest.mark.parametrize("after", [" ", ", ", "\n"])
+def test_mark_that_ends_inside_a_direct_message_does_not_wrap_it(mark, after):
+    text = f"{mark}testusers remove welcome chat:bob{mark}{after}chat:ada{mark}"
+    assert without_formatting(text) == text
+
+
 @given(IDENTITIES | QUOTABLE)
 def test_identity_in_quotes_is_exact(identity):
     if not identities_problem((identity,)):
