@@ -38,8 +38,8 @@ def download(folder: Path) -> Path:
     Python's own pip can be years old, and takes three times as long to read the index.
     """
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps")
-    for lock in ("requirements.txt", "requirements-build.txt"):
-        subprocess.run([*pip, "--dest", folder, "-r", ROOT / lock], check=True, timeout=SECONDS)
+    locks = ("-r", ROOT / "requirements.txt", "-r", ROOT / "requirements-build.txt")
+    subprocess.run([*pip, "--dest", folder, *locks], check=True, timeout=SECONDS)
     return folder
 
 

@@ -18,7 +18,7 @@ from tests.support.vendors import running_place
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 
 def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> tuple[int, str]:
