@@ -7,7 +7,7 @@ import { inputBlock } from "./inputs.js";
 import { textObject } from "./markup.js";
 import { table } from "./tables.js";
 
-// Slack does not say what is long; this is about where its clients fold.
+// Slack doesn't document the length at which its clients fold text. This is an estimate.
 const LONG_CHARACTERS = 700;
 const LONG_LINES = 10;
 
@@ -27,7 +27,7 @@ const RENDER = {
   input: inputBlock,
 };
 
-/** All blocks of a message or a modal. `place` says where they are, for the clicks in them. */
+/** All blocks of a message or a modal. `place` identifies the message or modal for clicks. */
 export function blocks(list, place) {
   return list.map((block) => {
     const node = (RENDER[block.type] ?? unknown)(block, place);
@@ -56,7 +56,7 @@ function section(block, place) {
   );
 }
 
-/** The text of a section; a long one without `expand` is folded, as Slack may do. */
+/** The text of a section. Long text without `expand` is folded, as in Slack. */
 function folded(block, place) {
   const node = el("div", { class: "section-text" }, textObject(block.text));
   const { text } = block.text;

@@ -2,7 +2,7 @@
 
 import { el, svg } from "./dom.js";
 
-// The drawing is scaled to its room. On a phone it is narrow, so that words stay readable.
+// The drawing is scaled to the available space. On a phone it is narrow and its text readable.
 const phone = matchMedia("(max-width: 480px)");
 let width = 640;
 const HEIGHT = 230;

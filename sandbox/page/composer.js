@@ -1,4 +1,4 @@
-// The composer: what one types, and the commands one can choose from.
+// The composer: the message box and the list of commands to choose from.
 
 import { byId, el, freshId } from "./dom.js";
 import { menuButton } from "./menu.js";
@@ -12,9 +12,9 @@ const isTouched = matchMedia("(pointer: coarse)").matches;
 let active = -1;
 let sent = "";
 
-/** Wire the composer; done once. */
+/** Set up the composer. Called once. */
 export function startComposer() {
-  // It is a text box of several lines, so the hint says what opens, and not aria-expanded.
+  // A multi-line text box can't have aria-expanded, so the hint says what opens.
   input.setAttribute("aria-autocomplete", "list");
   input.setAttribute("aria-haspopup", "listbox");
   input.setAttribute("aria-controls", "completions");
@@ -27,7 +27,7 @@ export function startComposer() {
   input.value = sessionStorage.getItem("draft") ?? "";
 }
 
-/** The app's global shortcuts, where Slack has them too. */
+/** The app's global shortcuts, in the same place as in Slack. */
 function shortcuts() {
   const run = (shortcut) => () =>
     post("/page/shortcut", { as: store.me, callback_id: shortcut.callback_id });
@@ -40,19 +40,19 @@ function shortcuts() {
   );
 }
 
-/** Say in the empty composer what may be written in this place. */
+/** Show in the empty composer what can be written in this channel. */
 export function invite(isDirect) {
   input.placeholder = isDirect ? "Message Gatehouse, e.g. help" : "Message, or / for commands";
 }
 
-/** Put words into the composer, ready to be sent. */
+/** Fill the composer with text that is ready to be sent. */
 function fillComposer(text) {
   input.value = text;
   input.focus();
   refresh();
 }
 
-/** Words that may come next: commands, or the alternatives that the command's hint lists. */
+/** The words that can come next: commands, or the alternatives in the command's hint. */
 function candidates() {
   const text = input.value;
   if (!text.startsWith("/")) return [];
@@ -74,7 +74,7 @@ function candidates() {
     .map((word) => ({ text: `${name} ${word} `, title: `${name} ${word}`, hint: "", about: "" }));
 }
 
-/** The plain words that may stand first in a usage hint such as `[show <id> | refresh | help]`. */
+/** The words that can come first in a usage hint such as `[show <id> | refresh | help]`. */
 function alternatives(usage) {
   const first = usage
     .replace(/^\[|\]$/g, "")
@@ -90,7 +90,7 @@ function refresh() {
   offer(document.activeElement === input ? candidates() : []);
 }
 
-/** Show what may come next; with nothing to choose from, how the command is used. */
+/** Show the words that can come next or, if there are none, how to use the command. */
 function offer(found) {
   list.replaceChildren(...found.map(item));
   list.hidden = !found.length;
@@ -165,9 +165,9 @@ async function send(event) {
   await say(text);
 }
 
-/** Send words, or a command, to the place that is open. */
+/** Send text or a command to the open channel. */
 export async function say(text) {
-  // The answer is wanted in sight, however far up one was reading.
+  // Scroll to the answer, even if the person was reading older messages.
   const log = byId("log");
   log.scrollTop = log.scrollHeight;
   await post(

@@ -1,4 +1,4 @@
-// What one can press or choose in a message, or between the inputs of a modal.
+// The buttons and menus in messages, and between the inputs of modals.
 
 import { el, freshId } from "./dom.js";
 import { isSafe, textObject } from "./markup.js";
@@ -6,7 +6,7 @@ import { menuButton } from "./menu.js";
 import { post } from "./net.js";
 import { store } from "./store.js";
 
-/** Any element that acts at once. */
+/** An element that acts immediately. */
 export function control(element, block, place) {
   const act = (value) => confirmed(element, () => press(element, block, place, value));
   switch (element.type) {
@@ -87,7 +87,7 @@ function overflow(element, act) {
   return menuButton(props, items);
 }
 
-/** Ask first where the bot wants that. */
+/** Ask for confirmation first if the bot requires it. */
 function confirmed(element, act) {
   const ask = element.confirm;
   if (!ask) return act();

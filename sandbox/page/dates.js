@@ -1,4 +1,4 @@
-// Times in the zone of the person one acts as.
+// Times in the time zone of the acting person.
 
 import { el } from "./dom.js";
 import { self } from "./store.js";
@@ -10,7 +10,7 @@ const time = format({ hour: "numeric", minute: "2-digit" });
 const short = format({ day: "numeric", month: "short", year: "numeric" });
 const DAY = 86_400_000;
 
-/** A moment as the clock on this person's wall shows it: `2026-12-01T09:00`. */
+/** A time in this person's time zone: `2026-12-01T09:00`. */
 export function wall(when) {
   const shown = {
     year: "numeric",
@@ -28,7 +28,7 @@ export function wall(when) {
   return `${part.year}-${part.month}-${part.day}T${part.hour}:${part.minute}`;
 }
 
-/** The seconds since 1970 when that clock shows this. */
+/** The seconds since 1970 at a time in this person's time zone. */
 export function momentOf(shown) {
   const utc = Date.parse(`${shown}Z`);
   const at = (guess) => utc - (Date.parse(`${wall(guess)}Z`) - guess);
@@ -50,14 +50,14 @@ const seconds24 = format({
   hourCycle: "h23",
 });
 const long = format({ weekday: "long", day: "numeric", month: "long", year: "numeric" });
-// Of Slack's, those that the bot uses, and the plainest.
+// Those of Slack's formats that the bot uses, and the simplest ones.
 const TOKENS = {
   date_num: (when) => wall(when).slice(0, 10),
   date_short_pretty: pretty(short),
   time,
 };
 
-/** A `<!date^…>` of Slack: `epoch^format^link`, with a fallback. */
+/** Slack's `<!date^…>`: `epoch^format^link`, with a fallback. */
 export function slackDate(body, fallback) {
   const [epoch, wanted = "{date_short_pretty} at {time}"] = body.split("^");
   const when = new Date(Number(epoch) * 1000);

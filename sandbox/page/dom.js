@@ -1,4 +1,4 @@
-// Making elements: never from strings of HTML, so text from people and services stays text.
+// Creates elements, never from HTML strings, so text from people and services stays text.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -7,7 +7,7 @@ export function el(tag, props = {}, ...children) {
   return dress(document.createElement(tag), props, children);
 }
 
-/** The same for a part of a drawing. */
+/** An SVG element with attributes and children. */
 export function svg(tag, props = {}, ...children) {
   return dress(document.createElementNS(SVG, tag), props, children);
 }
@@ -31,7 +31,7 @@ let last = 0;
 /** An id that no other element has. */
 export const freshId = (word) => `${word}-${++last}`;
 
-/** Say something briefly at the foot of the page, also to screen readers. */
+/** Show a short notice at the bottom of the page, and announce it to screen readers. */
 export function toast(words) {
   const place = byId("toast");
   place.textContent = words;

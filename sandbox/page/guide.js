@@ -102,7 +102,7 @@ export function startGuide(take) {
   );
 }
 
-/** Whether another step has to be done before this one. */
+/** Return true if another step has to be done before this one. */
 const isWaiting = ({ after }) =>
   items.some(({ step, node }) => step.title === after && !node.classList.contains("done"));
 
@@ -133,7 +133,7 @@ export function showGuide() {
     done.textContent = " (done)";
   }
   for (const { step, node, button } of items) {
-    // A tip speaks of the person and the place of its step, or of what is left to do.
+    // A tip is about the person and channel of its step, or about what is left to do.
     const isLeft = step.as !== store.me || step.channel !== store.channel;
     const isOver = !step.text && node.classList.contains("done");
     if (button.getAttribute("aria-current")) tip.hidden = isLeft || isOver;

@@ -5,7 +5,7 @@ import { byId, el } from "./dom.js";
 import { post } from "./net.js";
 import { store } from "./store.js";
 
-/** The Home tab's place, used like the ID of a channel. */
+/** Stands for the Home tab wherever a channel ID is expected. */
 export const HOME = "home";
 
 /** Tell the bot that this person opened its Home tab. */

@@ -1,4 +1,4 @@
-// The inputs of a modal. Each gives what stands in it by `read()`; errors stand beneath.
+// The inputs of a modal. `read()` returns an input's value. Errors appear below it.
 
 import { momentOf, wall } from "./dates.js";
 import { el, freshId } from "./dom.js";
@@ -19,7 +19,7 @@ export function inputBlock(block, place) {
     "aria-required": String(!block.optional),
   });
   const label = el("label", { for: id }, textObject(block.label));
-  // Beside the label and not in it, so that the input keeps its name.
+  // Outside the label, so that it isn't part of the input's accessible name.
   const optional = block.optional
     ? el("span", { class: "optional", id: `${id}-optional`, text: "(optional)" })
     : null;

@@ -1,4 +1,4 @@
-// Messages: made once, made anew only when they changed, so that what one does in them is not lost.
+// Messages. Only changed messages are drawn again, so that choices and open menus in others stay.
 
 import { blocks } from "./blocks.js";
 import { dayOf, messageTime } from "./dates.js";
@@ -10,11 +10,11 @@ import { replies, store } from "./store.js";
 
 const HUES = [262, 12, 152, 205, 330, 42, 95, 290];
 
-/** Whoever looks at the end of a list still does when the list becomes smaller or larger. */
+/** Keep the end of a list visible when the list's size changes, if it was visible before. */
 export function stayAtEnd(list) {
   const size = () => `${list.clientWidth} ${list.clientHeight}`;
   let [atEnd, known] = [true, size()];
-  // A new size makes the browser scroll by itself, which is not somebody who looks elsewhere.
+  // After a change of size, the browser scrolls by itself, which isn't the person's scrolling.
   list.addEventListener("scroll", () => size() === known && (atEnd = isAtEnd(list)), {
     passive: true,
   });
@@ -27,7 +27,7 @@ export function stayAtEnd(list) {
 
 const isAtEnd = (list) => list.scrollHeight - list.scrollTop - list.clientHeight < 60;
 
-/** Show messages in a list; `openThread(message)` where replies can be read. */
+/** Show messages in a list. `openThread(message)` shows a message's replies. */
 export function showMessages(list, messages, openThread) {
   const atEnd = isAtEnd(list);
   const held = heldFocus(list);
@@ -63,7 +63,7 @@ function toEnd(list, end) {
   if (!wasTall) list.scrollTop = last.offsetTop - list.offsetTop - 8;
 }
 
-/** Put nodes in order, moving only those that are elsewhere. */
+/** Put nodes in order, moving only nodes that are in the wrong place. */
 function place(list, wanted) {
   const keep = new Set(wanted);
   for (const node of [...list.children]) if (!keep.has(node)) node.remove();
@@ -169,7 +169,7 @@ function threadLink(message, below, openThread) {
   );
 }
 
-/** What one can do with a message: reply where nobody has, and the app's shortcuts. */
+/** The actions for a message: a reply if there are none yet, and the app's shortcuts. */
 function tools(message, openThread) {
   const reply =
     openThread &&
@@ -209,7 +209,7 @@ function avatar(who) {
   return node;
 }
 
-/** Which control of which message has the focus. */
+/** Return the message and the control that have the focus. */
 function heldFocus(list) {
   const node = document.activeElement;
   if (!list.contains(node) || node === list) return null;

@@ -1,4 +1,4 @@
-// The page: who looks, where, and what is shown.
+// The page: the acting person, the open channel, and the parts of the screen.
 
 import { invite, say, startComposer } from "./composer.js";
 import { byId, el } from "./dom.js";
@@ -23,7 +23,7 @@ const DIRECT = "Your direct messages with Gatehouse.";
 let beside = null; // the open panel: "thread" or "services"
 let looking = null;
 
-/** Look at the state again; questions asked meanwhile are asked once more, together. */
+/** Load the state again. Calls during a load cause one more load. */
 async function refresh() {
   if (looking) {
     looking.again = true;
@@ -53,7 +53,7 @@ function show(screen) {
   if (isHome) {
     title("Home", HOME);
     showHome(screen.home);
-    // What Slack said while the bot was away comes much later.
+    // Slack delivers much later what it couldn't deliver while the bot was stopped.
     if (isBack) openHome();
   } else showChannel(channel);
   showGuide();

@@ -4,7 +4,7 @@ import { slackDate } from "./dates.js";
 import { el } from "./dom.js";
 import { channelName, personName } from "./store.js";
 
-/** Text between two of the same sign that are not inside a word: `*bold*`. */
+/** Text between two equal marks that aren't inside a word: `*bold*`. */
 function between(sign) {
   const inWord = `[\\p{L}\\p{N}${sign}]`;
   const edge = sign === "*" ? "\\*" : sign;
@@ -24,7 +24,7 @@ const PIECES = new RegExp(
   "gu",
 );
 
-// Those that the bot uses; another name stays as it was written.
+// The emoji that the bot uses. Other names are shown as text.
 const EMOJI = {
   alarm_clock: "⏰",
   arrows_counterclockwise: "🔄",
@@ -48,7 +48,7 @@ const EMOJI = {
 
 const decode = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
 
-/** mrkdwn as nodes; lines that begin with `>` are a quotation. */
+/** mrkdwn as nodes. Lines that begin with `>` are a quotation. */
 export function mrkdwn(text) {
   const nodes = [];
   let quote = null;
@@ -118,7 +118,7 @@ function reference(inside) {
 
 const mention = (text) => el("span", { class: "mention", text: decode(text) });
 
-/** Whether an address may be opened: nothing that would run in the page. */
+/** Return true if a link may have this address, because it can't run code in the page. */
 export const isSafe = (address) => /^(https?|mailto):/i.test(address);
 
 function link(address, words) {
@@ -126,7 +126,7 @@ function link(address, words) {
   return el("a", { href: address, target: "_blank", rel: "noopener noreferrer", text: words });
 }
 
-/** A text object: mrkdwn, or plain text in which only emoji names mean something. */
+/** A text object: mrkdwn, or plain text, in which only emoji names are replaced. */
 export function textObject(object) {
   if (!object) return [];
   if (object.type === "mrkdwn") return mrkdwn(object.text);

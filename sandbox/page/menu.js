@@ -59,7 +59,7 @@ function entry({ text, about, act }, close) {
   );
 }
 
-/** Put the menu under its button, or above it where there is no room, and inside the screen. */
+/** Put the menu below its button, or above it if there is no space, and within the screen. */
 function stand(list, button) {
   const at = button.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = list;

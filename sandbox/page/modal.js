@@ -7,7 +7,7 @@ import { store } from "./store.js";
 
 let shown = null; // { view, box, fields, back }
 
-/** Show what the state says: the top modal, another one, or none. */
+/** Show the top modal of the state, or none. */
 export function showModal(view) {
   if (!view) return shown && leave();
   if (shown?.view.id === view.id && shown.view.hash === view.hash) return complain(view);

@@ -1,8 +1,8 @@
-// Talking with the sandbox.
+// Requests to the sandbox.
 
 import { toast } from "./dom.js";
 
-/** What stands at an address of ours, as JSON. */
+/** Return the JSON at an address of the sandbox. */
 export async function get(path) {
   const answer = await fetch(path);
   if (!answer.ok) throw new Error(await answer.text());
@@ -14,7 +14,7 @@ const SAID = {
   dispatch_failed: "Gatehouse could not be reached, or refused the request.",
 };
 
-/** POST a body. An error is the answer's `error`, and is shown unless Slackbot says it. */
+/** POST a body. The answer's `error` is shown, unless Slackbot posts it. */
 export async function post(path, body, { isSaid = false } = {}) {
   const answer = await fetch(path, {
     method: "POST",
@@ -29,7 +29,7 @@ export async function post(path, body, { isSaid = false } = {}) {
   return said;
 }
 
-/** Call `changed` now and whenever something is new; `lost` says whether the sandbox is gone. */
+/** Call `changed` now and after each change, and `lost` when the connection breaks or returns. */
 export function listen(changed, lost) {
   const source = new EventSource("/page/events");
   source.onmessage = () => changed();

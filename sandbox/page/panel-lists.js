@@ -34,7 +34,7 @@ function editor({ sid, alias }, act) {
     el("button", { ...button, onclick: save, text: "Save" }),
   );
   let shown = null;
-  // What somebody is typing stays until the list itself changes.
+  // Unsaved text stays until the list itself changes.
   node.show = (text) => {
     if (text === shown) return;
     shown = text;

@@ -56,7 +56,7 @@ function run([through, title, about], at, act) {
   node.show = ({ organizations, greedy }) => {
     if (!where.options.length) {
       where.append(...organizationOptions(organizations));
-      // The two scripts call different organizations: a direct run blocks its own.
+      // The two scripts call different organizations, because a direct run blocks its organization.
       where.selectedIndex = at;
     }
     const shown = greedy[through];

@@ -1,4 +1,4 @@
-// The side: whom one acts as, the channels, and how the bot is.
+// The sidebar: the acting person, the channels, and the bot's state.
 
 import { byId, el, svg } from "./dom.js";
 import { HOME } from "./home.js";
@@ -10,7 +10,7 @@ const BOT = {
   stopped: "Gatehouse is not running",
 };
 
-/** Fill in the people; `chosen(id)` hears of another one. */
+/** Fill in the people. Choosing a person calls `chosen(id)`. */
 export function startSide(chosen) {
   const select = byId("acting");
   select.replaceChildren(
@@ -22,7 +22,7 @@ export function startSide(chosen) {
   byId("menu").addEventListener("click", () =>
     openSide(!document.body.classList.contains("side-open")),
   );
-  // The place that is open already is no change of place.
+  // A click on the open channel changes nothing.
   byId("side").addEventListener("click", (event) => {
     if (event.target.closest("a")) openSide(false);
   });
@@ -31,19 +31,19 @@ export function startSide(chosen) {
   placeActing(small.matches);
 }
 
-/** On a small screen the side is away, so whom one acts as stands at the top. */
+/** On a small screen the sidebar is hidden, so the acting person is shown at the top. */
 function placeActing(isSmall) {
   if (isSmall) byId("top").append(byId("acting-box"));
   else byId("brand").after(byId("acting-box"));
 }
 
-/** Show or put away the side on a small screen. */
+/** Show or hide the sidebar on a small screen. */
 export function openSide(open) {
   document.body.classList.toggle("side-open", open);
   byId("menu").setAttribute("aria-expanded", String(open));
 }
 
-/** Show the channels as they are now. */
+/** Show the current channels. */
 export function showSide() {
   byId("acting").value = store.me;
   const list = (id, kinds, ...first) => {

@@ -1,4 +1,4 @@
-// What the page knows, and who looks at which channel as whom.
+// The page's data: the loaded state, the acting person and the open channel.
 
 export const store = {
   people: [],
@@ -13,7 +13,7 @@ export const store = {
 
 const read = new Map();
 
-/** The person that one acts as. */
+/** The acting person. */
 export const self = () => store.people.find((person) => person.id === store.me);
 
 /** The name of a person, a channel or a group by id. */
@@ -32,13 +32,13 @@ export const replies = (channel, ts) =>
 
 const place = (channel) => `${store.me} ${channel}`;
 
-/** Remember that everything in a channel was seen. */
+/** Mark everything in a channel as seen. */
 export function markRead(channel) {
   const all = store.screen.messages.filter((m) => m.channel === channel);
   read.set(place(channel), Math.max(0, ...all.map((m) => m.number)));
 }
 
-/** Remember where the unread messages of the channel begin that is being opened. */
+/** Remember where the unread messages begin in the channel that is being opened. */
 export function markNew(channel) {
   store.newSince = unread(channel) ? (read.get(place(channel)) ?? 0) : null;
 }

@@ -1,8 +1,8 @@
-// table blocks.
+// Tables.
 
 import { el } from "./dom.js";
 
-/** A plain table; its first row is the head. */
+/** A table. The first row is its header. */
 export function table(block) {
   const settings = (column) => block.column_settings?.[column] ?? {};
   const align = (column) =>

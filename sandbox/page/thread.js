@@ -5,7 +5,7 @@ import { showMessages } from "./log.js";
 import { post } from "./net.js";
 import { replies, store } from "./store.js";
 
-/** The panel of the open thread; `close()` when it is put away. */
+/** The panel of the open thread. Hiding it calls `close()`. */
 export function threadPanel(close) {
   const list = el("div", {
     class: "thread-list",

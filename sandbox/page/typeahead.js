@@ -1,4 +1,4 @@
-// A select whose options the bot provides while one types (external_select).
+// A select with options that the bot provides while the person types (external_select).
 
 import { el, freshId } from "./dom.js";
 import { post } from "./net.js";
@@ -6,7 +6,7 @@ import { store } from "./store.js";
 
 const PAUSE_MS = 120;
 
-/** What one may type for an option: its value, its text, or a whole word of that. */
+/** The texts that match an option: its value, its text, or a whole word of its text. */
 const namesOf = ({ value, text: { text } }) =>
   [value, text, ...text.split(/[\s()]+/)].map((name) => name.toLowerCase());
 
@@ -50,13 +50,13 @@ class Typeahead {
     this.node = el("div", { class: "typeahead" }, this.input, this.list);
   }
 
-  /** Put back what stood here before the modal was drawn anew. */
+  /** Restore the value from before the modal was drawn again. */
   restore(option) {
     this.option = option;
     this.input.value = option?.text.text ?? "";
   }
 
-  /** Remove the old options: until the bot answers again, there is nothing to choose from. */
+  /** Remove the old options. There are none until the bot answers. */
   typed() {
     this.option = null;
     this.options = [];
@@ -65,7 +65,7 @@ class Typeahead {
     this.timer = setTimeout(() => this.ask(), PAUSE_MS);
   }
 
-  /** Hear no answer to what was asked before. */
+  /** Ignore the answers to earlier requests. */
   forget() {
     clearTimeout(this.timer);
     this.asked += 1;
@@ -124,7 +124,7 @@ class Typeahead {
     this.settle();
   }
 
-  /** Whoever typed a whole name of one option has chosen it, though the answer comes later. */
+  /** Choose an option whose full name was typed, even if the bot's answer comes later. */
   async settle() {
     if (this.timer) this.ask();
     await this.question;

@@ -56,9 +56,9 @@ class Place:
 
 @dataclass(eq=False)
 class Fault:
-    """One disturbance of the calls that fit `service` and every other field that is set.
+    """A fault for the calls that match `service` and every other field that is set.
 
-    `times` is the number of calls that the fault strikes; None means all calls. With `after_work`,
+    `times` is the number of calls that the fault affects; None means all calls. With `after_work`,
     the service first does its work (stores a list, reads a list); the default depends on the kind.
     """
 
@@ -85,7 +85,7 @@ class Fault:
             self.after_work = self.kind in _AFTER_THE_WORK
 
     def fits(self, place: Place, method: str) -> bool:
-        """Return True if this fault strikes the call."""
+        """Return True if this fault affects the call."""
         if self.lifted.is_set() or (self.times is not None and self.struck >= self.times):
             return False
         wanted = (self.data_center, self.organization_id, self.flow_sid, self.method)
@@ -104,31 +104,31 @@ class Fault:
         await self.lifted.wait()
 
     def lift(self) -> None:
-        """Strike no more calls, and let the held calls go on."""
+        """Affect no more calls, and let the held calls go on."""
         self.lifted.set()
 
 
 class Faults:
-    """The faults in force."""
+    """The current faults."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._faults: list[Fault] = []
 
     def add(self, fault: Fault) -> Fault:
-        """Put a fault in force and return it."""
+        """Add a fault and return it."""
         self._faults.append(fault)
         return fault
 
     def active(self) -> list[Fault]:
-        """The faults that can still strike, oldest first."""
+        """The faults that can still affect a call, oldest first."""
         self._faults = [fault for fault in self._faults if not fault.lifted.is_set()]
         return [f for f in self._faults if f.times is None or f.struck < f.times]
 
     def take(self, place: Place, method: str, kinds: frozenset[FaultKind]) -> list[Fault]:
-        """Return the faults of these kinds that strike this call, and count the strike.
+        """Return the faults of these kinds that affect this call, and count the call.
 
-        All delays strike; of the other faults, only the latest does.
+        All delays take effect; of the other faults, only the latest does.
         """
         fitting = [f for f in self._faults if f.kind in kinds and f.fits(place, method)]
         others = [fault for fault in fitting if fault.kind not in DELAYS]

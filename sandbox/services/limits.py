@@ -1,8 +1,8 @@
 """The inventory's three limits, counted as a service counts them: when a call arrives.
 
-Whatever the bot believes of its own use, this is what it is measured against. The numbers are the
-specification's ("Limits", area B). A call that names no organization counts against its data
-center, as an organization on the free plan.
+Tests compare the bot's own counts with these. The numbers are the specification's ("Limits",
+area B). A call that names no organization counts against its data center, as an organization on the
+free plan.
 """
 
 import math

@@ -74,8 +74,8 @@ _LOCALES = {
 }
 
 # Data center, id, name, contact, mail, created, active. The first of a data center is its default.
-# The names are what a bot meets sooner or later: markup, emoji, text from right to left, and one
-# name that exists in two data centers.
+# The names contain what real names can contain: markup, emoji and right-to-left text. One name
+# exists in two data centers.
 _DEMO = (
     ("com", "10234695", "Northwind Traders", "Maria Anders", "maria", "2016-02-18", True),
     ("com", "10407630", "Tailspin Toys", "John Smith", "john", "2019-07-03", True),

@@ -86,7 +86,7 @@ async def running_services(
 def told_to_stop() -> asyncio.Event:
     """An event that SIGINT, SIGTERM or the end of the terminal (SIGHUP, unless `nohup`) sets."""
     stop, numbers = asyncio.Event(), [signal.SIGINT, signal.SIGTERM]
-    # `nohup` starts a program with SIGHUP ignored: it is to outlive the terminal.
+    # With `nohup`, a program starts with SIGHUP ignored, so that it outlives the terminal.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     for number in numbers:

@@ -36,7 +36,7 @@ class Work:
 
 
 async def serve(request: web.Request, work: Work) -> web.StreamResponse:
-    """Answer one call, with the faults that strike it."""
+    """Answer one call, with the faults that affect it."""
     state = request.app[STATE]
     call = state.log.arrive(work.place, request.method, request.path)
     response: web.StreamResponse | None = None

@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Strike:
-    """A fault that strikes a call. `answer` is the service's own answer, if there is one."""
+    """A fault that affects a call. `answer` is the service's own answer, if there is one."""
 
     request: web.Request
     fault: Fault
@@ -45,7 +45,7 @@ class Strike:
 
 
 async def strike(call: Strike) -> web.StreamResponse:
-    """Return the response that the fault puts in the place of the answer."""
+    """Return the response that the fault sends instead of the answer."""
     return await _STRIKES[call.fault.kind](call)
 
 

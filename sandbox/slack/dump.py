@@ -1,4 +1,4 @@
-"""The visible state of a workspace as text, for the error of a test that waited in vain."""
+"""The visible state of a workspace as text, for the error of a test that waited too long."""
 
 from sandbox.slack.messages import Message
 from sandbox.slack.workspace import Call, Workspace

@@ -11,7 +11,7 @@ Json = dict[str, Any]
 class Message:
     """A message as people see it now.
 
-    `only_for` is the only reader of an ephemeral message. `versions` has the earlier
+    `only_for` is the person who sees an ephemeral message. `versions` has the earlier
     `(text, blocks)` of an edited message, oldest first. `command` is the typed command, if the
     reply shows it.
     """

@@ -1,7 +1,7 @@
 """Slack's limits of messages and modals.
 
 Source: Slack's Block Kit reference pages and the checks of its Python SDK. Where both are silent or
-Slack is lenient, these checks are stricter, so that Slack accepts all that passes here.
+Slack is lenient, these checks are stricter, so that Slack accepts everything that passes.
 """
 
 import json
@@ -79,7 +79,7 @@ BLOCKS: dict[str, Rule] = {
     "section": section,
     "table": table,
 }
-# What the bot sends: Slack takes more, and this refuses the rest clearly.
+# The blocks that the bot sends. Slack has more, which are refused here with a clear error.
 SURFACES: dict[str, set[str]] = {
     "message": set(BLOCKS),
     "modal": set(BLOCKS) - {"data_visualization", "table"},
