@@ -124,8 +124,6 @@ async def gatehouse(
     settings: Settings,
     redactor: Redactor | None = None,
     clock: Clock | None = None,
-    *,
-    own_clock: bool = True,
 ) -> AsyncIterator[Gatehouse]:
     """Yield a bot with these settings, without making calls or opening connections.
 
@@ -134,7 +132,7 @@ async def gatehouse(
     clock = clock or SystemClock()
     redactor = redactor or redactor_of(settings)
     url = settings.database_url.get_secret_value()
-    database = Database(url, clock, own_clock=own_clock, pool_size=settings.database_pool)
+    database = Database(url, clock, pool_size=settings.database_pool)
     async with open_session() as session:
         try:
             yield _built(settings, redactor, clock, database, session)

@@ -157,7 +157,7 @@ def empty_database_url(request) -> str:
 @pytest.fixture
 async def database(database_url, clock) -> AsyncIterator[Database]:
     """Yield a migrated database that takes its time from `clock`."""
-    database = Database(database_url, clock, own_clock=False)
+    database = databases.ClockedDatabase(database_url, clock)
     try:
         yield database
     finally:

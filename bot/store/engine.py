@@ -156,16 +156,13 @@ UntilEnds = Callable[[str, float], Awaitable[bool]]
 class Database:
     """The entry point to the store. Its methods raise DatabaseUnavailable if the database fails.
 
-    With SQLite, the time comes from `clock`. With PostgreSQL, it comes from the server, except in
-    tests that pass `own_clock=False`.
+    With SQLite, the time comes from `clock`. With PostgreSQL, it comes from the server.
     """
 
-    def __init__(
-        self, url: str, clock: Clock, *, own_clock: bool = True, pool_size: int = DEFAULT_POOL
-    ) -> None:
+    def __init__(self, url: str, clock: Clock, *, pool_size: int = DEFAULT_POOL) -> None:
         self.pool_size = pool_size
         self.is_sqlite = is_sqlite(url)
-        self._clock = clock if self.is_sqlite or not own_clock else None
+        self._clock = clock if self.is_sqlite else None
         self._postgres = None if self.is_sqlite else PostgresEngine(url, pool_size)
         self.engine = self._postgres.engine if self._postgres else sqlite_engine(sqlite_url(url))
         self.url = url

@@ -9,10 +9,10 @@ from structlog.testing import capture_logs
 
 from bot.errors import DatabaseUnavailable, NotFound
 from bot.store import jobs
-from bot.store.engine import Database
 from bot.store.job_loop import RENEW_SECONDS, Again, JobLoop, Kind, LeaseLost
 from bot.store.jobs import LEASE_SECONDS, Job
 from tests.conftest import BOTH
+from tests.support.databases import ClockedDatabase
 
 PATIENCE = 10
 
@@ -66,7 +66,7 @@ async def until(loop, is_true):
 @pytest.fixture
 async def another_database(database_url, clock):
     """The same database, opened by another process."""
-    database = Database(database_url, clock, own_clock=False)
+    database = ClockedDatabase(database_url, clock)
     yield database
     await database.close()
 
@@ -258,7 +258,7 @@ def leases(found):
 
 @pytest.mark.postgres
 async def test_a_renewal_waits_for_nobody_who_may_wait_for_it(postgres_url, clock):
-    database, work = Database(postgres_url, clock, own_clock=False), Work()
+    database, work = ClockedDatabase(postgres_url, clock), Work()
     try:
         for key in ("a", "b"):
             await put(database, key)

@@ -183,7 +183,7 @@ async def remember_a_day(database: Path) -> None:
     """Record a day of calls for an organization in the bot's ledger."""
     hour_at = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     clock = FakeClock(hour_at - timedelta(hours=23))
-    store = Database(f"sqlite:///{database}", clock, own_clock=False)
+    store = Database(f"sqlite:///{database}", clock)
     await migrate(store)
     guard = Guard(store, clock, TERMS, Tasks())
     for _ in range(23):

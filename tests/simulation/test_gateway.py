@@ -98,7 +98,7 @@ class Sim:
 
 @pytest.fixture
 async def sim(sqlite_url, clock):
-    database = CountedDatabase(sqlite_url, clock, own_clock=False)
+    database = CountedDatabase(sqlite_url, clock)
     async with virtual_time(clock, database):
         sim = Sim(clock, database, [Process(database, clock) for _ in range(3)])
         yield sim

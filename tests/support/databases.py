@@ -10,12 +10,20 @@ from queue import Queue
 from typing import Literal
 
 from bot.migrations import migrate
-from bot.ops.clock import SystemClock
+from bot.ops.clock import Clock, SystemClock
 from bot.store.engine import Database
 from tests.support.postgres import own_database, server_url
 from tests.support.steady import run_steadily
 
 Kind = Literal["sqlite", "postgres"]
+
+
+class ClockedDatabase(Database):
+    """A database that has the time of the test's clock, with PostgreSQL too."""
+
+    def __init__(self, url: str, clock: Clock, **options: int) -> None:
+        super().__init__(url, clock, **options)
+        self._clock = clock
 
 
 async def migrated(url: str) -> None:

@@ -4,15 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bot.store.engine import Database, Transaction
+from bot.store.engine import Transaction
 from tests.support.clock import FakeClock
+from tests.support.databases import ClockedDatabase
 
 # After so many rounds of the event loop without a statement, all tasks are asleep.
 QUIET_ROUNDS = 30
 ROUND_SECONDS = 0.0005
 
 
-class CountedDatabase(Database):
+class CountedDatabase(ClockedDatabase):
     """Counts the transactions under way, and their highest number so far."""
 
     under_way = 0

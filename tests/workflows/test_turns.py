@@ -25,7 +25,7 @@ PATIENCE = 60
 
 @pytest.fixture
 async def database(database_url, clock):
-    database = CountedDatabase(database_url, clock, own_clock=False)
+    database = CountedDatabase(database_url, clock)
     async with virtual_time(clock, database):
         yield database
     await database.close()
@@ -63,7 +63,7 @@ async def use_up(process, calls=80, client="a") -> None:
 
 
 async def test_crowd_of_clients_leaves_connections_to_people(database_url, clock):
-    database = CountedDatabase(database_url, clock, own_clock=False, pool_size=4)
+    database = CountedDatabase(database_url, clock, pool_size=4)
     process = Process(database, clock)
     await use_up(process)
     crowd = [process.make(f"client-{number % 12}") for number in range(60)]
