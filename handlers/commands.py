@@ -53,13 +53,11 @@ class Commands:
 
         return listen
 
-    async def run(
-        self, name: str, text: str, person: Person, body: Body, *, only_form: str | None = None
-    ) -> Message | None:
+    async def run(self, name: str, text: str, person: Person, body: Body) -> Message | None:
         """AnswerCommand a command. Each of its forms requires a permission.
 
         Raises:
-            NotFound: There is no such command, or it isn't in the form `only_form`.
+            NotFound: There is no such command.
             UsageError: The text can't be parsed.
             Refused: The person lacks the permission.
         """
@@ -74,8 +72,6 @@ class Commands:
             if error.kind is not None:
                 await people.require(person, described.permission(error.kind))
             raise
-        if only_form is not None and typed.form != only_form:
-            raise NotFound(OUTDATED)
         permission = described.permission(typed.form)
         acts = typed.form != FORM
         await require(self._bot.slack, person, permission, acts=acts)

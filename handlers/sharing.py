@@ -15,14 +15,6 @@ from handlers.listening import Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 
-# The form of each command whose answer can be shared.
-FORMS = {
-    "/orgs": "show",
-    "/ratelimits": "one",
-    "/testusers": "list",
-    "/gatehouse": "status",
-    "/emailkey": "check",
-}
 SHARED_BEFORE = "This answer has already been shared."
 ONLY_HERE = "Answers can be shared only in channels, not in direct or group messages."
 OTHER_WORKSPACE = "This channel is shared with another workspace, so I can't share answers here."
@@ -86,7 +78,7 @@ class Sharing:
     async def _as_viewer(self, person: Person, command: str) -> Message:
         name, _, typed = command.partition(" ")
         viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
-        answer = await self._commands.run(name, typed, viewer, {}, only_form=FORMS.get(name, ""))
+        answer = await self._commands.run(name, typed, viewer, {})
         now = await self._bot.database.now()
         shared_by = f"Shared by {text.escape(person.name, 80)} · {text.time(now)}"
         return (answer or Message("")).without_buttons().plus(block_kit.context(shared_by))

@@ -162,8 +162,7 @@ class SlackClient:
 
     async def group_handles(self) -> Mapping[str, str]:
         """Return each user group's handle by group ID (`usergroups.list`)."""
-        answer = await self._call(self._web.usergroups_list)
-        groups = answer.get("usergroups") or []
+        groups = await self.rows("usergroups_list", "usergroups")
         return {group["id"]: group.get("handle") or group["id"] for group in groups}
 
     async def channel(self, channel_id: str) -> Mapping[str, Any]:

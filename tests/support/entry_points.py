@@ -160,7 +160,7 @@ HOME: Rows = (
     _pressed(ids.TESTUSERS_PERSON, Permission.REQUEST, "{}"),
     # Everybody may press this button. The command in its value has its own permission.
     _pressed(f"{ids.RUN_COMMAND}.0", Permission.ASK_FOR_HELP, "/gatehouse whoami"),
-    _pressed(ids.SHARE, Permission.READ, "1 /gatehouse audit"),
+    _pressed(ids.SHARE, Permission.READ, "1 /orgs show nothing"),
     EntryPoint("shortcut", ids.CHANGE_TEST_USERS, Permission.REQUEST),
     EntryPoint("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, "call +15550100"),
     # A direct message that is not a command. Commands are answered as if typed in a channel.

@@ -25,7 +25,6 @@ TESTUSERS_DENIAL = "testusers.denial"
 TESTUSERS_FLOW = "testusers.flow"
 TESTUSERS_CHANGE = "testusers.change"
 TESTUSERS_IDENTITIES = "testusers.identities"
-# The buttons for a word that doesn't look like an identity.
 TESTUSERS_FOR = "testusers.for"
 TESTUSERS_UNTIL = "testusers.until"
 TESTUSERS_EXTEND = "testusers.extend"
