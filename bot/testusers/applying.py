@@ -44,8 +44,8 @@ from bot.testusers.rules.applying import (
     whose_turn,
 )
 from bot.testusers.rules.changes import Change, Flow, is_sendable, stored_spellings
-from bot.testusers.rules.requests import Grant, RecordedChange, Request
-from bot.testusers.rules.review import CurrentList, Review
+from bot.testusers.rules.requests import Grant, Request
+from bot.testusers.rules.review import CurrentList
 from bot.testusers.transitions import MISSING, missing_since, review_now
 
 log = structlog.get_logger(__name__)
@@ -184,74 +184,48 @@ class Run:
                 left.append(request)
         known = missing_since(self.lease.job.payload)
         gone = await _end_what_is_gone(changes, waiting, left, listed, known)
-        own = await self._own(tx, left)
+        seen = [request.requested.seen_change_id for request in left]
+        recorded = await store.changes_after(tx, self.flow.key, min(seen)) if seen else []
+        current = CurrentList(listed, recorded, self.granted)
         left = [
             request
             for request in left
-            if not await self._asks_again(changes, waiting, request, listed, own[request.id])
+            if not await self._asks_again(changes, request, waiting.at, current)
         ]
         over = [grant for grant in waiting.over if changes.granted.get(grant.identity) == grant]
         ready = whose_turn(left, waiting.at)
         # A request's last attempt is sent alone so that it can't make other requests fail.
         if any(request.attempts.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
-        made = {
-            request.id: [*(recorded.change for recorded in own[request.id]), *changes.made]
-            for request in ready
-        }
-        plan = make_plan(self.bot.new_id(), listed, waiting.at, ready, over, made)
+        plan = make_plan(self.bot.new_id(), listed, waiting.at, ready, over, recorded, changes.made)
         if plan.before == plan.after:
             await changes.settle(plan, waiting.at, listed)
             return None, gone
         return plan, gone
 
-    async def _own(
-        self, tx: Transaction, requests: Sequence[Request]
-    ) -> dict[str, list[RecordedChange]]:
-        """Map each request to the bot's changes to the list since it was last compared with it."""
-        if not requests:
-            return {}
-        seen = {request.id: request.requested.seen_change_id for request in requests}
-        later = await store.changes_after(tx, self.flow.key, min(seen.values()))
-        return {
-            request_id: [recorded for recorded in later if recorded.id > change_id]
-            for request_id, change_id in seen.items()
-        }
-
     async def _asks_again(
-        self,
-        changes: ChangeSet,
-        waiting: Waiting,
-        request: Request,
-        listed: tuple[str, ...],
-        own: Sequence[RecordedChange],
+        self, changes: ChangeSet, request: Request, at: datetime, current: CurrentList
     ) -> bool:
         """If the effect differs from the card, ask for a new decision and return True.
 
-        A request whose access would already have ended expires.
-        A request that has already changed something fails instead. Access that ended while an
-        approved change waited for a retry doesn't count as a difference.
+        A request whose access would already have ended expires. A request that has already changed
+        something fails instead. Access that ended while an approved change waited for a retry
+        doesn't count as a difference.
         """
-        current = CurrentList(listed, own, self.granted)
-        review = review_now(self.bot, request, waiting.at, current)
-        if review.is_over:
-            await self._ask_again(changes, request, review)
-            return True
-        # A change without approval gets a card only after its first attempts.
-        if request.requested.without_approval and not request.attempts.retries:
-            return False
-        decided = review_now(self.bot, request, request.decided_at or waiting.at, current)
-        if not review.news or not decided.news or decided.is_over:
-            return False
-        await self._ask_again(changes, request, review)
-        return True
-
-    async def _ask_again(self, changes: ChangeSet, request: Request, review: Review) -> None:
+        review = review_now(self.bot, request, at, current)
+        if not review.is_over:
+            # A change without approval gets a card only after its first attempts.
+            if request.requested.without_approval and not request.attempts.retries:
+                return False
+            decided = review_now(self.bot, request, request.decided_at or at, current)
+            if not review.news or not decided.news or decided.is_over:
+                return False
         if request.result.done is None:
             await changes.ask_again(request.id, review, self.bot.settings.request_hours)
         else:
             reason = " ".join((*review.news, FOR_THE_REST))
             await changes.note_try(request.id, partial(failed, reason=reason))
+        return True
 
     async def _note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:
         """Record the failure for all affected requests and grants, and for the POST."""

@@ -32,7 +32,7 @@ from bot.testusers.rules.changes import (
     outside_edits,
     stored_spellings,
 )
-from bot.testusers.rules.requests import Done, Grant, Request
+from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
 
 IN_DOUBT = timedelta(seconds=60)
 """If a POST gets no response, it either takes effect within this time or never does."""
@@ -201,24 +201,24 @@ def make_plan(
     at: datetime,
     requests: Sequence[Request] = (),
     over: Sequence[Grant] = (),
-    own: Mapping[str, Sequence[Change]] | None = None,
+    recorded: Sequence[RecordedChange] = (),
+    made: Sequence[Change] = (),
 ) -> ListChangePlan:
     """Return the plan that applies approved requests to a list and removes expired access.
 
-    `requests` must be sorted by decision time, oldest first. `own` maps each request ID to
-    the changes that the bot made to the list since the request was made.
+    `requests` must be sorted by decision time, oldest first. `recorded` are the bot's changes to
+    the list that a request hasn't been compared with, and `made` are those not recorded yet.
     """
     current, steps = tuple(listed), []
     for request in requests:
         wanted = request.change_at(at)
         change = net_change(wanted, set(current), {}, timed=()).change
+        own = [*request.requested.unseen(recorded), *made]
         step = Step(
             request.id,
             change,
             wanted.without(change.identities),
-            request.requested.outside.then(
-                outside_edits(request.requested.seen, (own or {}).get(request.id, ()), listed)
-            ),
+            request.requested.outside.then(outside_edits(request.requested.seen, own, listed)),
             len(current),
             wanted,
             request.left.without(wanted.additions).additions,

@@ -1,7 +1,7 @@
 """Requests and grants as stored, and the values derived from them."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -56,6 +56,15 @@ class Approval:
 
 
 @dataclass(frozen=True)
+class RecordedChange:
+    """A change that the bot made to a flow's list."""
+
+    id: int
+    at: datetime
+    change: Change
+
+
+@dataclass(frozen=True)
 class RequestedChange:
     """A requested change, as shown on its card.
 
@@ -94,6 +103,10 @@ class RequestedChange:
         if self.duration_seconds is None:
             return None
         return applied_at + timedelta(seconds=self.duration_seconds)
+
+    def unseen(self, recorded: Iterable[RecordedChange]) -> list[Change]:
+        """Return the recorded changes that this change hasn't been compared with yet."""
+        return [one.change for one in recorded if one.id > self.seen_change_id]
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
         """Return the effect of `change` on each person if it's applied at this time."""
@@ -382,15 +395,6 @@ def planned_change(
         **terms,
     )
     return planned, net.dropped
-
-
-@dataclass(frozen=True)
-class RecordedChange:
-    """A change that the bot made to a flow's list."""
-
-    id: int
-    at: datetime
-    change: Change
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,13 @@ class Review:
 
 @dataclass(frozen=True)
 class CurrentList:
-    """A flow's list, and the bot's `own` changes since a request was last compared with it.
+    """A flow's list, and the bot's recorded changes that requests haven't been compared with.
 
     `grants` is keyed by identity.
     """
 
     identities: tuple[str, ...]
-    own: Sequence[RecordedChange]
+    recorded: Sequence[RecordedChange]
     grants: Mapping[str, Grant]
 
 
@@ -100,7 +100,7 @@ def review(
     """Calculate a request's effect at this time, and compare it with what its card shows."""
     requested = request.requested
     listed = current.identities
-    own = [recorded.change for recorded in current.own]
+    own = requested.unseen(current.recorded)
     grant_ends = {
         identity: grant.ends_at for identity, grant in current.grants.items() if grant.ends_at
     }
@@ -125,7 +125,7 @@ def review(
             outside_edits(requested.seen, own, listed).without(requested.change.identities)
         ),
         seen=listed,
-        seen_change_id=max([requested.seen_change_id, *(recorded.id for recorded in current.own)]),
+        seen_change_id=max([requested.seen_change_id, *(one.id for one in current.recorded)]),
         shown_at=at,
     )
     before = requested.effects(request.left, requested.shown_at or request.created_at)
