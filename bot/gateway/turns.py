@@ -158,12 +158,6 @@ class Turns:
         for line in self._lines.values():
             line.fail(Stopping())
 
-    @property
-    def waiting(self) -> Counter[str]:
-        """The number of calls from each client that are waiting in this process."""
-        lines = self._lines.values()
-        return Counter(waiter.client for line in lines for waiter in line.waiters)
-
     async def _serve(self, line: _Line) -> None:
         try:
             while line.waiters and not self._is_stopping:

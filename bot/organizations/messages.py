@@ -16,9 +16,7 @@ PAGE = 15
 FILTER_CHARACTERS = 200
 HEADINGS = ("Name", "ID", "State", "Data center", "Currency", "Zone")
 # A section can have 3,000 characters, which is enough for seven escaped fields.
-FIELD_CHARACTERS = 350
 FIELD_MARKUP = 400
-CAUSE_CHARACTERS = 300
 CAUSE_MARKUP = 340
 STATES = {True: "active", False: "inactive"}
 MONTHS = dict(enumerate(month_name[1:]))
@@ -147,7 +145,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
 
 def _labelled(fields: Mapping[str, str | None]) -> list[str]:
     return [
-        f"{label}: {text.cut(text.escape(value or '–', FIELD_CHARACTERS), FIELD_MARKUP)}"
+        f"{label}: {text.cut(text.escape(value or '–'), FIELD_MARKUP)}"
         for label, value in fields.items()
     ]
 
@@ -159,6 +157,6 @@ def problems(reports: Sequence[DataCenterReport]) -> list[str]:
         state = "couldn't be loaded"
         if report.listing is not None:
             state = f"is out of date (from {text.time(report.listing.fetched_at)})"
-        why = text.cut(text.sentence(report.failure or "", CAUSE_CHARACTERS), CAUSE_MARKUP)
+        why = text.cut(text.sentence(report.failure or ""), CAUSE_MARKUP)
         lines.append(f":warning: *{report.data_center}* {state}: {why}")
     return lines

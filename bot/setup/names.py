@@ -72,11 +72,8 @@ async def look_up(token: str, rest: Mapping[str, object]) -> Workspace:
             return await _look_up(SlackClient(web, SystemClock()))
         except SlackRefused as error:
             raise SetupError(
-                f"Slack refuses slack_bot_token ({error.error}). Copy the Bot User OAuth Token from"
-                " the app's Install App page."
-                if error.error != "missing_scope"
-                else f"slack_bot_token lacks a scope. {error.sentence} Update the app from the"
-                " manifest, and install it again."
+                f"Slack refuses slack_bot_token ({error.error}). {error.sentence} Install the app"
+                " from the manifest, and copy its Bot User OAuth Token."
             ) from None
         except SlackError as error:
             raise SetupError(f"{error.sentence} Check SLACK_API_URL and the network.") from None
