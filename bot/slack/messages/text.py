@@ -58,7 +58,12 @@ def escape(value: str, limit: int = 300) -> str:
 
     The text looks the same, but can't create formatting, links or mentions.
     """
-    return _isolated(_escaped(_inert(value[: HEAD_TIMES * limit], limit)))
+    return _escape(value[: HEAD_TIMES * limit], limit)
+
+
+@lru_cache(REMEMBERED)
+def _escape(head: str, limit: int) -> str:
+    return _isolated(_escaped(_inert(head, limit)))
 
 
 def sentence(value: str, limit: int = 300) -> str:
@@ -101,7 +106,6 @@ def _plain(head: str, limit: int) -> str:
     return _isolated(shorten(shown, limit if shown.isascii() else limit - 2)) or "–"
 
 
-@lru_cache(REMEMBERED)
 def _inert(head: str, limit: int) -> str:
     shown = EMOJI.sub(":" + WORD_JOINER, _line(head, limit))
     return FORMATTING.sub(lambda match: WORD_JOINER + match.group(), shown)
