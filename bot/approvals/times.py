@@ -116,6 +116,8 @@ def _is_day(text: str) -> bool:
 
 
 def _clock(text: str) -> time | None:
+    if text.casefold() == "noon":
+        return time(NOON)
     match = _CLOCK.fullmatch(text)
     if match is None or not (match[2] or match[3]):
         return None

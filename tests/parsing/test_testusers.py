@@ -58,6 +58,7 @@ def added(*identities: str, **more: object) -> ChangeRequest:
         ("add welcome for 2 hours +1", added("+1", duration_seconds=7200)),
         ("add welcome +1 for 1h 30 min", added("+1", duration_seconds=5400)),
         ("add welcome +1; \u202a+2\u202c cafe\u0301@b.c", added("+1", "+2", "café@b.c")),
+        ("add welcome +1 until noon", added("+1", until=LocalTime(time(12)))),
         (
             "add welcome +1 until friday 18:00",
             added("+1", until=LocalTime(time(18), "friday")),
