@@ -79,8 +79,8 @@ async def test_the_manifest_needs_no_settings() -> None:
     assert (status, out.startswith("Slack calls only https:// addresses")) == (2, True)
 
 
-async def test_help_is_a_command_and_speaks_of_gatehouse() -> None:
-    status, out = await run({}, "help")
+async def test_help_names_the_commands_and_speaks_of_gatehouse() -> None:
+    status, out = await run({}, "--help")
     assert status == 0
     assert "check" in out
     assert "invalid choice: 'hlep'" in (await run({}, "hlep"))[1]
