@@ -220,7 +220,7 @@ class Page:
 
 
 def doing(act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Return a handler of an act. If the target is gone, it answers 409 with a sentence."""
+    """Return a handler for a person's act. It answers 409 with a sentence if the target is gone."""
 
     async def handle(request: web.Request) -> web.Response:
         try:

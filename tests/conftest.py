@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the slowest tests, so that the run doesn't end with waiting for one of them.
 
     Most slow tests wait more than they work, so every second process starts with them. The tests
-    are dealt to the processes in equal parts.
+    are divided equally between the processes.
     """
     slow = [item for item in items if item.get_closest_marker("slow")]
     quick = [item for item in items if not item.get_closest_marker("slow")]

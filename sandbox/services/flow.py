@@ -84,7 +84,7 @@ def _refusal_of(request: web.Request, state: ServicesState, sid: str) -> Answer 
 
 async def _identities(request: web.Request) -> list[str] | Answer:
     if request.content_type != _FORM:
-        return _refusal(415, f"The body is to be {_FORM}.")
+        return _refusal(415, f"The body must be {_FORM}.")
     form, fields = await request.post(), request.app[STATE].flow_fields
     given = [str(value) for field in fields for value in form.getall(field, [])]
     if not given:

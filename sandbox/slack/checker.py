@@ -108,7 +108,7 @@ class Checker:
     def objects(
         self, part: Json, at: str, key: str, least: int, most: int
     ) -> list[tuple[str, Json]]:
-        """Do the same as `items` for a list of objects."""
+        """As `items`, for a list of objects."""
         found = self.items(part, at, key, least, most)
         for place, item in found:
             if not isinstance(item, dict):

@@ -1,4 +1,4 @@
-"""Drills: their parts, their runs, and the table of their results."""
+"""The parts of a fault drill, its runs, and the table of results."""
 
 import asyncio
 import re

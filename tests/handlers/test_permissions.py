@@ -64,7 +64,7 @@ async def refusals(world: World) -> list[tuple[str, str]]:
 
 
 def least_and_next(permission: Permission) -> list[str]:
-    """Return the lowest role that may, and the highest role that may not."""
+    """Return the lowest role with the permission, and the highest role without it."""
     if permission is Permission.ASK_FOR_HELP:
         return ["no role", "of another workspace"]
     rank = RANK[LEAST_ROLE[permission]]

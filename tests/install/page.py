@@ -57,7 +57,7 @@ def settings_of(step: str) -> list[dict[str, Any]]:
 
 
 class Machine:
-    """A folder in which the page is followed as if the folder were a machine.
+    """A folder in which a test follows the page's steps, as if the folder were a machine.
 
     Args:
         folder: The folder in the place of `/`.

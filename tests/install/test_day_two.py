@@ -134,7 +134,7 @@ class Program:
 
 
 class Installed(BotProcess):
-    """A process of a version of the program, in a folder that is not a checkout."""
+    """A process that runs one version of the program in a folder that is not a checkout."""
 
     def __init__(self, fleet: Fleet, program: Program) -> None:
         super().__init__(fleet.environment, fleet.session)
@@ -197,7 +197,7 @@ async def approve(fleet: Fleet, card: Message) -> None:
 
 
 def state_of_service(folder: Path) -> Path:
-    """Make the service's state folder as systemd does: only its user and root can read it."""
+    """Create the service's state folder as systemd does: only its user and root can read it."""
     if os.geteuid():
         lacks(ROOT_USER)
     state = folder / "state"

@@ -100,7 +100,7 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("add", "Which flow"),
         ("add +1 welcome for 2h", "Put it first"),
         ("add for 2h", "Put it first"),
-        ("add welcome", "Who? Add at least one"),
+        ("add welcome", "Add at least one"),
         ('add welcome ""', "empty"),
         ("add welcome +1 +1", "“+1” is listed twice"),
         ("add welcome +1 for", "Add a duration after “for”"),
@@ -117,7 +117,7 @@ def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> N
         ("preset", "“preset save” or “preset delete”"),
         ("preset save", "Which preset?"),
         ("preset save a/b +1", "Use up to 40 characters"),
-        ("preset save team", "Who?"),
+        ("preset save team", "Add at least one"),
         (
             "preset save team +1 because x",
             "“because” and “x” don't look like",

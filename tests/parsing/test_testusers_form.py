@@ -81,7 +81,7 @@ def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, Any], asked: Change
     ("inputs", "wrong", "said"),
     [
         ({"flow": ""}, "flow", "Choose a flow."),
-        ({"lines": (" ", " ")}, "lines", "Who? Add at least one"),
+        ({"lines": (" ", " ")}, "lines", "Add at least one"),
         ({"lines": ("+1", "+1")}, "lines", "“+1” is listed twice."),
         ({"duration": "soon"}, "duration", "I can't read “soon” as a duration."),
         ({"duration": "2h", "kind": "remove"}, "duration", "A duration only works with Add."),

@@ -35,7 +35,7 @@ async def recorded_fleet(url: str, count: int):
 
 
 async def replay_everywhere(fleet: Fleet, sent: list) -> None:
-    """Replay all requests to every process that did not get them, now or after a restart."""
+    """Replay all requests to every process that didn't get them, now or after a restart."""
     if len(fleet.processes) == 1:
         await fleet.processes[0].stop()
         await fleet.add()
@@ -56,7 +56,7 @@ async def rows(url: str, *queries) -> list[list]:
 
 
 async def until_done(url: str, kind: str) -> None:
-    """Wait until no job of a kind is left; its effect is visible a moment before its removal."""
+    """Wait until no job of a kind is left. Its effect is visible shortly before its removal."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         # Only the other process knows the moment.
         while (await rows(url, select(jobs.c.key).where(jobs.c.kind == kind)))[0]:  # noqa: ASYNC110

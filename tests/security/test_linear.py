@@ -114,7 +114,7 @@ def grows_too_fast(parse: Callable[[str], object], run: str) -> bool:
 
 
 def slow_runs(parse: Callable[[str], object]) -> list[str]:
-    """Return the characters that were slow in every measurement; other work disturbs some."""
+    """Return the characters that were slow in every measurement, as other work disturbs some."""
     return [run for run in RUNS if all(grows_too_fast(parse, run) for _ in range(MEASUREMENTS))][:1]
 
 

@@ -39,7 +39,7 @@ NOT_YET = "Please try again in a moment"
 
 @dataclass(frozen=True)
 class Pace:
-    """The length and roughness of a soak.
+    """The length of a soak, and how much goes wrong in it.
 
     New work begins for `seconds`. `kill_every` is the longest pause between two kills. Blocks by
     another client have `code` and last `block_seconds`. `launcher` starts a process. A command
@@ -242,7 +242,7 @@ async def denied(soak: Soak, card: Message) -> str:
 
 
 async def opened(soak: Soak, before: int) -> View | Message | None:
-    """Wait for the form, or for the reason that there is none. Return None without either."""
+    """Wait for the form, or for the reason that there is none. Return None if neither comes."""
 
     def found() -> View | Message | None:
         return soak.fleet.slack.workspace.open_view(SECOND) or next(

@@ -104,7 +104,7 @@ async def crowd(database_url: str, latency: float = 0.0) -> AsyncIterator[Crowd]
 
 
 async def declined(database_url: str, name: str, slowed: float = SLOWED) -> dict[str, object]:
-    """Compare a polite client's median time during a flood of declined calls and alone."""
+    """Compare a polite client's median time alone and during a flood of declined calls."""
     headers = {"Authorization": f"Bearer {token_of('polite')}"}
     async with crowd(database_url) as running, aiohttp.ClientSession(headers=headers) as session:
         await median(running, session)

@@ -93,7 +93,7 @@ def settings(expire_seconds: float) -> dict[str, str]:
 
 
 def rows(one: Soak) -> list[tuple[str, object]]:
-    """Return the rows with the numbers of the work."""
+    """Return the rows with the measured numbers."""
     slow = statistics.quantiles(one.answer_seconds, n=100)[98]
     middle = statistics.median(one.answer_seconds)
     return [

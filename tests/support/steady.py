@@ -20,7 +20,7 @@ def seconds_now() -> float:
 
 
 def yardstick_seconds() -> float:
-    """Return the present duration of a piece of work that takes 50 ms on a quiet machine."""
+    """Return the current duration of work that takes 50 ms on a quiet machine."""
     began = time.thread_time()
     sorted((number * 7919 % 10_007, str(number)) for number in range(SORTED))
     return time.thread_time() - began
@@ -36,7 +36,7 @@ Events = list[tuple[selectors.SelectorKey, int]]
 
 
 class SteadyTime:
-    """Seconds without the time in which this thread neither worked nor wanted to wait.
+    """Seconds without the time in which this thread was ready but didn't run.
 
     `lost` is the number of seconds that were not counted so far.
     """

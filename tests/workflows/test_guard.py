@@ -228,7 +228,7 @@ async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
 
 
 async def burst(guard, calls: int, taken: int) -> tuple[int, int]:
-    """Call a service with a concurrent limit at once. Return the sent and the refused calls."""
+    """Call a service several times at the same time. Return the sent and the refused calls."""
     sent = []
     async with AsyncExitStack() as stack:
         for _ in range(calls):

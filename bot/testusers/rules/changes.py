@@ -83,7 +83,7 @@ def is_sendable(identity: str) -> bool:
 def identities_problem(identities: Sequence[str]) -> str | None:
     """Return a sentence that says why a request can't have these identities, or None if it can."""
     if not identities:
-        return "Who? Add at least one phone number or chat ID."
+        return "Add at least one phone number or chat ID."
     for identity in identities:
         if problem := identity_problem(identity):
             return problem

@@ -59,7 +59,7 @@ class Days:
             if self.plant:
                 PLANTS[self.plant]()
             told = vars(Day(seed, self.template, self.folder).run())
-        except BaseException:  # noqa: BLE001 - whatever ends a day is told
+        except BaseException:  # noqa: BLE001 - every error of a day is printed
             told = {"seed": seed, "problems": [traceback.format_exc()], "steps": 0, "trace": ""}
         with os.fdopen(writing, "w") as pipe:
             json.dump(told, pipe, default=str)
@@ -96,7 +96,7 @@ def make_template(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Run the seeds, and print the problems and the tried faults. Return 0 without a problem."""
+    """Run the seeds, and print problems and tried faults. Return 0 if there was no problem."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="this one day")
     parser.add_argument("--seeds", type=int, default=20, help="so many days (%(default)s)")

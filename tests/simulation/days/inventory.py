@@ -112,7 +112,7 @@ class Inventory:
     def look_at_refused(self, sent: Sent) -> None:
         """Check that a new token was used after a refusal, in the same call or in the next call.
 
-        After several such tokens in ten minutes, a process spares the provider.
+        After several such tokens in ten minutes, a process stops asking the provider.
         """
         if self.tokens.has_many(PROCESS.get()):
             return

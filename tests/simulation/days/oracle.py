@@ -244,7 +244,7 @@ class Oracle:
         return problems
 
     def _is_of_no_account(self, row: Any) -> bool:
-        """Return True if the message was no longer true when Slack was back."""
+        """Return True if the message was out of date when Slack was available again."""
         event = row.payload.get("event")
         if event != "ended":
             moves = [move.at for move in self._moves(row.subject)]
