@@ -179,14 +179,13 @@ def suggestions(bot: Parts, person: Person, typed: str) -> list[SlackBlock]:
 
     If no flow matches, the only option is a typed SID.
     """
-    wanted = typed.strip().casefold()
-    found = [
-        (f"{alias} ({sid})", alias)
-        for alias, sid in sorted(bot.flows.sids.items())
-        if (wanted in alias.casefold() or wanted in sid.casefold())
-        and bot.people.may(person, Permission.REQUEST, sid)
-    ]
-    sid = typed.strip()
-    if not found and is_flow_sid(sid) and bot.people.may(person, Permission.REQUEST, sid):
-        found.append((typed.strip(), typed.strip()))
-    return [block_kit.option(*pair) for pair in found[:SUGGESTIONS]]
+    typed = typed.strip()
+    named = [(f"{alias} ({sid})", alias, sid) for alias, sid in sorted(bot.flows.sids.items())]
+    found = [flow for flow in named if typed.casefold() in flow[0].casefold()]
+    if not found and is_flow_sid(typed):
+        found = [(typed, typed, typed)]
+    return [
+        block_kit.option(shown, value)
+        for shown, value, sid in found
+        if bot.people.may(person, Permission.REQUEST, sid)
+    ][:SUGGESTIONS]
