@@ -156,7 +156,8 @@ async def waiting(
     """Call `count` organizations too often for `seconds`, with calls that wait for two seconds.
 
     When the first minute is used up, its calls are made `skipped` seconds older in the ledger and
-    at the service. `latest` limits the seconds for which a slot is free while calls wait.
+    at the service, and `seconds` begin. `latest` limits the seconds for which a slot is free while
+    calls wait.
     """
     answers: Counter[str] = Counter()
     headers = {"Authorization": f"Bearer {token_of('flood')}", "Prefer": f"wait={WAIT_SECONDS}"}
@@ -172,11 +173,11 @@ async def waiting(
                 await answer.read()
                 answers[str(answer.status)] += 1
 
-        began, asked, is_full = seconds_now(), 0, False
-        while seconds_now() - began < seconds:
-            if skipped and not is_full and answers["200"] == A_MINUTE * count:
+        began, asked, is_full = seconds_now(), 0, not skipped
+        while not is_full or seconds_now() - began < seconds:
+            if not is_full and answers["200"] >= A_MINUTE * count:
                 await make_older(database_url, running.state, skipped)
-                is_full = True
+                began, asked, is_full = seconds_now(), 0, True
             for number in range(count):
                 task = asyncio.create_task(ask(number))
                 tasks.add(task)
@@ -193,7 +194,6 @@ async def waiting(
         }
         assert not running.state.refused, found
         assert slowest <= latest, found
-        assert is_full or not skipped, found
         least = A_MINUTE * (1 + math.floor((seconds + skipped) / (SLOT_SECONDS + LATEST_SECONDS)))
         for number in range(count):
             assert len(running.calls(number)) >= least - A_MINUTE // 10, found

@@ -45,7 +45,7 @@ async def test_free_slot_is_granted_within_a_second_while_calls_wait(tmp_path):
     while len(seconds) < 2 and (not seconds or seconds[-1] > LATEST_SECONDS):
         url = f"sqlite:///{tmp_path}/{len(seconds)}.db"
         # The first minute's slots are free again after 60 s, of which 56 are skipped.
-        found = await waiting(url, 10.0, "here", count=1, skipped=56.0, latest=math.inf)
+        found = await waiting(url, 7.0, "here", count=1, skipped=56.0, latest=math.inf)
         assert found["gateway: refused by the service, here"] == 0
         seconds.append(found["gateway: seconds to the latest grant of a free slot, here"])
     assert min(seconds) <= LATEST_SECONDS
