@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import aiohttp
 import pytest
 
 from bot import __version__
 from bot.settings.files import toml_text
+from sandbox.bot_process import is_ready
 from sandbox.people import ROLES
 from sandbox.ports import free_port
 from sandbox.services.running import running_services
@@ -24,7 +26,7 @@ from tests.support.needs import needs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-STOP_SECONDS = 15
+START_SECONDS, STOP_SECONDS = 240, 15
 
 
 @pytest.fixture
@@ -85,6 +87,7 @@ async def test_page_leads_to_a_bot_that_is_ready(machine, slack, kind):
             "enable --now gatehouse",
         ]
         async with running(installed_service(machine), around):
+            await until_ready(port)
             assert await asyncio.to_thread(machine.follow, is_ready) == "ready"
             slack.bot_url = f"http://127.0.0.1:{port}"
             told = await slack.command("U0ADMIN", "C0GENERAL", "/gatehouse", "whoami")
@@ -142,6 +145,14 @@ def installed_service(machine: Machine) -> Service:
     credential.chmod(0o400)
     environment = {**given, "GATEHOUSE_CONFIG": str(credential)}
     return Service(one["ExecStart"].split(), folder, environment)
+
+
+async def until_ready(port: int) -> None:
+    """Wait longer than the page does, because other tests take the processor."""
+    async with asyncio.timeout(START_SECONDS), aiohttp.ClientSession() as session:
+        # There is no notice of readiness from another process, so this polls.
+        while not await is_ready(session, f"http://127.0.0.1:{port}"):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
 
 
 @asynccontextmanager
