@@ -54,7 +54,7 @@ class Commands:
         return listen
 
     async def run(self, name: str, text: str, person: Person, body: Body) -> Message | None:
-        """AnswerCommand a command. Each of its forms requires a permission.
+        """Answer a command. Each of its forms requires a permission.
 
         Raises:
             NotFound: There is no such command.

@@ -29,7 +29,7 @@ from bot.testusers.rules.review import LATER
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
 OWN_PAGE, MOST = 10, 10_000
 # This many rows fit into a message, whatever they contain.
-REVIEW_PAGE = 6
+REVIEW_PAGE = 8
 LISTS_AT_ONCE = 8
 # `/gatehouse status` must not wait for a broken service.
 COUNT_SECONDS = 2.0
