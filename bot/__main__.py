@@ -55,7 +55,25 @@ def main(arguments: list[str] | None = None) -> int:
         for problem in error.problems:
             print(f"  {problem}", file=sys.stderr)
         status = UNUSABLE
-    return status
+    except BrokenPipeError:
+        status = BROKEN
+    # For the bot, failing to write the log isn't an error.
+    return status if _is_all_written() or options.run is _serve else BROKEN
+
+
+def _is_all_written() -> bool:
+    """Flush stdout and stderr, and return True if both succeed.
+
+    If a stream fails, redirect it so that Python doesn't fail again at exit.
+    """
+    is_all_written = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            is_all_written = False
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return is_all_written
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -76,7 +76,7 @@ def test_an_identity_has_1_to_300_bytes(identity: str, said: str | None) -> None
 
 def test_identities_are_named_once_and_fit_one_card() -> None:
     assert identities_problem(["a", "b"]) is None
-    assert "Who?" in (identities_problem([]) or "")
+    assert "Add at least one" in (identities_problem([]) or "")
     assert "“a” is listed twice" in (identities_problem(["a", "b", "a"]) or "")
     assert "301 bytes" in (identities_problem(["a", "x" * 301]) or "")
     assert "Please split them up" in (identities_problem([f"{n:0300}" for n in range(20)]) or "")
