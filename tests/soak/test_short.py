@@ -41,8 +41,8 @@ async def test_flood_of_declined_calls_delays_no_other_organization(tmp_path, sq
 @pytest.mark.timeout(300)
 async def test_free_slot_is_granted_soon_while_calls_wait(tmp_path):
     seconds = []
-    # `make soak` requires a second. Here, other tests can hold up the machine for as long, so a late
-    # grant is measured once more, and a second more is allowed.
+    # `make soak` requires a second. Here, other tests can hold up the machine for as long, so a
+    # late grant is measured once more, and a second more is allowed.
     while len(seconds) < 2 and (not seconds or seconds[-1] > LATEST_SECONDS):
         url = f"sqlite:///{tmp_path}/{len(seconds)}.db"
         # The first minute's slots are free again after 60 s, of which 56 are skipped.
