@@ -1,1 +1,1 @@
-"""The bot in a browser: a local Slack and stand-ins of the three services."""
+"""The bot in a browser: a local Slack and stand-ins for the three services."""

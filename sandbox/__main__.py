@@ -1,4 +1,4 @@
-"""`python -m sandbox`: the bot in a browser, between stand-ins of Slack and the services."""
+"""`python -m sandbox`: the bot in a browser, with stand-ins for Slack and the services."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""The real bot as a process of its own, started with nothing but its settings."""
+"""The real bot in its own process, started with nothing but its settings."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ class BotProcess:
     """`python -m bot` on a free loopback port.
 
     Args:
-        settings: The environment of the process, without `HOST` and `PORT`.
+        settings: The process's environment variables, without `HOST` and `PORT`.
         changed: Called whenever `state` changes.
     """
 
@@ -52,7 +52,7 @@ class BotProcess:
         return self._process.pid if self._process else None
 
     async def start(self) -> None:
-        """Start the bot and return when `/readyz` answers 200.
+        """Start the bot and return when `/readyz` responds with 200.
 
         Raises:
             BotStoppedError: The bot ended, or was not ready in time.
@@ -66,7 +66,7 @@ class BotProcess:
         self._become("ready")
 
     async def until_settled(self) -> None:
-        """Return when the bot is ready or has stopped: at once, unless it is starting."""
+        """Wait until the bot is ready or has stopped. Returns at once unless it is starting."""
         await self._settled.wait()
 
     async def stop(self) -> None:
@@ -101,7 +101,7 @@ class BotProcess:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            # Ctrl-C in a terminal reaches the sandbox alone, which then stops the bot in order.
+            # Ctrl-C in a terminal reaches only the sandbox, which then shuts the bot down cleanly.
             start_new_session=True,
         )
 
@@ -144,7 +144,7 @@ class BotStoppedError(Exception):
 
 
 async def is_ready(session: aiohttp.ClientSession, url: str) -> bool:
-    """Return True if the bot's `/readyz` answers 200."""
+    """Return True if the bot's `/readyz` responds with 200."""
     try:
         async with session.get(f"{url}/readyz") as answer:
             return answer.status == 200

@@ -1,4 +1,4 @@
-"""The flows that the sandbox's bot knows, and the policy of one of them."""
+"""The flows that the sandbox's bot knows, and the policy for one of them."""
 
 from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
 

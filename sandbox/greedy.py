@@ -20,7 +20,7 @@ CLIENT, TOKEN = "script", "demo-gateway-token"
 SECONDS, CALLERS = 30.0, 3
 # The gateway may hold a call for this long until it is the call's turn.
 WAIT_SECONDS = 60
-# A call that has had no answer for this long is shown as waiting.
+# A call that has had no response for this long is shown as waiting.
 WAITING_SECONDS = 1.0
 # The direct script ignores `Retry-After`, as real scripts do.
 IMPATIENT_SECONDS = 0.05
@@ -48,7 +48,7 @@ class Run:
     started: dict[int, float] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
-        """The results as the page shows them; `waiting` counts calls that wait for their turn."""
+        """The results as the page shows them; `waiting` counts calls waiting for their turn."""
         now = time.monotonic()
         waits = [now - started for started in self.started.values()]
         shown = dict(vars(self))

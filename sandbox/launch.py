@@ -30,14 +30,14 @@ SERVICE_SECONDS = 0.05
 def bot_settings(
     slack: RunningSlack, services: RunningServices, database: Path, gateway_port: int
 ) -> dict[str, str]:
-    """The bot's whole environment: the two stand-ins, the roles, an SQLite file, the gateway."""
+    """The bot's whole environment: both stand-ins, the roles, an SQLite file and the gateway."""
     client = {
         "token_sha256": hashlib.sha256(TOKEN.encode()).hexdigest(),
         "organizations": "*",
         "methods": ["GET"],
     }
     return {
-        # The bot must not read a settings file of the developer.
+        # The bot must not read the developer's own settings file.
         "GATEHOUSE_CONFIG": "",
         "GATEWAY_PORT": str(gateway_port),
         "GATEWAY_CLIENTS": json.dumps({CLIENT: client}),
@@ -66,7 +66,7 @@ async def running_sandbox(
         port: the page's port; 0 for any free port.
         host: the address that the page listens on. It answers only to loopback names, such as
             `localhost`, whatever the address is.
-        overrides: settings of the bot that differ, such as `APPROVALS_NEEDED="2"`.
+        overrides: bot settings to override, such as `APPROVALS_NEEDED="2"`.
 
     Raises:
         OSError: the port is taken.

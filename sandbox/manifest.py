@@ -35,7 +35,7 @@ class Shortcut:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The part of the app manifest that the sandbox uses."""
+    """The part of the app manifest used by the sandbox."""
 
     commands: tuple[Command, ...]
     shortcuts: tuple[Shortcut, ...]

@@ -31,7 +31,7 @@ class Panel:
         self._slack = slack
         self._services = services
         self._greedy = greedy
-        # By service and, for the inventory, data center.
+        # Keyed by service and, for the inventory, by data center.
         self._outages: dict[tuple[str, str | None], tuple[str, Fault]] = {}
 
     @property
@@ -69,7 +69,7 @@ class Panel:
         return {"service": service, "data_center": data_center, "kind": kind}
 
     async def _block(self, body: Json) -> Json:
-        """Block an organization with a code, or end its block if there is no code."""
+        """Block an organization with a code, or unblock it if no code is given."""
         organization = (body["data_center"], body["organization_id"])
         limits = self._services.state.limits
         if body["code"] is None:
@@ -95,7 +95,7 @@ class Panel:
         return {}
 
     async def _break_slack(self, body: Json) -> Json:
-        """Make the bot's next post fail."""
+        """Make the bot's next attempt to post a message fail."""
         faults = self._slack.workspace.faults
         method = "chat.postMessage"
         match body["kind"]:
@@ -116,7 +116,7 @@ class Panel:
 
 
 def _organizations(services: ServicesState, center: DataCenter) -> list[Json]:
-    """The active organizations of a data center, each with the code of its block or None."""
+    """The active organizations of a data center, each with its block code or None."""
     listed = []
     for organization in center.organizations:
         if not organization.is_org_active:

@@ -1,4 +1,4 @@
-"""Waiting in tests, in seconds: the longest wait, and the pause between two looks."""
+"""How tests wait, in seconds: the timeout, and the pause between checks."""
 
 # Long enough for the slowest machine.
 PATIENCE_SECONDS = 60.0

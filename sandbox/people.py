@@ -39,7 +39,7 @@ class Group:
 
 @dataclass
 class Channel:
-    """A channel, or the direct messages (`D…`) of `partner` with the bot."""
+    """A channel, or the direct messages (`D…`) between `partner` and the bot."""
 
     id: str
     name: str
@@ -51,7 +51,7 @@ class Channel:
 
     @property
     def is_direct(self) -> bool:
-        """True for the direct messages of one person with the bot."""
+        """True for a person's direct messages with the bot."""
         return self.partner is not None
 
 
@@ -66,7 +66,7 @@ SEE_IDENTITIES = frozenset({"operator", "approver", "admin"})
 
 
 def default_people() -> list[Person]:
-    """Return one person for every role, and three people whom the bot must refuse."""
+    """Return one person for each role, and three people whom the bot must refuse."""
     return [
         Person("U0OPERATOR", "otto", "Otto Operator", "operator"),
         Person("U0APPROVER", "ada", "Ada Approver", "approver", tz="Europe/London"),
@@ -80,7 +80,7 @@ def default_people() -> list[Person]:
 
 
 def default_groups() -> list[Group]:
-    """Return Abel's group of approvers, and the group whose requests a rule approves."""
+    """Return Abel's approver group, and the group whose requests are approved by a rule."""
     return [
         Group("S0APPROVERS", "approvers", "Approvers", ["U0APPROVER2"]),
         Group("S0TESTERS", "testers", "Testers", ["U0OPERATOR"]),

@@ -1,4 +1,4 @@
-"""Free loopback ports for programs that need a port number at their start."""
+"""Free loopback ports for programs that need a port number when they start."""
 
 import random
 import socket

@@ -14,7 +14,7 @@ SHOWN_MESSAGES = 300
 
 
 def welcome(workspace: Workspace, manifest: Manifest) -> Json:
-    """The part that never changes: the people, commands and shortcuts."""
+    """The part of the screen that never changes: the people, commands and shortcuts."""
     return {
         "people": [about(person) for person in workspace.people.values()],
         "commands": [asdict(command) for command in manifest.commands],

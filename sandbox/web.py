@@ -72,7 +72,7 @@ class Page:
         self._slack.workspace.changed()
 
     def add_routes(self, app: web.Application) -> None:
-        """Add the page to the application of the stand-in Slack."""
+        """Add the page to the stand-in Slack's application."""
         app.middlewares.append(only_this_machine)
         app.router.add_get("/", show_file)
         app.router.add_get("/page/files/{name}", show_file)
@@ -220,7 +220,7 @@ class Page:
 
 
 def doing(act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Return a handler for a person's act. It answers 409 with a sentence if the target is gone."""
+    """Return a handler for a person's action. It responds with 409 if the target is gone."""
 
     async def handle(request: web.Request) -> web.Response:
         try:
@@ -232,7 +232,7 @@ def doing(act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
 
 
 def outcome(delivery: Any) -> Json:
-    """Return the result of a delivery in the form that the page shows."""
+    """Return a delivery's result as the page shows it."""
     return {"error": delivery.error, "seconds": round(delivery.seconds, 3)}
 
 
@@ -243,7 +243,7 @@ def fill_all(view: View, values: Json) -> None:
 
 
 async def show_file(request: web.Request) -> web.StreamResponse:
-    """Return a file of the page."""
+    """Return one of the page's files."""
     path = FILES / request.match_info.get("name", "index.html")
     if path.parent != FILES or not path.is_file():
         raise web.HTTPNotFound(text="There is no such file.")

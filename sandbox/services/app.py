@@ -10,7 +10,7 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
 def make_services_app(state: ServicesState) -> web.Application:
-    """Return an application with the endpoints of the three services and of the tokens."""
+    """Return an application with the endpoints for the three services and for tokens."""
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     app[STATE] = state
     app.router.add_get(inventory.LISTING_PATH, inventory.list_organizations, allow_head=False)

@@ -1,4 +1,4 @@
-"""The calls that arrived, without their credentials."""
+"""The calls received, without their credentials."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Call:
     """One call as the service saw it. Times come from the service's clock, in seconds.
 
     `counted_at` is the time at which the limits counted the call, or None if they did not count it
-    (no inventory call, or a wrong credential). `status` is None until the call is answered.
+    (no inventory call, or a wrong credential). `status` is None until the response is sent.
     `code` is the code of a refusal with 429. `in_flight` is the number of the organization's calls
     under way, including this call.
     """

@@ -1,8 +1,8 @@
 """Faults that a test or a person can cause in a service, for all or for some calls.
 
 hold = state.faults.add(Fault(FaultKind.HOLD, "flow", method="POST", times=1))
-await hold.reached()  # a POST has arrived and stands still
-hold.lift()           # it goes on
+await hold.reached()  # a POST has arrived and is waiting
+hold.lift()           # it continues
 """
 
 import asyncio
@@ -95,7 +95,7 @@ class Fault:
         )
 
     async def reached(self) -> None:
-        """Return when a call is held or hangs."""
+        """Wait until a call is held or hangs."""
         await self._reached.wait()
 
     async def stand_still(self) -> None:
@@ -104,7 +104,7 @@ class Fault:
         await self.lifted.wait()
 
     def lift(self) -> None:
-        """Affect no more calls, and let the held calls go on."""
+        """Stop affecting calls, and let the held calls continue."""
         self.lifted.set()
 
 

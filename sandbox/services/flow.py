@@ -41,7 +41,7 @@ async def read_test_users(request: web.Request) -> web.StreamResponse:
 
 
 async def replace_test_users(request: web.Request) -> web.StreamResponse:
-    """`POST /v2/Flows/{Sid}/TestUsers`: the list becomes what the form says.
+    """`POST /v2/Flows/{Sid}/TestUsers`: the form's list replaces the stored one.
 
     The form repeats the field for each identity. A single empty value means the empty list.
     """

@@ -1,4 +1,4 @@
-"""Area B: the listing of organizations, behind a credential and three limits."""
+"""Area B: the list of organizations, protected by a credential and three limits."""
 
 from aiohttp import web
 

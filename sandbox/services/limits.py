@@ -1,4 +1,4 @@
-"""The inventory's three limits, counted as a service counts them: when a call arrives.
+"""The inventory's three limits, counted as the service does: when a call arrives.
 
 Tests compare the bot's own counts with these. The numbers are the specification's ("Limits",
 area B). A call that names no organization counts against its data center, as an organization on the
@@ -20,7 +20,7 @@ MINUTE_EXCEEDED, DAY_EXCEEDED, TOO_MANY_AT_ONCE = 44, 45, 1070
 
 @dataclass(frozen=True)
 class Plan:
-    """The limits of a plan."""
+    """One plan's limits."""
 
     per_day: int
     concurrent: int
@@ -69,10 +69,10 @@ class Window:
 
 @dataclass
 class LimitRules:
-    """The rules of counting. A test can change every field while the service runs.
+    """The rules for counting calls. A test can change any field while the service runs.
 
     `block_seconds` is the time for which a code 44 blocks the organization after the refused call.
-    With `tells_day`, answers have the headers `X-Rate-Limit-Limit`, `-Remaining` and `-Reset`
+    With `tells_day`, responses have the headers `X-Rate-Limit-Limit`, `-Remaining` and `-Reset`
     (seconds) of the day.
     """
 
@@ -93,7 +93,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The code and the sentence of a refusal, as the specification documents them."""
+    """A refusal's code and message, as the specification documents them."""
 
     code: int
     message: str
@@ -101,7 +101,7 @@ class Refusal:
 
 @dataclass
 class Usage:
-    """The usage of one organization."""
+    """One organization's usage."""
 
     minute: deque[float] = field(default_factory=deque)
     day: deque[float] = field(default_factory=deque)
@@ -120,7 +120,7 @@ class Limits:
         self.plans: dict[OrganizationAt, str] = {}
 
     def plan(self, at: OrganizationAt) -> Plan:
-        """Return the plan of an organization: free, unless a test has set a plan."""
+        """Return an organization's plan: free, unless a test has set a plan."""
         return PLANS[self.plans.get(at, "free")]
 
     def enter(self, at: OrganizationAt) -> Refusal | None:
@@ -141,7 +141,7 @@ class Limits:
         return Refusal(code, self._sentence(code, at))
 
     def leave(self, at: OrganizationAt) -> None:
-        """Note the end of a call that `enter` admitted."""
+        """Record that a call admitted by `enter` has ended."""
         self.usage[at].in_flight -= 1
 
     def block(self, at: OrganizationAt, code: int, seconds: float | None = None) -> None:
@@ -150,7 +150,7 @@ class Limits:
         self.usage[at].block = Block(code, until)
 
     def lift(self, at: OrganizationAt) -> None:
-        """End the block of an organization."""
+        """Unblock an organization."""
         self.usage[at].block = None
 
     def current(self, at: OrganizationAt) -> Usage:

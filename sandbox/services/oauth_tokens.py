@@ -1,4 +1,4 @@
-"""Access tokens for the inventory, by the refresh-token grant of RFC 6749, section 6."""
+"""Access tokens for the inventory, issued with the refresh token grant in RFC 6749, section 6."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ CLIENT_SECRET = "demo-client-secret"
 
 
 def refresh_token(data_center: str) -> str:
-    """Return the first refresh token of a data center."""
+    """Return a data center's initial refresh token."""
     return f"demo-refresh-{data_center}"
 
 
 def self_client_code(data_center: str) -> str:
-    """Return the code that can be exchanged once for the refresh token of a data center."""
+    """Return the code that can be exchanged once for a data center's refresh token."""
     return f"demo-code-{data_center}"
 
 
@@ -28,12 +28,12 @@ class Issued:
 
 
 class TokenIssuer:
-    """Issues access tokens and remembers them. A test can change every field at any time.
+    """Issues access tokens and remembers them. A test can change any field at any time.
 
     `rotates`: each use of a refresh token replaces the token, and the old token is refused.
-    `refuses_with_200`: as Zoho does, only the body of the answer names the error.
+    `refuses_with_200`: as Zoho does, only the response body names the error.
     `gives_refresh_token`: an exchanged code also gives a refresh token.
-    `granted` and `refused` count the answers.
+    `granted` and `refused` count the responses.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:

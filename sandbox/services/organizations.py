@@ -46,7 +46,7 @@ class DataCenter:
 
     @cached_property
     def listing(self) -> bytes:
-        """The body of a listing, encoded once so that ten thousand names take no time."""
+        """The body of a listing, encoded once so that even ten thousand names are sent quickly."""
         organizations = [asdict(organization) for organization in self.organizations]
         answer = {"code": 0, "message": "success", "organizations": organizations}
         return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()
@@ -100,7 +100,7 @@ _DEMO = (
 
 
 def demo_data_centers() -> dict[str, DataCenter]:
-    """Return the eight data centers with their first organizations."""
+    """Return the eight data centers with their initial organizations."""
     listed: dict[str, list[Organization]] = {suffix: [] for suffix in DATA_CENTERS}
     for suffix, number, name, contact, mail, created, active in _DEMO:
         listed[suffix].append(

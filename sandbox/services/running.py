@@ -27,13 +27,13 @@ from sandbox.services.state import (
 )
 
 HOST = "127.0.0.1"
-# When the services stop, they drop the calls under way, as any server does.
+# When the services stop, they drop calls in progress, as any server does.
 STOP_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class RunningServices:
-    """Services that answer at `url` (no slash at its end) until they are closed."""
+    """Services that run at `url` (no trailing slash) until they are closed."""
 
     url: str
     state: ServicesState
@@ -71,7 +71,7 @@ class RunningServices:
 async def running_services(
     state: ServicesState | None = None, port: int = 0
 ) -> AsyncIterator[RunningServices]:
-    """Run the services on a loopback port (0: any free port) while the context lasts."""
+    """Run the services on a loopback port (0: any free port) until the context exits."""
     state = state or ServicesState()
     app = make_services_app(state)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""One call from arrival to answer: recorded, delayed, admitted, handled, disturbed."""
+"""One call from arrival to response: recorded, delayed, admitted, handled, disturbed."""
 
 import base64
 import binascii
@@ -17,13 +17,13 @@ STATE = web.AppKey("services_state", ServicesState)
 
 
 def json_answer(body: object, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
-    """An answer in JSON."""
+    """A JSON response."""
     return Answer(status, json.dumps(body, ensure_ascii=False).encode(), headers or {})
 
 
 @dataclass(frozen=True)
 class Work:
-    """The steps of a service for one call.
+    """The steps in which a service handles one call.
 
     `admit` returns a refusal (credentials, limits) or None. `effect` does the work and returns the
     answer. `leave` is called once for every admitted call.
@@ -36,7 +36,7 @@ class Work:
 
 
 async def serve(request: web.Request, work: Work) -> web.StreamResponse:
-    """Answer one call, with the faults that affect it."""
+    """Respond to one call, applying the faults that affect it."""
     state = request.app[STATE]
     call = state.log.arrive(work.place, request.method, request.path)
     response: web.StreamResponse | None = None
@@ -58,7 +58,7 @@ async def _answer(
     try:
         return await _disturbed(request, state, work)
     finally:
-        # Before the answer is on the wire, so that no client can see the call end twice.
+        # Before the response is sent, so that no client can see the call end twice.
         work.leave()
 
 
@@ -85,13 +85,13 @@ def _status_seen(request: web.Request, response: web.StreamResponse | None) -> i
 
 
 def token_of(authorization: str) -> str:
-    """Return the token of an `Authorization: <scheme> <token>` header, or an empty string."""
+    """Return the token from an `Authorization: <scheme> <token>` header, or an empty string."""
     _, _, token = authorization.strip().partition(" ")
     return token.strip()
 
 
 def basic_of(authorization: str) -> tuple[str, str] | None:
-    """Return user name and password of an `Authorization: Basic` header (RFC 7617)."""
+    """Return the user name and password from an `Authorization: Basic` header (RFC 7617)."""
     scheme, _, encoded = authorization.strip().partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -1,4 +1,4 @@
-"""The memory of the stand-in services, and everything that a test can change in them."""
+"""The state of the stand-in services, and everything that a test can change in them."""
 
 import asyncio
 import time
@@ -37,7 +37,7 @@ def inventory_token(data_center: str) -> str:
 
 
 class ServicesState:
-    """The memory of the three services. `now` is their clock, and `sleep` makes them wait.
+    """The state of the three services. `now` is their clock, and `sleep` makes them wait.
 
     Every call takes `latency_seconds`, during which the limits count the call as in flight.
 
@@ -83,7 +83,7 @@ class ServicesState:
 
     @property
     def refused(self) -> list[Call]:
-        """The calls that were answered with 429."""
+        """The calls that received a 429."""
         return [call for call in self.calls if call.status == 429]
 
     def set_organizations(self, data_center: str, organizations: Iterable[Organization]) -> None:
@@ -97,7 +97,7 @@ class ServicesState:
         self.changed()
 
     def changed(self) -> None:
-        """Wake everyone who waits with `until`."""
+        """Wake everything that waits in `until`."""
         for event in self._waiting:
             event.set()
 

@@ -1,4 +1,4 @@
-"""The effect of a fault on an answer: another body, a slow body, or no answer at all."""
+"""How a fault changes a response: another body, a slow body, or no response at all."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ _JSON = "application/json; charset=utf-8"
 
 @dataclass(frozen=True)
 class Answer:
-    """A complete answer of a service."""
+    """A complete response from a service."""
 
     status: int
     body: bytes
@@ -40,7 +40,7 @@ class Strike:
 
     @property
     def body(self) -> bytes:
-        """The body of the service's own answer."""
+        """The body of the service's own response."""
         return self.answer.body if self.answer else b"{}"
 
 

@@ -1,1 +1,1 @@
-"""A local Slack: enough of the Web API, of deliveries and of modals for the bot and its tests."""
+"""A local Slack: enough of the Web API, deliveries and modals for the bot and its tests."""

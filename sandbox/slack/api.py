@@ -37,7 +37,7 @@ PARSED = ("blocks", "view", "attachments", "metadata")
 
 
 class WebApi:
-    """Answers `/api/<method>` and `/response/<secret>`, and records every call.
+    """Handles `/api/<method>` and `/response/<secret>`, and records every call.
 
     Args:
         workspace: The workspace that calls read and change.
@@ -50,12 +50,12 @@ class WebApi:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """Let all calls that hang or are held go on."""
+        """Let all hanging or held calls continue."""
         self._workspace.faults.clear()
         self._closing.set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer one call of a method."""
+        """Respond to one call of a method."""
         method = request.match_info["method"]
         args, token = await read_args(request)
         run = partial(self._run, method, args, token, request.host)
@@ -63,7 +63,7 @@ class WebApi:
         return await self._answered(request, method, args, run, scopes)
 
     async def handle_response(self, request: web.Request) -> web.StreamResponse:
-        """Answer a post to a response_url, recorded as a call of `response_url`."""
+        """Respond to a post to a response_url, recorded as a call of `response_url`."""
         reply = as_json(await request.text())
         args = reply if isinstance(reply, dict) else {}
         run = partial(self._post, request.match_info["key"], args)
@@ -175,7 +175,7 @@ def check_token(workspace: Workspace, method: str, token: str | None) -> None:
 
 
 def cut_off(request: web.Request) -> web.Response:
-    """Close the connection without an answer."""
+    """Close the connection without a response."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response()

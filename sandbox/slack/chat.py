@@ -70,7 +70,7 @@ def channel_to_post(workspace: Workspace, channel_id: Any) -> Channel:
 
 
 def new_message(workspace: Workspace, channel: str, args: Json) -> Message:
-    """Return a new message of the bot, which is not stored yet."""
+    """Return a new message from the bot, which is not stored yet."""
     ts = workspace.next_ts()
     return Message(
         channel,
@@ -96,7 +96,7 @@ def own_message(workspace: Workspace, args: Json) -> Message:
 
     Raises:
         Refusal: `channel_not_found`, `is_inactive` in an archived channel, `message_not_found`, or
-            `cant_update_message` for a message of another author.
+            `cant_update_message` for another author's message.
     """
     channel = known_channel(workspace, args.get("channel"))
     if channel.is_archived:
@@ -110,6 +110,6 @@ def own_message(workspace: Workspace, args: Json) -> Message:
 
 
 def own(workspace: Workspace, message: Message) -> Json:
-    """Return a message of the bot in the form of the Web API's answers."""
+    """Return one of the bot's messages as Web API responses show it."""
     ids = {"bot_id": workspace.bot_id, "app_id": workspace.app_id, "team": workspace.team_id}
     return {**message.as_slack(), **ids}

@@ -1,4 +1,4 @@
-"""Notes of a validation: each problem and its place (as a JSON pointer)."""
+"""Validation results: each problem and its place (as a JSON pointer)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Rule = Callable[["Checker", Json, str], None]
 
 @dataclass
 class Checker:
-    """Collects the problems of the blocks of one surface (`message`, `modal` or `home`).
+    """Collects problems with the blocks on one surface (`message`, `modal` or `home`).
 
     `special` holds refusals with names of their own, such as `only_one_table_allowed`.
     `total` counts the visible characters.
@@ -23,11 +23,11 @@ class Checker:
     total: int = 0
 
     def wrong(self, what: str, at: str) -> None:
-        """Note a problem."""
+        """Record a problem."""
         self.problems.append(f"[ERROR] {what} [json-pointer:{at}]")
 
     def keys(self, part: Json, at: str, required: str, optional: str = "") -> None:
-        """Check which fields are present; both lists are words in one string."""
+        """Check which fields are present; each list is a string of words."""
         allowed = {"type", *required.split(), *optional.split()}
         for key in required.split():
             if part.get(key) is None:
@@ -108,7 +108,7 @@ class Checker:
     def objects(
         self, part: Json, at: str, key: str, least: int, most: int
     ) -> list[tuple[str, Json]]:
-        """As `items`, for a list of objects."""
+        """Like `items`, for a list of objects."""
         found = self.items(part, at, key, least, most)
         for place, item in found:
             if not isinstance(item, dict):

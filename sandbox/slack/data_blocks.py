@@ -1,6 +1,6 @@
 """Limits of the blocks that hold data: tables and bar charts.
 
-Source: Slack's reference pages of the table and data visualization blocks.
+Source: Slack's reference pages for the table and data visualization blocks.
 """
 
 from typing import Any

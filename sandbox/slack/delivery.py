@@ -28,9 +28,9 @@ SendBySocket = Callable[[str, Json, Json], Awaitable[Json | None]]
 
 @dataclass(frozen=True)
 class Delivery:
-    """The bot's answer to a delivery.
+    """The bot's response to a delivery.
 
-    `status` is the HTTP status (0: no answer within three seconds, or no connection), `body` the
+    `status` is the HTTP status (0: no response within three seconds, or no connection), `body` the
     answer, and `seconds` the time that the answer took. `error` is the error that Slack shows:
     `operation_timeout`, `dispatch_failed`, or the refusal of the reply's blocks.
     """
@@ -42,12 +42,12 @@ class Delivery:
 
     @property
     def json(self) -> Any:
-        """The answer as JSON, or None if the answer is not JSON."""
+        """The response as JSON, or None if it is not JSON."""
         return as_json(self.body)
 
 
 def sign(secret: str, timestamp: str, body: str) -> str:
-    """Return Slack's signature v0. Source: Slack's page "Verifying requests from Slack"."""
+    """Return Slack's v0 signature. Source: Slack's page "Verifying requests from Slack"."""
     base = f"v0:{timestamp}:{body}".encode()
     return "v0=" + hmac.new(secret.encode(), base, hashlib.sha256).hexdigest()
 
@@ -81,7 +81,7 @@ class Deliverer:
         return await self._deliver("slash_commands", fields, fields)
 
     async def interaction(self, payload: Json) -> Delivery:
-        """Deliver a person's act in a message or a modal."""
+        """Deliver a person's action in a message or a modal."""
         return await self._deliver("interactive", payload, {"payload": json.dumps(payload)})
 
     async def event(self, payload: Json, retry: int = 0, reason: str = "") -> Delivery:
@@ -144,7 +144,7 @@ class Deliverer:
 def show_command_reply(
     workspace: Workspace, fields: Json, delivery: Delivery, key: str
 ) -> str | None:
-    """Show the bot's answer to a command. Returns the error if Slack shows that instead."""
+    """Show the bot's response to a command. Returns the error if Slack shows that instead."""
     error = delivery.error
     reply = delivery.json if isinstance(delivery.json, dict) else {"text": delivery.body}
     if error is None and delivery.body.strip():
@@ -165,7 +165,7 @@ def tell_as_slackbot(workspace: Workspace, user: str, channel: str, words: str) 
 
 
 def post_reply(workspace: Workspace, key: str, reply: Json, command: str | None = None) -> None:
-    """Post a reply that came to a response_url or with the acknowledgement of a command.
+    """Post a reply that came to a response_url or with a command's acknowledgement.
 
     Raises:
         Refusal: `check_message` refuses the reply.

@@ -1,4 +1,4 @@
-"""The Web API's look-ups of the bot, people, groups and channels."""
+"""The Web API's methods that look up the bot, people, groups and channels."""
 
 from sandbox.people import Channel, Group, Person
 from sandbox.slack.chat import known_channel
@@ -123,14 +123,14 @@ def as_channel(workspace: Workspace, channel: Channel) -> Json:
 
 
 def conversations_info(workspace: Workspace, args: Json) -> Json:
-    """`conversations.info`; the needed scope depends on the kind of channel."""
+    """`conversations.info`; the required scope depends on the kind of channel."""
     channel = known_channel(workspace, args.get("channel"))
     need_scope(workspace, read_scope(channel))
     return {"channel": as_channel(workspace, channel)}
 
 
 def read_scope(channel: Channel) -> str:
-    """Return the scope that is needed to read this kind of channel."""
+    """Return the scope required to read this kind of channel."""
     if channel.is_direct:
         return "im:read"
     return "groups:read" if channel.is_private else "channels:read"

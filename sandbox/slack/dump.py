@@ -1,11 +1,11 @@
-"""The visible state of a workspace as text, for the error of a test that waited too long."""
+"""The visible state of a workspace as text, for the error when a test times out."""
 
 from sandbox.slack.messages import Message
 from sandbox.slack.workspace import Call, Workspace
 
 
 def dump(workspace: Workspace) -> str:
-    """Return the messages, the open modals and the last calls, one per line."""
+    """Return the messages, the open modals and the latest calls, one per line."""
     views = workspace.views.values()
     return "\n".join(
         [

@@ -1,6 +1,6 @@
-"""Limits of the elements that people press, choose from or fill in.
+"""Limits for the elements that people press, choose from or fill in.
 
-Source: the reference pages of Slack's Block Kit elements and the checks of its Python SDK.
+Source: Slack's reference pages for Block Kit elements and the checks of its Python SDK.
 """
 
 from sandbox.slack.checker import Checker, Rule
@@ -8,7 +8,7 @@ from sandbox.slack.messages import Json
 
 
 def check_confirm(check: Checker, part: Json, at: str) -> None:
-    """The optional question before an action."""
+    """The optional confirmation prompt."""
     confirm = part.get("confirm")
     if confirm is None:
         return
@@ -29,14 +29,14 @@ def button(check: Checker, part: Json, at: str) -> None:
 
 
 def option(check: Checker, part: Json, at: str) -> None:
-    """An option of a select."""
+    """An option in a select."""
     check.keys(part, at, "text value", "description url")
     check.texts(part, at, text=75, description=75)
     check.strings(part, at, value=150, url=3000)
 
 
 def options(check: Checker, part: Json, at: str, most: int) -> None:
-    """The options of a select; their values must differ."""
+    """The options in a select; their values must differ."""
     found = check.objects(part, at, "options", 1, most)
     for place, item in found:
         option(check, item, place)
@@ -64,7 +64,7 @@ def external_select(check: Checker, part: Json, at: str) -> None:
 
 
 def overflow(check: Checker, part: Json, at: str) -> None:
-    """The menu behind three dots."""
+    """The three-dot menu."""
     check.keys(part, at, "action_id options", "confirm")
     check.strings(part, at, action_id=255)
     options(check, part, at, 5)
@@ -72,7 +72,7 @@ def overflow(check: Checker, part: Json, at: str) -> None:
 
 
 def plain_text_input(check: Checker, part: Json, at: str) -> None:
-    """A text input with one or several lines."""
+    """A single-line or multi-line text input."""
     check.keys(part, at, "action_id", "initial_value multiline max_length")
     check.strings(part, at, action_id=255)
     check.flag(part, at, "multiline")

@@ -8,7 +8,7 @@ from sandbox.patience import PATIENCE_SECONDS
 
 @dataclass
 class Fault:
-    """A fault of the next `times` calls of a method (None: of all calls until `clear`).
+    """A fault for the next `times` calls of a method (None: of all calls until `clear`).
 
     `status` and `body` replace the method's own answer; `error` is Slack's error name in an answer
     with `ok: false`. `kind` is `answer`, `hang` (no answer ever), `drop` (the connection is cut
@@ -29,7 +29,7 @@ class Hold:
     """Calls that wait, so that a test can look around before Slack goes on.
 
     `await reached()` returns when a call has arrived (with `after=True`: when only its answer is
-    missing). `release()` lets this call and all later calls go on.
+    missing). `release()` lets this call and all later calls continue.
     """
 
     def __init__(self, *, after: bool) -> None:
@@ -47,7 +47,7 @@ class Hold:
             await self._reached.wait()
 
     def release(self) -> None:
-        """Let the held calls and all later calls go on."""
+        """Let the held calls and all later calls continue."""
         self._released.set()
 
     async def pass_through(self) -> None:
@@ -63,28 +63,28 @@ class Faults:
         self._by_method: dict[str, list[Fault]] = {}
 
     def add(self, method: str, fault: Fault) -> None:
-        """Set a fault. Several faults of a method happen one after the other."""
+        """Add a fault. If a method has several, they take effect one after another."""
         self._by_method.setdefault(method, []).append(fault)
 
     def ratelimit(self, method: str, *, retry_after: int = 1, times: int | None = 1) -> None:
-        """Answer 429 `ratelimited` with `Retry-After` in seconds."""
+        """Respond with 429 `ratelimited` and `Retry-After` in seconds."""
         headers = {"Retry-After": str(retry_after)}
         self.add(method, Fault(times=times, status=429, error="ratelimited", headers=headers))
 
     def error(self, method: str, name: str, *, times: int | None = 1) -> None:
-        """Answer `{"ok": false, "error": name}`."""
+        """Respond with `{"ok": false, "error": name}`."""
         self.add(method, Fault(times=times, error=name))
 
     def status(self, method: str, status: int, *, body: str = "", times: int | None = 1) -> None:
-        """Answer an HTTP status with any body."""
+        """Respond with an HTTP status and any body."""
         self.add(method, Fault(times=times, status=status, body=body))
 
     def html(self, method: str, *, status: int = 502, times: int | None = 1) -> None:
-        """Answer with a web page, as a proxy between the bot and Slack does."""
+        """Respond with a web page, as a proxy between the bot and Slack does."""
         self.status(method, status, body="<html><body>Bad gateway</body></html>", times=times)
 
     def hang(self, method: str, *, times: int | None = 1) -> None:
-        """Never answer."""
+        """Never respond."""
         self.add(method, Fault(kind="hang", times=times))
 
     def drop(self, method: str, *, times: int | None = 1) -> None:
@@ -92,7 +92,7 @@ class Faults:
         self.add(method, Fault(kind="drop", times=times))
 
     def cut(self, method: str, *, times: int | None = 1) -> None:
-        """Cut the connection after the effect and before the answer: the caller cannot know."""
+        """Cut the connection after the effect but before the response, so the caller can't know."""
         self.add(method, Fault(kind="cut", times=times))
 
     def hold(self, method: str, *, after: bool = False, times: int | None = 1) -> Hold:
@@ -102,7 +102,7 @@ class Faults:
         return hold
 
     def clear(self) -> None:
-        """Remove all faults, and let held calls go on."""
+        """Remove all faults, and let held calls continue."""
         for fault in (fault for faults in self._by_method.values() for fault in faults):
             if fault.hold:
                 fault.hold.release()

@@ -13,16 +13,16 @@ REQUIRED = "Please complete this required field."
 
 
 class NotThereError(AssertionError):
-    """A test or a person names an element that is not on the screen."""
+    """A test or a person named an element that is not on the screen."""
 
 
 def state_field(kind: str) -> str:
-    """Return the name of the value in the state of this type of element."""
+    """Return the state field that holds the value of this type of element."""
     return STATE_FIELDS.get(kind, "value")
 
 
 def state_of(element: Json, value: Any) -> Json:
-    """Return the state of an element with this value. Options go by their text or value."""
+    """Return the state of an element with this value. Options are named by text or value."""
     kind = element["type"]
     if kind in ONE_OPTION and value is not None:
         value = pick(element, value)
@@ -32,7 +32,7 @@ def state_of(element: Json, value: Any) -> Json:
 
 
 def pick(element: Json, wanted: Any) -> Json:
-    """Return the option that a person chose by its text or value.
+    """Return the option with this text or value, which a person chose.
 
     Raises:
         NotThereError: There is no such option.
@@ -55,7 +55,7 @@ def initial_state(element: Json) -> Json:
 
 
 def state_values(blocks: list[Json], elements: list[tuple[Json, Json]], typed: Json) -> Json:
-    """Return `state.values` of a message or a modal: the initial values, then the typed ones."""
+    """Return a message's or modal's `state.values`: typed values override initial ones."""
     values: Json = {}
     for block, element in elements:
         if element["type"] in {"button", "overflow"} or block not in blocks:
@@ -67,7 +67,7 @@ def state_values(blocks: list[Json], elements: list[tuple[Json, Json]], typed: J
 
 
 def view_state(view: View) -> Json:
-    """Return the current `state.values` of a modal."""
+    """Return a modal's current `state.values`."""
     return state_values(view.blocks, view.elements, view.values)
 
 
@@ -84,7 +84,7 @@ def find_input(view: View, name: str) -> tuple[Json, Json]:
 
 
 def fill(view: View, name: str, value: Any) -> None:
-    """Put a value into an input of a modal."""
+    """Put a value into one of a modal's inputs."""
     block, element = find_input(view, name)
     state = state_of(element, value)
     view.values.setdefault(str(block["block_id"]), {})[element["action_id"]] = state

@@ -31,7 +31,7 @@ class Message:
 
     @property
     def is_edited(self) -> bool:
-        """True if the message was edited after the post."""
+        """True if the message was edited after it was posted."""
         return bool(self.versions)
 
     @property
@@ -50,7 +50,7 @@ class Message:
         return "\n".join([self.text, *texts(self.blocks)])
 
     def as_slack(self) -> Json:
-        """Return the message in the form of the Web API and the payloads."""
+        """Return the message as the Web API and payloads show it."""
         shown: Json = {"type": "message", "user": self.user, "ts": self.ts, "text": self.text}
         if self.blocks:
             shown["blocks"] = self.blocks
@@ -110,7 +110,7 @@ class View:
         return "\n".join([self.title, *texts(self.blocks)])
 
     def as_slack(self, app_id: str, bot_id: str) -> Json:
-        """Return the view in the form of payloads and of answers of `views.*`."""
+        """Return the view as payloads and `views.*` responses show it."""
         return {
             "private_metadata": "",
             "callback_id": "",

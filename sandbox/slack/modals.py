@@ -7,7 +7,7 @@ from sandbox.slack.workspace import Workspace
 
 
 def views_open(workspace: Workspace, args: Json) -> Json:
-    """`views.open`: needs a fresh trigger_id and replaces an open modal."""
+    """`views.open`: requires a fresh trigger_id, and replaces any open modal."""
     trigger = workspace.use_trigger(args.get("trigger_id"))
     check_view(args.get("view"))
     return shown(workspace, workspace.open(trigger.user, args["view"]))
@@ -40,5 +40,5 @@ def views_publish(workspace: Workspace, args: Json) -> Json:
 
 
 def shown(workspace: Workspace, view: View) -> Json:
-    """Return the answer of a `views.*` method."""
+    """Return the response to a `views.*` method."""
     return {"view": view.as_slack(workspace.app_id, workspace.bot_id)}

@@ -1,4 +1,4 @@
-"""The forms that Slack sends to an app, field for field.
+"""The payloads that Slack sends to an app, field for field.
 
 Source: Slack's pages on slash commands, `block_actions`, `view_submission`,
 `block_suggestion`, `shortcut`, `message_action`, and the Events API.
@@ -44,7 +44,7 @@ def _mention(workspace: Workspace, found: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Sender:
-    """The person who acted, and the fields about this person in every payload."""
+    """The person who acted, with the fields that describe them in every payload."""
 
     workspace: Workspace
     person: Person
@@ -91,7 +91,7 @@ class Sender:
         }
 
     def action(self, message: Message, action: Json, response_url: str, typed: Json) -> Json:
-        """Return the payload of a pressed button or a choice in a message."""
+        """Return the payload for a button press or a choice in a message."""
         shown = message.as_slack() | {"app_id": self.workspace.app_id}
         container = {
             "type": "message",
@@ -111,7 +111,7 @@ class Sender:
         return payload if message.only_for else {**payload, "message": shown}
 
     def view_action(self, view: View, action: Json) -> Json:
-        """Return the payload of a pressed button or a choice in a modal."""
+        """Return the payload for a button press or a choice in a modal."""
         return self.common("block_actions") | {
             "container": {"type": "view", "view_id": view.id},
             "trigger_id": self.workspace.new_trigger(self.person.id),
@@ -120,7 +120,7 @@ class Sender:
         }
 
     def submission(self, view: View) -> Json:
-        """Return the payload of a submitted modal."""
+        """Return the payload for a submitted modal."""
         return self.common("view_submission") | {
             "trigger_id": self.workspace.new_trigger(self.person.id),
             "view": self.view(view),
@@ -128,7 +128,7 @@ class Sender:
         }
 
     def suggestion(self, view: View, block: Json, element: Json, typed: str) -> Json:
-        """Return the payload of words typed into a type-ahead select."""
+        """Return the payload for words typed into a type-ahead select."""
         return self.common("block_suggestion") | {
             "action_id": element["action_id"],
             "block_id": block["block_id"],
@@ -138,7 +138,7 @@ class Sender:
         }
 
     def shortcut(self, callback_id: str) -> Json:
-        """Return the payload of a global shortcut."""
+        """Return the payload for a global shortcut."""
         return self.common("shortcut") | {
             "callback_id": callback_id,
             "action_ts": self.workspace.next_ts(),
@@ -146,7 +146,7 @@ class Sender:
         }
 
     def message_action(self, callback_id: str, message: Message, response_url: str) -> Json:
-        """Return the payload of a message shortcut."""
+        """Return the payload for a message shortcut."""
         channel = self.workspace.channels[message.channel]
         return self.common("message_action") | {
             "callback_id": callback_id,
@@ -159,7 +159,7 @@ class Sender:
         }
 
     def event(self, event: Json, event_id: str) -> Json:
-        """Return an event of the Events API. A repeated event has the same `event_id`."""
+        """Return an Events API event. A repeated event has the same `event_id`."""
         workspace = self.workspace
         installed = {
             "enterprise_id": None,

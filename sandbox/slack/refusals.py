@@ -1,14 +1,14 @@
-"""Refusals by the error names in Slack's documentation."""
+"""Refusals, with the error names from Slack's documentation."""
 
 from typing import Any
 
 
 class Refusal(Exception):
-    """An answer `{"ok": false, "error": …}`.
+    """A response `{"ok": false, "error": …}`.
 
     Args:
-        error: Slack's name of the error, such as `channel_not_found`.
-        details: Further fields of the answer, such as `needed` or `response_metadata`.
+        error: Slack's name for the error, such as `channel_not_found`.
+        details: Further fields in the response, such as `needed` or `response_metadata`.
     """
 
     def __init__(self, error: str, **details: Any) -> None:
@@ -17,7 +17,7 @@ class Refusal(Exception):
         self.details = details
 
     def body(self) -> dict[str, Any]:
-        """The JSON body of the answer."""
+        """The JSON body of the response."""
         return {"ok": False, "error": self.error, **self.details}
 
 

@@ -11,7 +11,7 @@
         await slack.click("U0APPROVER", card, "Approve")       # by its label or its action_id
         await slack.until(lambda: "applied" in card.all_text)  # the same object when edited
 
-The state to look at is in `slack.workspace` (see `sandbox.slack.workspace.Workspace`):
+The state to check is in `slack.workspace` (see `sandbox.slack.workspace.Workspace`):
 `messages(channel)`, `thread(channel, ts)`, `dm(user)`, `ephemerals(user)`, `open_view(user)`,
 `calls`, `calls_of(method)`; a message has `text`, `blocks`, `buttons`, `all_text`, `versions`.
 The faults are in `slack.workspace.faults` (see `sandbox.slack.faults.Faults`): `ratelimit`,
@@ -64,7 +64,7 @@ Found = TypeVar("Found")
 
 
 class RunningSlack:
-    """A workspace with acting people and a connected bot; made by `running_slack`."""
+    """A workspace with a connected bot, in which people can act; made by `running_slack`."""
 
     def __init__(
         self, workspace: Workspace, deliverer: Deliverer, sockets: Sockets, address: str
@@ -228,7 +228,7 @@ class RunningSlack:
         return await self._deliverer.interaction(self._sender(user).shortcut(callback_id))
 
     async def message_shortcut(self, user: str, message: Message, callback_id: str) -> Delivery:
-        """A person runs a shortcut from the menu of a message."""
+        """A person runs a shortcut from a message's menu."""
         key = self.workspace.new_response_url(message.channel, user)
         url = self._response_url(key)
         payload = self._sender(user).message_action(callback_id, message, url)
@@ -362,7 +362,7 @@ async def running_slack(
 async def not_from_other_sites(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Refuse requests from pages of other sites; requests for images have no Origin."""
+    """Refuse requests from other sites' pages; requests for images have no Origin."""
     if request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
         raise web.HTTPForbidden(text="Only programs and the sandbox's own page may call.")
     return await handler(request)

@@ -1,4 +1,4 @@
-"""Socket Mode: one WebSocket per `apps.connections.open`, each payload to one of them.
+"""Socket Mode: one WebSocket per `apps.connections.open`, each payload sent over one of them.
 
 Source: Slack's page "Using Socket Mode": `hello`, envelopes with an id, acknowledged by that id.
 """
@@ -29,13 +29,13 @@ class Sockets:
         return len(self._open)
 
     def ticket(self) -> str:
-        """Return a secret with which a connection can be opened once."""
+        """Return a secret that can be used once to open a connection."""
         ticket = f"ticket-{next(self._numbers)}"
         self._tickets.add(ticket)
         return ticket
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Handle a connection from `hello` to its end."""
+        """Handle a connection from `hello` until it closes."""
         ticket = request.query.get("ticket", "")
         if ticket not in self._tickets:
             return web.Response(status=401)
@@ -80,7 +80,7 @@ class Sockets:
         return await reply
 
     async def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         for socket in list(self._open):
             with suppress(ConnectionError):
                 await socket.close()

@@ -1,4 +1,4 @@
-"""Slack's limits of messages and modals.
+"""Slack's limits for messages and modals.
 
 Source: Slack's Block Kit reference pages and the checks of its Python SDK. Where both are silent or
 Slack is lenient, these checks are stricter, so that Slack accepts everything that passes.
@@ -89,7 +89,7 @@ MOST_BLOCKS = {"message": 50, "modal": 100, "home": 100}
 
 
 def check_blocks(blocks: Any, surface: str) -> Checker:
-    """Check every block of a surface. Returns the checker with all problems."""
+    """Check every block on a surface. Returns the checker with all problems."""
     check = Checker(surface)
     allowed = {name: BLOCKS[name] for name in SURFACES[surface]}
     found = check.objects({"blocks": blocks}, "", "blocks", 0, MOST_BLOCKS[surface])

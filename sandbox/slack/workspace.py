@@ -47,7 +47,7 @@ DEFAULT_SCOPES = (
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the Web API with its arguments, its time and its answer (None: no answer)."""
+    """A Web API call with its arguments, time and response (None: no response)."""
 
     method: str
     args: Json
@@ -135,7 +135,7 @@ class Workspace:
         return [m for m in self.all_messages if m.only_for == user and not m.deleted]
 
     def open_view(self, user: str) -> View | None:
-        """Return the open modal of a person, or None."""
+        """Return a person's open modal, or None."""
         return self._open.get(user)
 
     def calls_of(self, method: str) -> list[Call]:
@@ -191,7 +191,7 @@ class Workspace:
         return next((m for m in self._public(channel) if m.ts == ts), None)
 
     def direct(self, user: str) -> Channel:
-        """Return the direct messages of a person with the bot, which are opened if needed."""
+        """Return a person's direct messages with the bot, opening them if needed."""
         channel_id = direct_id(user)
         if channel_id not in self.channels:
             members = {user, self.bot_user_id}
@@ -203,7 +203,7 @@ class Workspace:
     # Triggers and response URLs.
 
     def new_trigger(self, user: str) -> str:
-        """Return a fresh trigger_id for a person's act."""
+        """Return a fresh trigger_id for a person's action."""
         trigger_id = f"{next(self._numbers)}.{self.team_id}.{user}"
         self.triggers[trigger_id] = Trigger(user, self._passed())
         return trigger_id
@@ -238,7 +238,7 @@ class Workspace:
         return key
 
     def use_response_url(self, key: str) -> ResponseUrl:
-        """Use a response_url for one of its five times.
+        """Use up one of a response_url's five uses.
 
         Raises:
             Refusal: `expired_url` after thirty minutes, `used_url` after five uses.
@@ -254,7 +254,7 @@ class Workspace:
     # The Home tab.
 
     def publish(self, user: str, body: Json) -> View:
-        """Replace the Home tab of a person."""
+        """Replace a person's Home tab."""
         home = self.homes.get(user)
         if home is None:
             view_id = f"V{next(self._numbers):08d}"
@@ -269,7 +269,7 @@ class Workspace:
     # Modals.
 
     def open(self, user: str, body: Json) -> View:
-        """Show a new modal in the place of an open modal."""
+        """Show a new modal, replacing any open modal."""
         if user in self._open:
             self.close(self._open[user])
         view_id, team_id = f"V{next(self._numbers):08d}", self.people[user].team_id
@@ -294,7 +294,7 @@ class Workspace:
         self.changed()
 
     def fail(self, view: View, errors: dict[str, str]) -> None:
-        """Show errors at the inputs of a modal."""
+        """Show errors at a modal's inputs."""
         view.errors = errors
         self.changed()
 
