@@ -1,4 +1,4 @@
-"""`gatehouse audit verify` reports an intact or broken chain, and the limits of the check."""
+"""`gatehouse audit verify` reports whether the chain is intact, and what it cannot detect."""
 
 from pathlib import Path
 

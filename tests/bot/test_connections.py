@@ -1,4 +1,4 @@
-"""Large bodies, silent connections and invalid HTTP delay nobody else."""
+"""Large bodies, silent connections and invalid HTTP do not delay other requests."""
 
 import asyncio
 import gzip
@@ -40,7 +40,7 @@ async def listening(most: int = 500):
 
 
 async def exchange(port: int, sent: bytes) -> bytes:
-    """Send raw bytes. Return all bytes until the other side closes the connection."""
+    """Send raw bytes. Return everything received until the other side closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(sent)

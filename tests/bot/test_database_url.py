@@ -1,4 +1,4 @@
-"""`DATABASE_URL` in the forms that providers give, and with typing mistakes."""
+"""`DATABASE_URL` in the formats that hosting providers use, and with typos."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Logs have one JSON line per event, with the request's id, and no secret in any form."""
+"""Each log event is one JSON line with the request's ID, and contains no secret in any form."""
 
 import base64
 import io
@@ -39,7 +39,7 @@ class Logs:
 
 @pytest.fixture
 def logs():
-    """Configure logs as in production with one secret, and restore them at the end."""
+    """Configure logging as in production, with one secret, and restore it at the end."""
     logs = Logs(Redactor([SECRET]), io.StringIO())
     with logging_as_before():
         logs.configure()
@@ -63,7 +63,7 @@ def test_an_event_is_one_line_of_json(logs):
 def test_warning_of_a_library_is_one_line_of_json(logs):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        # pytest catches warnings with its own function, so this restores that of `configure_logs`.
+        # pytest catches warnings with its own function; this restores that from `configure_logs`.
         logging.captureWarnings(capture=False)
         logs.configure()
         warnings.warn("is deprecated", stacklevel=1)

@@ -23,7 +23,7 @@ NO_SCOPE = {
     *("auth_test", "apps_connections_open", "chat_getPermalink"),
     *("views_open", "views_update", "views_publish"),
 }
-# The Web API's methods by the bot scopes that they need.
+# Web API methods, grouped by the bot scope that they need.
 SCOPES_OF = {
     "chat_postMessage": {"chat:write"},
     "chat_update": {"chat:write"},

@@ -1,4 +1,4 @@
-"""Every cell of the table of roles and permissions, and the details of a decision."""
+"""Every combination of role and permission, and the details of a decision."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The program `python -m bot`, started and stopped as an operator does."""
+"""`python -m bot`, started and stopped the way an operator would."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ MOST_STOPPING_SECONDS = 20.0
 
 @pytest.fixture
 async def fleet(sqlite_url):
-    """Yield a fleet without a process."""
+    """Yield a fleet with no running processes."""
     async with (
         running_services() as services,
         running_slack() as slack,
@@ -119,7 +119,7 @@ async def test_a_port_in_use_ends_it_with_one_sentence(fleet, tmp_path):
 
 
 async def readiness(process: BotProcess, expected: tuple[int, str]) -> None:
-    """Wait until `/readyz` answers this."""
+    """Wait until `/readyz` returns the expected response."""
     async with asyncio.timeout(60):
         while await process.readiness() != expected:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.02)
@@ -235,7 +235,7 @@ async def test_it_serves_over_socket_mode(fleet):
 
 
 def rights_of(path: Path) -> set[str]:
-    """Return the rights of a SQLite file and of its log."""
+    """Return the permissions of a SQLite file and its log."""
     files = [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")]
     return {oct(file.stat().st_mode & 0o777) for file in files if file.exists()}
 

@@ -1,4 +1,4 @@
-"""Neither start, stop nor name look-ups delay other work."""
+"""Starting, stopping and looking up names do not delay other work."""
 
 import asyncio
 import socket
@@ -45,9 +45,9 @@ async def test_readiness_is_looked_up_once_for_all_who_ask(sqlite_url, monkeypat
         said = await asyncio.gather(*(service.missing() for _ in range(100)))
         assert {*said} == {"slack"}
         assert looks == [True]
-        # An answer of `/readyz` is kept for a tenth of a second at most.
+        # A `/readyz` response is cached for at most a tenth of a second.
         async with asyncio.timeout(5):
-            while await service.missing() == "slack":  # noqa: ASYNC110 - a cache of its own time
+            while await service.missing() == "slack":  # noqa: ASYNC110 - the cache just expires
                 await asyncio.sleep(0.02)
         assert await service.missing() == "database"
 
@@ -76,7 +76,7 @@ FOUND = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 443))]
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Yield the list of looked-up names. The slow name takes until the test ends."""
+    """Yield the list of looked-up names. Looking up the slow name takes until the test ends."""
     asked, over = [], threading.Event()
 
     def look_up(host, *_, **_hints):

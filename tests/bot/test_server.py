@@ -1,4 +1,4 @@
-"""Requests that Slack signed are accepted, and all others get 401; health, readiness, metrics."""
+"""Requests signed by Slack are accepted, all others get 401; also health, readiness and metrics."""
 
 import io
 import time

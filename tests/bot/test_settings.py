@@ -1,4 +1,4 @@
-"""The accepted values of every setting, and the sentences about wrong values."""
+"""The accepted values of every setting, and the error messages for invalid ones."""
 
 import base64
 import json

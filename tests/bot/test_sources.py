@@ -1,4 +1,4 @@
-"""Settings files: the order of the places, and each mistake with its line or key."""
+"""Settings files: which source takes precedence, and errors that name the line or key."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def in_env_file(path: Path, content: str | bytes, **environment: str) -> dict[st
 
 
 def read(path: Path, content: str, **environment: str):
-    """Return the settings with a TOML file of this content."""
+    """Return the settings read from a TOML file with this content."""
     path.write_text(content, encoding="utf-8")
     given = {**LEAST, "GATEHOUSE_CONFIG": str(path), **environment}
     return settings_from(find_sources(given))
