@@ -1,4 +1,4 @@
-"""The sandbox with the real bot, and people who use it in Chromium."""
+"""Fixtures that run the sandbox with the real bot, and people who use it in Chromium."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,13 +20,13 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 async def fork(bot: BotProcess) -> ForkedProcess:
-    """Fork the bot, which takes a third of the time; `tests/sandbox` starts it as users do."""
+    """Fork the bot, in a third of the usual start time; `tests/sandbox` starts it as users do."""
     return await forked(("-m", "bot"), ROOT, bot._environment())
 
 
 @asynccontextmanager
 async def sandbox_with_bot() -> AsyncIterator[Sandbox]:
-    """Yield a sandbox in which people may type as fast as tests do."""
+    """Yield a sandbox that accepts input as fast as tests can type."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BotProcess, "_spawn", fork)
         async with running_sandbox(COMMANDS_PER_MINUTE="0") as running:
@@ -42,7 +42,7 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def window(browser: Browser) -> AsyncIterator[Person]:
-    """Yield a window for all tests in turn, because a new window costs a second of a processor."""
+    """Yield one window that all tests share, because a new window takes a second of CPU time."""
     async with person_at(browser, BLANK) as someone:
         yield someone
 

@@ -1,4 +1,4 @@
-"""A moving picture of the sandbox, made of screenshots."""
+"""An animation of the sandbox, made from screenshots."""
 
 import io
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ CAPTION = """words => {
 
 @dataclass
 class Film:
-    """Screenshots of one part of the page, each with the time that it is shown."""
+    """Screenshots of one part of the page, each with the time for which it is shown."""
 
     person: Person
     part: FloatRect
@@ -42,7 +42,7 @@ class Film:
         return sum(milliseconds for _, milliseconds in self.frames) / 1000
 
     async def show(self, milliseconds: int) -> None:
-        """Show the page as it is now for some time."""
+        """Add the page's current state to the film, shown for the given time."""
         picture = await self.person.page.screenshot(clip=self.part)
         self.frames.append((picture, milliseconds))
 
@@ -55,11 +55,11 @@ class Film:
         await self.person.composer.press("Enter")
 
     async def caption(self, words: str) -> None:
-        """Write a caption in a bar of its own, above the page."""
+        """Show a caption in a separate bar above the page."""
         await self.person.page.evaluate(CAPTION, words)
 
     def save(self, path: Path) -> None:
-        """Write the film as an animated WebP picture that repeats."""
+        """Save the film as a looping animated WebP image."""
         pictures = [Image.open(io.BytesIO(picture)) for picture, _ in self.frames]
         pictures[0].save(
             path,

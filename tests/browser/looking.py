@@ -1,4 +1,4 @@
-"""The page as the eye, the keyboard and a screen reader see it."""
+"""What the page offers to the eye, the keyboard and a screen reader."""
 
 from axe_playwright_python.async_playwright import Axe
 
@@ -6,7 +6,7 @@ from tests.browser.person import Person
 
 
 async def violations(person: Person) -> list[str]:
-    """Return the rules of accessibility that the page breaks, with the places."""
+    """Return the accessibility rules that the page breaks, and where it breaks them."""
     found = await Axe().run(person.page)
     return [
         f"{item['id']}: {[node['html'][:160] for node in item['nodes'][:3]]}"
@@ -15,7 +15,7 @@ async def violations(person: Person) -> list[str]:
 
 
 async def focused(person: Person) -> str:
-    """Return the name of the element with the focus."""
+    """Return the name of the focused element."""
     name: str = await person.page.evaluate(
         "(document.activeElement.getAttribute('aria-label') || document.activeElement.textContent)"
     )

@@ -1,4 +1,4 @@
-"""A person at the sandbox's page, who acts by the words on the screen."""
+"""A person who uses the sandbox's page and finds things by their visible text."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from tests.support.needs import needs
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
-    # Chromium takes a stopped machine for a hanging program, and would end that program.
+    # After the machine was suspended, Chromium would think that a process hangs, and end it.
     "--disable-gpu-watchdog",
     "--disable-quic",
     "--no-first-run",
@@ -37,7 +37,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 
 class Person:
-    """A person at the page; `complaints` are the errors in the console."""
+    """A person who uses the page; `complaints` are the errors in the browser's console."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -57,12 +57,12 @@ class Person:
 
     @property
     def composer(self) -> Locator:
-        """The input for messages."""
+        """The message input."""
         return self.page.get_by_role("textbox", name="Message")
 
     @property
     def newest(self) -> Locator:
-        """The last message of the channel."""
+        """The last message in the channel."""
         return self.log.get_by_role("article").last
 
     async def open(self, url: str) -> None:
@@ -72,7 +72,7 @@ class Person:
             await expect(self.page.get_by_role("heading", level=1)).not_to_be_empty()
 
     async def act_as(self, name: str) -> None:
-        """Choose the acting person by the beginning of the name."""
+        """Choose whom to act as, by the beginning of their name."""
         select = self.page.get_by_label("Acting as")
         labels = await select.locator("option").all_text_contents()
         await select.select_option(label=next(label for label in labels if label.startswith(name)))
@@ -95,20 +95,20 @@ class Person:
         await self.composer.press("Enter")
 
     async def services(self) -> Locator:
-        """Open the panel of the services."""
+        """Open the services panel."""
         panel = self.page.get_by_role("complementary", name="Services")
         if not await panel.is_visible():
             await self.page.get_by_role("button", name="Services").click()
         return panel
 
     def button(self, name: str) -> Locator:
-        """Return the last button of this name in the channel."""
+        """Return the last button with this name in the channel."""
         return self.log.get_by_role("button", name=name, exact=True).last
 
 
 @asynccontextmanager
 async def person_at(browser: Browser, url: str, **options: Any) -> AsyncIterator[Person]:
-    """Yield a person with their own window; `options` are Playwright's for a context."""
+    """Yield a person with their own window; `options` are Playwright's context options."""
     context = await browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
     try:
         person = Person(await context.new_page())

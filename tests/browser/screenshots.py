@@ -1,4 +1,4 @@
-"""`make screenshots`: take the pictures in the README, of the sandbox with the real bot."""
+"""`make screenshots`: take the README's pictures of the sandbox with the real bot."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ CALLERS = [("U0OPERATOR", "list"), ("U0ADMIN", "refresh"), ("U0OPERATOR", "check
 
 
 async def take_all() -> None:
-    """Take all pictures; each picture starts from the state of the one before."""
+    """Take all pictures; each one starts from the state that the one before left."""
     PICTURES.mkdir(exist_ok=True)
     async with running_sandbox(INVENTORY_WATCH="off") as sandbox, chromium() as browser:
         await remember_a_day(sandbox.database)
@@ -53,7 +53,7 @@ async def take_all() -> None:
 
 
 async def an_approval(person: Person, browser: Browser) -> None:
-    """Take a picture of a request and the same message after the approval."""
+    """Take a picture of a request, and of the same message after its approval."""
     command = "add welcome +15550142 whatsapp:+15550177 for 2h because trying the new draft"
     await person.type(f"/testusers {command}")
     await expect(person.newest).to_contain_text("Sent to #approvals")
@@ -88,7 +88,7 @@ async def one_above_the_other(browser: Browser, *pictures: bytes) -> None:
 
 
 async def a_quota(person: Person) -> None:
-    """Take a picture of an organization with its meters and the calls of a day."""
+    """Take a picture of an organization with its meters and one day's calls."""
     await person.go_to("#general")
     await person.type(f"/ratelimits {ORGANIZATION.organization_id}")
     await expect(person.newest.get_by_role("figure").first).to_be_visible()
@@ -97,7 +97,7 @@ async def a_quota(person: Person) -> None:
 
 
 async def an_alert(person: Person, sandbox: Sandbox) -> None:
-    """Take a picture of the alert about a block by another client."""
+    """Take a picture of the alert about a block that another client caused."""
     sandbox.services.state.limits.block(("eu", ORGANIZATION.organization_id), 44, None)
     await person.go_to("#alerts")
     await person.type(f"/ratelimits check {ORGANIZATION.organization_id}")
@@ -160,7 +160,7 @@ async def film_sharing(film: Film) -> None:
 
 
 async def film_the_script(film: Film, name: str, result: str) -> None:
-    """Film the greedy script until a result is more than 0."""
+    """Film the greedy script until one of its results is above 0."""
     panel = await film.person.services()
     way = panel.get_by_role("group", name=name)
     caption = {

@@ -1,4 +1,4 @@
-"""The whole page can be used with a keyboard or a screen reader."""
+"""The whole page is usable with only a keyboard or a screen reader."""
 
 import pytest
 from playwright.async_api import expect

@@ -1,4 +1,4 @@
-"""A person asks for a test user, and a second person approves."""
+"""One person requests a test user, and another approves the request."""
 
 import re
 from collections.abc import AsyncIterator
@@ -62,7 +62,7 @@ async def test_the_first_minute_asks_and_a_second_person_approves(
 
 
 def step(person: Person, title: str) -> Locator:
-    """Return one of the first steps; a finished step has the class `done`."""
+    """Return one of the "first steps" items; a completed one has the class `done`."""
     return person.page.get_by_role("listitem").filter(
         has=person.page.get_by_role("button", name=title)
     )

@@ -1,4 +1,4 @@
-"""The page shows quotas, disturbed services, and the effects of too many calls."""
+"""The page shows quotas, faulty services, and what happens after too many calls."""
 
 import re
 from collections.abc import AsyncIterator
@@ -75,7 +75,7 @@ async def test_a_broken_data_center_is_named_and_its_last_listing_shown(person: 
 
 
 def got(way: Locator, what: str) -> Locator:
-    """Return the number beside a word of a result."""
+    """Return the number next to a word in a result."""
     return way.locator(f"dt:text-is('{what}') + dd")
 
 

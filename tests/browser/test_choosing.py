@@ -1,4 +1,4 @@
-"""A person types and chooses faster than the bot answers."""
+"""A person types and makes choices faster than the bot responds."""
 
 import asyncio
 import re
