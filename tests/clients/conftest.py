@@ -1,4 +1,4 @@
-"""Fixtures for the tests of all clients."""
+"""Fixtures shared by the tests of all clients."""
 
 from collections.abc import AsyncIterator, Iterator
 

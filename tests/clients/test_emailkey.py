@@ -1,4 +1,4 @@
-"""The email key: its check, its listing of templates, and the answers."""
+"""The email key: checking it, listing templates with it, and the service's responses."""
 
 import json
 

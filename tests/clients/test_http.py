@@ -1,4 +1,4 @@
-"""The HTTP calls of all services, against real local servers."""
+"""The HTTP calls to all services, made to real local servers."""
 
 import asyncio
 import gzip
@@ -56,7 +56,7 @@ def a_call(url: str, method: str = "GET", *, service: str = "email", **more: obj
 
 
 class FakeAttempts(Permit):
-    """Counts attempts, and the results that each attempt reported."""
+    """Counts attempts, and records the results that each attempt reported."""
 
     def __init__(self, *, refuse_after: int = 99, broken: bool = False) -> None:
         self.events: list[object] = []
@@ -433,7 +433,7 @@ async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
 
 
 async def test_connection_that_is_never_made_is_told_as_unsent(bench: Bench, monkeypatch) -> None:
-    """As where a firewall drops every packet."""
+    """This happens where a firewall drops every packet."""
     monkeypatch.setattr(http, "CONNECT_SECONDS", 0.05)
 
     async def silent(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""The inventory client's requests and answers, and no call without a grant."""
+"""The inventory client's requests and responses; it makes no call without a grant."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ LISTING = {
 
 
 class FakeCredential:
-    """A credential that is renewed after each refusal."""
+    """A credential that is renewed each time it is refused."""
 
     def __init__(self) -> None:
         self.renewals = 0

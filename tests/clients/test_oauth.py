@@ -308,7 +308,7 @@ def _answer(status: int, **payload: object) -> CallbackResult:
 
 
 class FakeProvider:
-    """Gives at most `most` tokens in ten minutes, each for `life` seconds."""
+    """Issues at most `most` tokens in ten minutes, each valid for `life` seconds."""
 
     def __init__(self, bench: Bench, life: float, most: float) -> None:
         self.bench = bench

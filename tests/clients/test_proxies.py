@@ -1,4 +1,4 @@
-"""The proxy in the environment is used for all calls, or for none with NO_PROXY."""
+"""All calls use the proxy from the environment, and none do if NO_PROXY excludes them."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ WEBSOCKETS = URL("https://wss-primary.slack.com")
 
 @pytest.fixture
 async def asked() -> AsyncIterator[list[str]]:
-    """Run a proxy that never answers. Yield the targets of its requests."""
+    """Run a proxy that never answers. Yield the targets that it was asked for."""
     lines: list[str] = []
 
     async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
