@@ -1,8 +1,8 @@
 """Build the image and run it: `make image-test`, as root, on Debian.
 
 No registry is needed: the base is made with mmdebstrap, unless the environment names one in BASE.
-The image runs unprivileged on a read-only root, on PostgreSQL, beside a stand-in of Slack; it must
-get ready, answer a signed command, and stop within ten seconds. The same image opens the sandbox.
+The image runs unprivileged on a read-only root, with PostgreSQL and a stand-in for Slack; it must
+become ready, answer a signed command, and stop within ten seconds. It also opens the sandbox.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 def run(*command: str | Path) -> str:
-    """Run a command and return its output. A failure is printed and ends the program."""
+    """Run a command and return its output. If it fails, print its output and exit."""
     print("$", *command, flush=True)
     done = subprocess.run(
         list(map(str, command)), env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True
@@ -57,7 +57,7 @@ def base_image(folder: Path) -> str:
 
 
 def build(folder: Path, base: str) -> None:
-    """Build the image. pip trusts the certificates of this machine."""
+    """Build the image. pip trusts this machine's certificates."""
     pip = folder / "pip.conf"
     pip.write_text("[global]\ncert = /run/certificates.crt\ntimeout = 180\n", encoding="utf-8")
     run(
@@ -71,7 +71,7 @@ def build(folder: Path, base: str) -> None:
 
 @contextmanager
 def mounted(image: str) -> Iterator[Path]:
-    """Yield the root folder of a container of the image."""
+    """Yield the root folder of a container made from the image."""
     container = run("buildah", "from", image)
     try:
         yield Path(run("buildah", "mount", container))
@@ -105,7 +105,7 @@ def megabytes(tree: Path) -> int:
 
 
 async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.subprocess.Process:
-    """Start the image's command with only its settings."""
+    """Start the image's command with nothing but its settings in the environment."""
     settings = {
         "HOST": "127.0.0.1",
         "PORT": str(PORT),
@@ -121,7 +121,7 @@ async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.s
 
 
 async def start(root: Path, *words: str, **options: Any) -> asyncio.subprocess.Process:
-    """Start a command in the image's environment; the first words may be more variables."""
+    """Start a command in the image's environment; leading words may set more variables."""
     image = json.loads(run("buildah", "inspect", "--type", "image", IMAGE))
     return await asyncio.create_subprocess_exec(
         *(shutil.which("chroot") or "chroot", f"--userspec={USER}", str(root)),
@@ -144,7 +144,7 @@ async def until_ready() -> None:
 
 
 async def try_it(root: Path) -> float:
-    """Run the image until it has answered a command. Return the seconds that the stop took."""
+    """Run the image until it has answered a command. Return how many seconds it took to stop."""
     async with own_database(server_url()) as url, running_slack() as slack:
         process = await serve(root, slack, url)
         try:
@@ -165,7 +165,7 @@ async def try_it(root: Path) -> float:
 
 
 async def try_the_sandbox(root: Path) -> None:
-    """Open the sandbox at the printed address. Under another name, the sandbox must refuse."""
+    """Open the sandbox at the printed address. The sandbox must refuse any other host name."""
     process = await start(root, "gatehouse", "sandbox", stdout=asyncio.subprocess.PIPE)
     try:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""`make release-check`: the needs of a release, apart from a successful `make check`."""
+"""`make release-check`: what a release needs besides a successful `make check`."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def problems() -> list[str]:
-    """Return everything that is missing for a release."""
+    """Return everything that is still missing for a release."""
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changelog, re.MULTILINE)
     manifests = (ROOT / "deploy/kubernetes/gatehouse.yaml").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Each file under deploy/ is valid for its program."""
+"""Each file under deploy/ is valid for the program that reads it."""
 
 import json
 import re
@@ -199,7 +199,7 @@ def test_health_check_of_the_image_asks_the_bots_address(host):
     ],
 )
 def test_file_of_settings_is_never_committed(name, is_ignored, tmp_path):
-    # A new checkout, because the tested folder may not be a checkout or may have own excludes.
+    # A new checkout, because the tested folder may not be a checkout or may have its own excludes.
     git = (needs("git"), "-C", tmp_path)
     run(*git, "init", "--quiet", "--template=")
     shutil.copy(ROOT / ".gitignore", tmp_path)

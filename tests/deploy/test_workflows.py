@@ -1,4 +1,4 @@
-"""The workflows in `.github` are valid, secure, and test both ends of the supported Pythons."""
+"""The workflows in `.github` are valid, secure, and test the oldest and newest supported Python."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 
 def run(program: str, *arguments: str | Path) -> None:
-    """Run a development tool, and show what it printed if it found something."""
+    """Run a development tool, and show its output if it found a problem."""
     command = [Path(sys.executable).with_name(program), *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
