@@ -1,4 +1,4 @@
-"""The programs, subcommands, flags and files of all commands in the documentation exist.
+"""All programs, subcommands, flags and files used by commands in the documentation exist.
 
 Other tests run the commands of docs/install.md, docs/operations.md and docs/gateway.md.
 """
@@ -22,7 +22,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".git
 LANGUAGES = {"console", "env", "json", "python", "sh", "text", "toml"}
 # Placeholders that people fill in.
 FILLED_IN = {"HASH": "0" * 64, "N": "7"}
-# Programs of the system. The tests that run a page run these too.
+# System programs. The tests that run a page run these too.
 SYSTEM = {
     *("cd", "chmod", "chown", "cp", "curl", "git", "install", "mkdir", "mv", "nc", "openssl"),
     *("pg_dump", "pg_restore", "psql", "sudoedit", "tar", "umask"),
@@ -86,7 +86,7 @@ def is_docker(words: list[str]) -> bool:
 
 
 def is_kubectl(words: list[str]) -> bool:
-    """Return True if the manifests have every named object and file."""
+    """Return True if every object and file that the command names is in the manifests."""
     manifests = (ROOT / "deploy/kubernetes/gatehouse.yaml").read_text("utf-8")
     names = [word.split("/")[1] for word in words if word.startswith("deployment/")]
     names += [word for word in words if word.startswith("gatehouse-")]
@@ -113,12 +113,12 @@ CHECKS: dict[str, Callable[[list[str]], object]] = {
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
-    """Return the language and the content of each fenced block."""
+    """Return the language and content of each fenced block."""
     return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def lines(text: str) -> Iterator[str]:
-    """Yield the lines of the shell blocks, and the code in sentences that is a command."""
+    """Yield the lines of shell blocks, and inline code that is a command."""
     for language, block in blocks(text):
         whole = re.sub(
             r"<<'(\w+)'\n.*?^\1$", "", block.replace("\\\n", " "), flags=re.MULTILINE | re.DOTALL

@@ -1,4 +1,4 @@
-"""The documentation matches the code: settings, commands, metrics, alerts, roles, codes."""
+"""The documentation matches the code: settings, commands, metrics, alerts, roles and codes."""
 
 import ast
 import re
@@ -37,13 +37,13 @@ def read(name: str) -> str:
 
 
 def rows(name: str) -> list[list[str]]:
-    """Return the cells of every table row of a page."""
+    """Return the cells of every table row on a page."""
     lines = [line for line in read(name).splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])] for line in lines]
 
 
 def named(name: str) -> set[str]:
-    """Return the words in backticks in the first cells of a page's tables."""
+    """Return the words in backticks in the first column of a page's tables."""
     return {word for row in rows(name) for word in re.findall(r"`([^`]+)`", row[0])}
 
 
@@ -143,7 +143,7 @@ def test_every_metric_is_in_the_page_and_no_other() -> None:
 
 
 def test_what_alerts_look_at_is_there_at_zero_before_it_happens() -> None:
-    """A counter that is born with 1 shows no increase, so the first event would raise no alert."""
+    """A counter that starts at 1 shows no increase, so the first event would raise no alert."""
     metrics = Metrics()
     metrics.expect_commands({entry.name for entry in ENTRY_POINTS})
     page = metrics.page().decode()
@@ -338,7 +338,7 @@ def _imported(*folders: str) -> set[str]:
 
 
 def _packages(*folders: str) -> set[str]:
-    """Return the packages that these folders import, by their names in the package index."""
+    """Return the packages that these folders import, under their names in the package index."""
     theirs = {name.split(".")[0] for name in _imported(*folders)} - {"bot", "handlers", "sandbox"}
     packages = packages_distributions()
     found = {packages[name][0] for name in theirs - sys.stdlib_module_names}

@@ -1,4 +1,4 @@
-"""The alert rules are valid, fire on the first event, and are all in the page."""
+"""The alert rules are valid, fire on the first event, and are all listed on the page."""
 
 import re
 import shutil
