@@ -1,4 +1,4 @@
-"""The real bot with its gateway in this process, with stand-ins."""
+"""The real bot and its gateway, running in this process with stand-ins."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def gateway_clients(**changed) -> str:
 
 
 class Caller:
-    """A script: calls through the gateway with a client's token."""
+    """A script that calls through the gateway with a client's token."""
 
     def __init__(self, world: World, session: aiohttp.ClientSession, upstream: Upstream) -> None:
         self.world = world
@@ -59,7 +59,7 @@ class Caller:
             return answer.status
 
     async def used(self) -> Standing | None:
-        """Return the organization's use in the ledger after the first call."""
+        """Return the organization's usage in the ledger after the first call."""
         database = self.world.bot.database
         async with database.read_only() as tx:
             terms = Terms(lambda _key: Plan.FREE, 10.0)
@@ -68,7 +68,7 @@ class Caller:
 
 
 def data_centers(url: str) -> str:
-    """Return two data centers of the same upstream with different credentials."""
+    """Return two data centers with the same upstream and different credentials."""
     return json.dumps(
         {
             name: {
@@ -84,7 +84,7 @@ def data_centers(url: str) -> str:
 async def running_gateway(database_url, **settings):
     """Run a bot with its gateway and the stand-ins until the block ends.
 
-    `settings` are environment variables in lower case.
+    `settings` are environment variables, in lower case.
     """
     async with running_upstream() as upstream:
         own = {
@@ -102,7 +102,7 @@ async def running_gateway(database_url, **settings):
 
 
 async def note_listed(world, ids=(EU,)) -> None:
-    """Store a listing of organizations for both data centers, as an earlier call would."""
+    """Store a list of organizations for both data centers, as an earlier call would have done."""
     for center in ("eu", "com"):
         found = tuple(
             Organization(organization_id=item, name=f"No. {item}", is_org_active=False)
@@ -124,7 +124,7 @@ async def gateway_on_each(database_url):
 
 
 async def hold_all(gateway) -> tuple[asyncio.Event, list[asyncio.Task]]:
-    """Run four calls until the event is set: as many as clients may have at once."""
+    """Run four calls, as many as clients may have at once, until the event is set."""
     go_on = asyncio.Event()
 
     async def answer(_request, _body):

@@ -1,4 +1,4 @@
-"""Each alert fires on the first event after a start, from the series of a real bot."""
+"""Each alert fires on the first event after a start, given a real bot's series."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ import yaml
 
 from tests.docs.test_rules import RULES, promtool, rules
 
-# For each alert, the series that change, and their new values every 30 s.
+# For each alert, the series that change, and their new values at 30 s intervals.
 GATEWAY = 'gatehouse_gateway_requests_total{client="nightly",data_center="eu",outcome="%s"}'
 GROWS, GONE, THERE = "0+30x60", "0x60", "1x60"
 EVENTS = {

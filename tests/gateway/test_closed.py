@@ -1,4 +1,4 @@
-"""Forbidden requests make no call, leak no credential, and cause no error in the gateway."""
+"""Forbidden requests cause no call and no gateway error, and leak no credential."""
 
 import asyncio
 import html
@@ -27,7 +27,7 @@ FORGED = 3_000
 
 
 async def raw(gateway, *requests: bytes) -> bytes:
-    """Send raw bytes. Return all bytes until the connection ends."""
+    """Send raw bytes. Return everything received until the connection ends."""
     host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     for request in requests:
@@ -40,7 +40,7 @@ async def raw(gateway, *requests: bytes) -> bytes:
 
 
 async def kept(gateway, requests: Iterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yield each request with its answer, on one connection while the gateway keeps it open."""
+    """Yield each request with its response, over one connection while the gateway keeps it open."""
     host, port = gateway.url.removeprefix("http://").split(":")
     while request := next(requests, None):
         reader, writer = await asyncio.open_connection(host, int(port))

@@ -1,4 +1,4 @@
-"""Declined and waiting calls when there is no room, and calls that the service declines."""
+"""Calls that wait or are declined when no slot is free, and calls that the service declines."""
 
 import asyncio
 import gzip
@@ -36,7 +36,7 @@ async def use_up(gateway, calls: int, client="script") -> None:
 
 
 def assert_is_left(seconds: int, told: int, began: float) -> None:
-    """Assert that `told` is the rest of `seconds` that began at `began`, in whole seconds."""
+    """Assert that `told` is what remains of `seconds` counted from `began`, in whole seconds."""
     assert seconds - 1 - (time.monotonic() - began) <= told <= seconds + 1
 
 
@@ -148,7 +148,7 @@ async def test_longer_pause_of_the_service_is_kept(gateway, told, kept):
 
 
 def breaking_off(length: int | None = None, seconds: float = 0.0):
-    """Answer 429 with part of a body (by length or chunks), then close or stay silent."""
+    """Answer 429 with a partial body (with a length or chunked), then close or stay silent."""
 
     async def answer(request, _body):
         response = web.StreamResponse(status=429, headers={"Content-Type": "application/json"})

@@ -1,4 +1,4 @@
-"""The examples and commands that call the gateway, run unchanged."""
+"""The documented examples and commands that call the gateway run unchanged."""
 
 import asyncio
 import json

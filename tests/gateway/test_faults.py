@@ -1,4 +1,4 @@
-"""If the database, the service or a client goes away, each call is still counted once."""
+"""Each call is counted once even if the database, the service or a client goes away."""
 
 import asyncio
 import itertools
@@ -17,7 +17,7 @@ from tests.gateway.upstream import running_upstream
 
 
 def waiting_calls(turns) -> Counter[str]:
-    """Return how many calls of each client are waiting."""
+    """Return how many calls each client has waiting."""
     lines = turns._lines.values()
     return Counter(waiter.client for line in lines for waiter in line.waiters)
 
@@ -45,7 +45,7 @@ async def connected(gateway):
 
 
 async def until(condition, expected=True) -> None:
-    """Wait until the condition, a function or a coroutine function, returns the expected value."""
+    """Wait until the condition (a function or coroutine function) returns the expected value."""
     async with asyncio.timeout(20):
         while (await found if isawaitable(found := condition()) else found) != expected:
             await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0.02))])
@@ -245,7 +245,7 @@ async def test_client_that_goes_while_it_waits_takes_no_slot(gateway):
 class Leaver:
     """A client that sends a request and closes the connection at a numbered step, from 1.
 
-    Steps are the transactions of the call, before and after it, and the pieces of the answer.
+    The steps are the transactions before and after the call, and the pieces of the response.
     """
 
     def __init__(self, gateway, monkeypatch) -> None:
@@ -312,7 +312,7 @@ async def test_client_that_goes_at_any_step_is_counted_once(gateway_on_each, mon
     for step in range(1, steps + 1):
         await leaver.call(step)
         await until(is_settled)
-    # If the client goes away before its call was sent, no call is made.
+    # If the client goes away before its call is sent, no call is made.
     assert 1 < len(gateway.upstream.got) < 1 + steps
     await leaver.call(0)
     assert leaver.count == steps
@@ -348,7 +348,7 @@ async def test_token_that_is_revoked_again_within_a_minute_is_renewed_again(sqli
     async def answer(request, _body):
         if request.path == "/token":
             given.append(f"token-{len(given)}")
-            # Some providers state milliseconds.
+            # Some providers give milliseconds.
             return web.json_response({"access_token": given[-1], "expires_in": 3_600_000})
         sent = request.headers["Authorization"].removeprefix("Bearer ")
         return web.json_response({"code": 0}, status=401 if sent in revoked else 200)

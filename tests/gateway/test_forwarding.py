@@ -1,4 +1,4 @@
-"""The gateway forwards and withholds the right parts of a call, over real connections."""
+"""Over real connections, the gateway forwards and withholds the right parts of a call."""
 
 import asyncio
 import gzip
@@ -212,7 +212,7 @@ async def test_credential_in_an_answer_is_starred(gateway):
 
 
 def sending(head: bytes):
-    """Answer with these bytes."""
+    """Respond with these bytes."""
 
     async def answer(request, _body):
         request.transport.write(b"HTTP/1.1 200 OK\r\n" + head + b"Content-Length: 2\r\n\r\nok")

@@ -1,4 +1,4 @@
-"""`/ratelimits`, alerts, `status` and `check` name clients beside people."""
+"""`/ratelimits`, alerts, `status` and `check` name clients as well as people."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The audit log has each write through the gateway once, with any result."""
+"""Each write through the gateway is in the audit log once, whatever its result."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ WRITTEN = {
 
 
 async def writes(gateway) -> list[dict[str, object]]:
-    """Return the details of the entries, oldest first."""
+    """Return the entries' details, oldest first."""
     entries, _ = await latest(gateway.world.bot.database, 50)
     found = [entry for entry in entries if entry.action == "gateway.write"]
     assert {(entry.actor, entry.subject) for entry in found} <= {("client:script", f"eu/{EU}")}
@@ -95,7 +95,7 @@ async def test_a_write_without_an_answer_is_recorded_as_unknown(gateway_on_each)
 
 
 async def tidied(gateway) -> None:
-    """Run the job that follows each start, after every hold has ended."""
+    """After every hold has ended, run the job that runs at each start."""
     bot = gateway.world.bot
     gateway.world.clock.ahead += timedelta(seconds=20)
     job = Job("quota_tidy:writes", TIDY_JOB, WRITES, bot.clock.now())

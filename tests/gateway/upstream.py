@@ -1,4 +1,4 @@
-"""A service behind the gateway that records all requests, and answers as the test wants."""
+"""A service behind the gateway that records all requests and responds as the test tells it to."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +13,7 @@ Answer = Callable[[web.BaseRequest, bytes], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Got:
-    """A request as it arrived."""
+    """A request as the service received it."""
 
     method: str
     target: str
@@ -31,7 +31,7 @@ class Got:
 
 @dataclass
 class Upstream:
-    """`answer` makes the answers, `got` has all requests, and `running` counts calls under way."""
+    """`answer` makes responses, `got` has all requests, and `running` counts calls in progress."""
 
     url: str = ""
     got: list[Got] = field(default_factory=list)
