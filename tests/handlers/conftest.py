@@ -1,4 +1,4 @@
-"""A small bot for the tests of the middleware around listeners."""
+"""A small bot for testing the middleware around listeners."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Answers that Slack drops, delays or refuses arrive once in another way."""
+"""Replies that Slack drops, delays or refuses arrive exactly once by another route."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Payloads of any form are read, and clicks are stored before the acknowledgement."""
+"""Payloads in every format are read, and clicks are stored before they are acknowledged."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def register_stored(bot, keep, seconds=1.5):
 
 
 async def held_storing(bot, seconds=1.5):
-    """Add a button whose clicks are stored after the event is set. Return the stored clicks."""
+    """Add a button whose clicks are stored once the event is set. Return all three."""
     stored, go_on = [], asyncio.Event()
 
     async def keep(action):
@@ -104,7 +104,7 @@ async def test_payload_of_a_socket_is_known_by_its_trigger(bot):
 
 
 async def press_what_requires(bot, permission, place=AnswerAt.BELOW) -> list[str]:
-    """Press a button that requires a permission. Return the recorded acts."""
+    """Press a button that requires a permission. Return the recorded actions."""
     done = []
 
     async def answer(ask):

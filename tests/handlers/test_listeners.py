@@ -1,4 +1,4 @@
-"""Every listener is acknowledged at once, and answered in any case."""
+"""Every listener acknowledges at once, and always gives the person an answer."""
 
 import asyncio
 
@@ -22,8 +22,8 @@ from tests.support.listening import (
     small_bot,
 )
 
-# Bolt answers a forgotten acknowledgement after three seconds. Others take milliseconds, or some
-# hundreds of milliseconds on a busy machine.
+# If a listener forgets to acknowledge, Bolt responds after three seconds. Others take
+# milliseconds, or a few hundred on a busy machine.
 AT_ONCE = 2.9
 
 

@@ -1,7 +1,7 @@
-"""Each role at each entry point through signed HTTP, and no listener outside the table.
+"""Each role at each entry point over signed HTTP; no listener is missing from the table.
 
-A refusal is an answer that only the person sees, an audit entry that names the permission, and no
-call of a service.
+A refusal means a reply that only the person sees, an audit entry that names the permission, and no
+call to a service.
 """
 
 import json
@@ -46,7 +46,7 @@ async def world(tmp_path_factory):
 
 
 def is_granted(who: str, permission: Permission) -> bool:
-    """Return True if the table of roles allows this permission to this person of the sandbox."""
+    """Return True if the roles table gives this sandbox person this permission."""
     if who in NOBODY:
         return False
     if permission is Permission.ASK_FOR_HELP:
@@ -57,7 +57,7 @@ def is_granted(who: str, permission: Permission) -> bool:
 
 
 async def refusals(world: World) -> list[tuple[str, str]]:
-    """Return the refused people and permissions, newest first."""
+    """Return the refusals, each with its person and permission, newest first."""
     entries, _ = await latest(world.bot.database, 1000)
     refused = [entry for entry in entries if entry.action == "permission.refused"]
     return [(entry.actor, entry.subject) for entry in refused]
