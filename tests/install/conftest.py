@@ -1,4 +1,4 @@
-"""One installation for all tests in this folder, made by the first step of docs/install.md."""
+"""One installation for all tests in this folder, made by the first step in docs/install.md."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from tests.support.needs import needs, needs_package_index
 
 @pytest.fixture(scope="session")
 def first_step(tmp_path_factory) -> Path:
-    """Follow the first step in a folder and return the folder. Its file `said` has the output."""
+    """Follow the first step in a folder and return the folder. Its `said` file has the output."""
     needs("bash", "git")
     needs_package_index()
     base = tmp_path_factory.getbasetemp()
@@ -35,7 +35,7 @@ def first_step(tmp_path_factory) -> Path:
 def download(folder: Path) -> Path:
     """Download the locked packages into a folder.
 
-    Python's own pip can be years old, and takes three times as long to read the index.
+    The pip bundled with Python can be years old and takes three times as long to read the index.
     """
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps")
     locks = ("-r", ROOT / "requirements.txt", "-r", ROOT / "requirements-build.txt")
@@ -45,11 +45,11 @@ def download(folder: Path) -> Path:
 
 @pytest.fixture
 def machine(first_step, tmp_path) -> Machine:
-    """Return a machine on which only the first step was followed."""
+    """Return a machine on which only the first step has been followed."""
     return Machine(tmp_path, first_step)
 
 
 @pytest.fixture(scope="session")
 def installed(first_step) -> Path:
-    """Return `bin` of an environment with the program and the locked runtime dependencies."""
+    """Return the `bin` folder of an environment with the program and its locked dependencies."""
     return first_step / PROGRAM.strip("/") / "bin"

@@ -1,7 +1,7 @@
 """The second day: upgrade, roll back, restore, and a rolling upgrade, from one checkout.
 
 The old version is the installed program, and the new version has one more migration. PostgreSQL has
-the role of the page. The SQLite file belongs to a user without other rights, who runs the service
+the page's role. The SQLite file belongs to a user with no other rights, who runs the service
 and the commands.
 """
 
@@ -57,7 +57,7 @@ SERVICE_USER = 61184
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory) -> Iterator[Path]:
-    """Yield a folder for all users, on the disk of pytest's folder, which only root can open."""
+    """Yield a folder for all users, on the disk of pytest's own, which only root can open."""
     above = tmp_path_factory.getbasetemp().parents
     beside = next(folder for folder in above if folder.stat().st_mode & stat.S_IXOTH)
     with tempfile.TemporaryDirectory(prefix="day-two-", dir=beside) as name:
@@ -67,7 +67,7 @@ def shared(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def versions(installed, shared) -> tuple[list[Path], list[Path]]:
-    """Return the import paths of the old program and of the new program."""
+    """Return the import paths for the old and the new program."""
     (packages,) = installed.parent.glob("lib/python*/site-packages")
     old, new = shared / "old", shared / "new"
     # The compiled modules are linked too; other tests may be writing more of them.
@@ -87,7 +87,7 @@ def folder(shared) -> Iterator[Path]:
 
 
 def python_for(user: int | None) -> str:
-    """Return a Python of this version that the user can start; this one may be in root's home."""
+    """Return a Python of this version that the user can start; ours may be in root's home."""
     if user is None:
         return sys.executable
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -110,7 +110,7 @@ class Program:
         return [python_for(self.user), "-m", "bot", *map(str, words)]
 
     def started(self, settings: dict[str, str]) -> dict[str, Any]:
-        """Return the options that start its processes."""
+        """Return the options for starting its processes."""
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -157,7 +157,7 @@ class Installed(BotProcess):
 
 @asynccontextmanager
 async def surroundings(database_url: str) -> AsyncIterator[Fleet]:
-    """Run Slack and the services, without a bot yet."""
+    """Run Slack and the services, but no bot yet."""
     async with (
         running_services() as services,
         running_slack() as slack,
@@ -197,7 +197,7 @@ async def approve(fleet: Fleet, card: Message) -> None:
 
 
 def state_of_service(folder: Path) -> Path:
-    """Create the service's state folder as systemd does: only its user and root can read it."""
+    """Create the service's state folder as systemd does, readable only by its user and root."""
     if os.geteuid():
         lacks(ROOT_USER)
     state = folder / "state"
@@ -263,7 +263,7 @@ async def test_no_click_is_lost_in_a_rolling_upgrade_on_postgresql(machine, vers
 
 
 async def press_until_it_counts(fleet: Fleet, card: Message, upgraded: str) -> None:
-    """Press `Approve`, and again at the upgraded process if the answer asks for that."""
+    """Press `Approve`, and press it again at the upgraded process if the reply asks for that."""
     told = len(fleet.seen_by("U0APPROVER"))
     await fleet.slack.click("U0APPROVER", card, "Approve")
 

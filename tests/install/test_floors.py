@@ -1,4 +1,4 @@
-"""The locked packages can be installed with their hashes on all these platforms and Pythons."""
+"""The locked packages can be installed, with hashes, on all these platforms and Python versions."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ PLATFORMS = [
 
 
 def find_interpreter(python: str) -> str | None:
-    """Return an interpreter of this version from pyenv, or else from PATH."""
+    """Return an interpreter for this version from pyenv, or failing that from PATH."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     # pyenv has a program in PATH for each version, which fails if the version is not selected.
     made = sorted(pyenv.glob(f"versions/{python}.*/bin/python"))
@@ -53,7 +53,7 @@ def uv(*arguments: str | Path) -> str:
 
 
 def install(*where: str | Path) -> str:
-    """Install the locked packages from wheels, and compare their hashes."""
+    """Install the locked packages from wheels, and check their hashes."""
     return uv(
         *("pip", "install", "--no-deps", "--require-hashes", "--only-binary", ":all:", *where),
         *("-r", ROOT / "requirements.txt"),
@@ -69,7 +69,7 @@ def test_lock_has_wheels_for_every_platform(tmp_path, python):
 
 @pytest.mark.skipif(len(INTERPRETERS) == 0, reason="needs another Python")
 def test_program_runs_on_the_newest_python(tmp_path):
-    """`make check` runs the tests on the oldest."""
+    """`make check` runs the tests on the oldest version."""
     uv("venv", "--python", list(INTERPRETERS.values())[-1], tmp_path / "environment")
     python = tmp_path / "environment/bin/python"
     install("--python", python)

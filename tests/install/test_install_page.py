@@ -1,4 +1,4 @@
-"""The unchanged commands of docs/install.md lead to a bot that is ready."""
+"""The commands in docs/install.md, run unchanged, lead to a bot that is ready."""
 
 import asyncio
 import json
@@ -96,7 +96,7 @@ async def test_page_leads_to_a_bot_that_is_ready(machine, slack, kind):
 
 
 def required(slack: RunningSlack) -> dict[str, str]:
-    """Return the values for the page's `…` that the stand-ins accept."""
+    """Return values that the stand-ins accept, for each `…` on the page."""
     return {
         "SLACK_BOT_TOKEN": slack.workspace.bot_token,
         "SLACK_SIGNING_SECRET": SIGNING_SECRET,
@@ -123,7 +123,7 @@ def edited(settings: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Service:
-    """The unit's `[Service]` as systemd runs it."""
+    """The unit's `[Service]` section, run as systemd runs it."""
 
     command: list[str]
     folder: Path
@@ -131,7 +131,7 @@ class Service:
 
 
 def installed_service(machine: Machine) -> Service:
-    """Return the service of the unit that the page installed."""
+    """Return the service from the unit that the page installed."""
     unit = Path(machine.fill("/etc/systemd/system/gatehouse.service")).read_text(encoding="utf-8")
     lines = re.findall(r"(?m)^(\w+)=(.*)$", machine.fill(unit))
     one = dict(lines)
@@ -148,7 +148,7 @@ def installed_service(machine: Machine) -> Service:
 
 
 async def until_ready(port: int) -> None:
-    """Wait longer than the page does, because other tests take the processor."""
+    """Wait longer than the page does, because other tests also use the CPU."""
     async with asyncio.timeout(START_SECONDS), aiohttp.ClientSession() as session:
         # There is no notice of readiness from another process, so this polls.
         while not await is_ready(session, f"http://127.0.0.1:{port}"):  # noqa: ASYNC110
@@ -157,7 +157,7 @@ async def until_ready(port: int) -> None:
 
 @asynccontextmanager
 async def running(service: Service, around: dict[str, str]) -> AsyncIterator[None]:
-    """Start the service as systemd does, and stop it by SIGTERM at the end."""
+    """Start the service as systemd does, and stop it with SIGTERM at the end."""
     process = await asyncio.create_subprocess_exec(
         *service.command,
         cwd=service.folder,

@@ -1,4 +1,4 @@
-"""The installed wheel works in an empty environment: the command, the sandbox, a first request."""
+"""The wheel works in a fresh environment: the command, the sandbox and a first request."""
 
 import asyncio
 import os
@@ -88,7 +88,7 @@ def test_version_is_written_in_one_place():
 
 @asynccontextmanager
 async def served(place, start):
-    """Yield Slack with the installed bot, started by the line that setup printed."""
+    """Yield Slack and the installed bot, which is started with the command that setup printed."""
     port = free_port()
     process = await asyncio.create_subprocess_shell(
         f"exec env {start}",
