@@ -1,4 +1,4 @@
-"""A request changes its state only as the state machine, its policy and its rule allow."""
+"""A request changes state only as the state machine, its policy and its rule allow."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -67,7 +67,7 @@ def test_what_is_over_stays_over() -> None:
 
 
 class Quorum(RuleBasedStateMachine):
-    """Clicks and lost rights in any order, compared with a simple count."""
+    """Clicks and revoked rights in any order, compared with a simple count."""
 
     people = ("ADA", "ABEL", "AMY", "OTTO")
 

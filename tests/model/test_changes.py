@@ -1,4 +1,4 @@
-"""Changes of a list: their effect, the update for all due changes, and the undo."""
+"""Changes to a list: their effect, the update for all due changes, and how they are undone."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -167,7 +167,7 @@ ends = st.none() | st.integers(-3, 3).map(lambda hours: NOW + timedelta(hours=ho
 
 @st.composite
 def dones(draw: st.DrawFn) -> Done:
-    """Draw a possible effect of a request: people came, left, or were present or absent before."""
+    """Draw a request's possible effect: people added, removed, or already present or absent."""
     some = draw(st.lists(names, unique=True))
     kinds = [draw(st.integers(0, 3)) for _ in some]
     came, went, there, gone = (
@@ -228,7 +228,7 @@ def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
 
 
 def in_part(change: Change, part: Change, **more) -> Request:
-    """Return an approved request of which an earlier, failed attempt changed a part."""
+    """Return an approved request that an earlier, failed attempt carried out in part."""
     request = asked(change, **more)
     done = Done(NOW, part, NO_CHANGE, NO_CHANGE, 0, 1)
     return replace(request, result=Result(done=done))

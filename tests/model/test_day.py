@@ -1,4 +1,4 @@
-"""The day's limit: the limit in force, the service's own headers, and the end of the day."""
+"""The daily limit: which limit applies, the service's own headers, and when the day ends."""
 
 import pytest
 

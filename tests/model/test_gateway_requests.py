@@ -1,4 +1,4 @@
-"""A request to the gateway that could be read in two ways is refused."""
+"""The gateway refuses requests that could be read in two ways."""
 
 import re
 from urllib.parse import unquote

@@ -1,4 +1,4 @@
-"""The listing of organizations, and looking them up."""
+"""Listing organizations, and looking them up."""
 
 import json
 from datetime import UTC, datetime
@@ -95,7 +95,7 @@ LISTING = Listing("com", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
 
 
 def a_listing(*named: str, center: str = "com") -> Listing:
-    """Return organizations with these names and the ids 10000001, 10000002 …"""
+    """Return organizations with these names and the IDs 10000001, 10000002 …"""
     organizations = tuple(
         Organization(organization_id=str(10000001 + number), name=name, contact_name=f"of {name}")
         for number, name in enumerate(named)

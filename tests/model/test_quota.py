@@ -1,4 +1,4 @@
-"""The times of allowed calls, pauses after a 429, and the order by use."""
+"""When calls are allowed, how long a 429 pauses them, and the order by usage."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Different identities are always shown differently."""
+"""Different identities always look different when they are shown."""
 
 import re
 import sys

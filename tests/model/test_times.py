@@ -58,9 +58,9 @@ def test_a_time_is_read_as_it_is_typed(words: str, start: str | None, taken: int
         ("2026-03-02 07:00", LocalTime(time(8, 1), "2036-02-28"), None),
         ("2026-03-02 07:00", LocalTime(time(9), "2026-03-01"), None),
         ("2026-03-02 07:00", LocalTime(time(0), "0001-01-01"), None),
-        # The night of 29 March the clocks go from 2:00 to 3:00.
+        # On the night of 29 March, the clocks go forward from 2:00 to 3:00.
         ("2026-03-28 12:00", LocalTime(time(2, 30), "tomorrow"), "2026-03-29 01:30"),
-        # The night of 25 October they go from 3:00 back to 2:00.
+        # On the night of 25 October, they go back from 3:00 to 2:00.
         ("2026-10-24 12:00", LocalTime(time(2, 30), "tomorrow"), "2026-10-25 00:30"),
         ("2026-10-25 00:45", LocalTime(time(2, 30)), "2026-10-25 01:30"),
         ("2026-10-25 01:45", LocalTime(time(2, 30)), "2026-10-26 01:30"),
