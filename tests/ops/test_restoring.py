@@ -1,4 +1,4 @@
-"""The unchanged commands of docs/operations.md make and restore a backup."""
+"""The commands in docs/operations.md, run unchanged, make and restore a backup."""
 
 import os
 import stat
@@ -50,7 +50,7 @@ async def test_sqlite_backup_is_restored(tmp_path, ending):
 
 @pytest.fixture
 async def role_url() -> AsyncIterator[str]:
-    """Yield a database that belongs to a role of the same name, as in docs/install.md."""
+    """Yield a database owned by a role with the same name, as in docs/install.md."""
     name = f"gatehouse_{uuid.uuid4().hex[:12]}"
     admin = await connect(server_url())
     await admin.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'word'")

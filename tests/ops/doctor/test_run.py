@@ -36,14 +36,14 @@ EU_REFUSED = ("inventory eu", "credentials_refused", "")
 
 @dataclass
 class Site:
-    """The surroundings of a well configured bot, in which a test breaks something."""
+    """A well-configured bot's environment, in which a test breaks something."""
 
     slack: RunningSlack
     services: RunningServices
     environment: dict[str, str] = field(default_factory=dict)
 
     async def codes(self) -> dict[str, str]:
-        """Return the findings that are not ok: subject → code."""
+        """Return the findings that are not OK, as subject → code."""
         findings = await examine(read_settings(self.environment))
         return {finding.subject: finding.code for finding in findings if not finding.is_well}
 
@@ -56,7 +56,7 @@ class Site:
         self.environment["ROLES"] = json.dumps({**ROLES, **changed})
 
     def data_center(self, **settings: object) -> None:
-        """Leave only the data center `eu`, with some settings changed."""
+        """Keep only the data center `eu`, with some settings changed."""
         centers = json.loads(self.environment["INVENTORY_DATA_CENTERS"])
         self.environment["INVENTORY_DATA_CENTERS"] = json.dumps({"eu": centers["eu"] | settings})
 
@@ -91,7 +91,7 @@ def data_center(**changed: object) -> Spoil:
 
 
 def oauth(spoil: Callable[[object], object]) -> Spoil:
-    """Let `eu` use OAuth with a broken token issuer."""
+    """Make `eu` use OAuth with a broken token issuer."""
 
     def act(site: Site) -> None:
         spoil(site.services.state.oauth)
@@ -130,7 +130,7 @@ def is_deactivated(site: Site) -> None:
     site.slack.workspace.people["U0APPROVER"].deleted = True
 
 
-# What is broken, the subject and code of the only finding, and words of its sentence. The table of
+# What is broken, the subject and code of the only finding, and words from its message. The table in
 # tests/scenarios/test_told.py has more faults.
 MISTAKES = [
     (setting(SLACK_APP_TOKEN="xapp-old"), "slack app token", "app_token_refused", ""),
@@ -312,7 +312,7 @@ async def test_why_a_server_cannot_be_used_is_told(site: Site, postgres_url, mor
 
 @pytest.mark.postgres
 async def test_user_who_may_not_create_tables_is_told_the_cure(site: Site, empty_postgres_url):
-    """PostgreSQL 15 with the most common recipe: GRANT ALL ON DATABASE."""
+    """This is PostgreSQL 15 set up with the most common advice, GRANT ALL ON DATABASE."""
     name, role = empty_postgres_url.rsplit("/", 1)[1], f"role_{uuid.uuid4().hex[:8]}"
     admin = await connect(empty_postgres_url)
     await admin.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'word'")
