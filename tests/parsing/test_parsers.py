@@ -1,4 +1,4 @@
-"""Every command understands or declines any text, and its example works."""
+"""Every command understands or declines whatever text it gets, and its example works."""
 
 import asyncio
 from collections.abc import Callable
@@ -79,5 +79,5 @@ def test_every_example_is_read_as_its_form(command) -> None:
     for form in command.forms:
         if form.example:
             read = PARSERS[command.name](form.example).form
-            # A search is a list with words.
+            # A search is a list command with words.
             assert read == ("list" if form.kind == "search" else form.kind)

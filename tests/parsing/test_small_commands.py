@@ -1,4 +1,4 @@
-"""The words after `/orgs`, `/ratelimits`, `/emailkey` and `/gatehouse`."""
+"""The text after `/orgs`, `/ratelimits`, `/emailkey` and `/gatehouse`."""
 
 import pytest
 

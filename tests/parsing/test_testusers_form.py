@@ -1,4 +1,4 @@
-"""The form of `/testusers`, its initial values, and the request that it makes."""
+"""The `/testusers` form, its initial values, and the request that it creates."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -124,7 +124,7 @@ def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, Any], wrong: str, 
         ("_sip:<mailto:ada@x.test|ada@x.test>_", ("sip:ada@x.test",)),
         ("Phone:<tel:+15550142|+1 555 0142>", ("+15550142",)),
         ("E-mail:<mailto:ada@x.test|ada@x.test>", ("ada@x.test",)),
-        # A link may show another address than the one that it leads to.
+        # A link may show a different address from the one that it leads to.
         ("<mailto:eve@x.test|ada@x.test>", ()),
         ("sip:<mailto:eve@x.test|ada@x.test>", ()),
         ("<tel:+15550199|+1 555 0142>", ()),

@@ -1,4 +1,4 @@
-"""Every way of typing an identity gives exactly this identity, or is refused."""
+"""However an identity is typed, the result is exactly that identity or a refusal."""
 
 from datetime import UTC, datetime
 
@@ -28,7 +28,7 @@ DECORATIONS = st.sampled_from(
 
 
 def marked(identity: str) -> str:
-    """Return the identity as Slack sends it: escaped, with markup for addresses and numbers."""
+    """Return the identity as Slack sends it: escaped, and with addresses and numbers marked up."""
     sent = escaped(identity)
     if identity.startswith("+"):
         return f"<tel:{sent}|{sent}>"
@@ -36,7 +36,7 @@ def marked(identity: str) -> str:
 
 
 def marked_inside(identity: str) -> str:
-    """Return the identity as Slack sends it if it marks only what follows the scheme."""
+    """Return the identity as Slack sends it when it marks up only the part after the scheme."""
     scheme, colon, value = identity.rpartition(":")
     return f"{scheme}{colon}{marked(value)}"
 

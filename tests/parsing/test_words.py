@@ -1,4 +1,4 @@
-"""The typed words are recovered from Slack's escapes and phones' corrections."""
+"""The words as typed are recovered from Slack's escapes and phones' autocorrections."""
 
 import pytest
 from hypothesis import given
