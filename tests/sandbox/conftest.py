@@ -1,4 +1,4 @@
-"""The running stand-in services, and a client that calls them."""
+"""Fixtures for the running stand-in services and a client that calls them."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""The greedy script: blocked when it calls directly, and never through the gateway."""
+"""The greedy script: blocked when it calls services directly, but never through the gateway."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The page's server: a person's screen, and the callers that it accepts."""
+"""The page's server: what it shows each person, and which callers it accepts."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The stand-in services list, store, refuse and limit as the specification says."""
+"""The stand-in services list, store, refuse and rate-limit as specified."""
 
 import asyncio
 

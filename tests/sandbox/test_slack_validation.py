@@ -1,4 +1,4 @@
-"""Slack's limits: every block and element is accepted at its limit, and refused beyond it."""
+"""Slack's limits: every block and element is accepted at its limit, and refused above it."""
 
 from typing import Any
 

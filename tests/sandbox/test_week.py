@@ -1,6 +1,6 @@
-"""The demo week: the share of requests that need a second person.
+"""The demo week, and what share of its requests needs a second person.
 
-In a team that tests drafts, most people ask for their own number for a few hours. In the flow
+In a team that tests drafts, most people add their own number for a few hours. In the flow
 `practice`, a rule approves these requests. The two flows for customers need a second person.
 """
 
@@ -22,7 +22,7 @@ PEOPLE = [f"U0TESTER{number:02}" for number in range(10)]
 
 
 def requests(day: int):
-    """Yield requests: everybody tries a draft, a third leave early, and some add a colleague."""
+    """Yield requests: everyone tries out a draft, a third leave early, and some add a colleague."""
     for number, person in enumerate(PEOPLE):
         own = f"+1555300{number:04}"
         yield person, f"add practice {own} for 2h because trying a draft"
