@@ -1,4 +1,4 @@
-"""Most scenarios use a bot without the watcher, and a flow without test users."""
+"""Fixtures for most scenarios: a bot without the watcher, and a flow without test users."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""A running bot's audit can be verified and exported, and its head is posted as a witness."""
+"""A running bot's audit log can be verified and exported, and its head is posted as a witness."""
 
 import json
 import re

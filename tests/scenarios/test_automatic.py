@@ -1,4 +1,4 @@
-"""Automatic approval by the rule of a policy, without another person's click."""
+"""Automatic approval by a policy's rule, with no click from another person."""
 
 import asyncio
 import json
@@ -92,7 +92,7 @@ async def test_the_day_begins_at_midnight_of_the_requester(sqlite_url, clock):
 
 @pytest.fixture
 def unlocked_audit(monkeypatch):
-    """Let the limits rest on their own lock, as no transaction locks the audit's last row."""
+    """Leave the limits only their own lock: no transaction locks the audit log's last row."""
 
     async def append(*_):
         """Do nothing."""

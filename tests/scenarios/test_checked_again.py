@@ -23,7 +23,7 @@ async def denied(world, message, by: str = ADA) -> None:
 
 
 def times(message) -> list[str]:
-    """Return the times in a message, in seconds since 1970."""
+    """Return the times in a message, as seconds since 1970."""
     return re.findall(r"<!date\^(\d+)", message.all_text)
 
 
@@ -123,12 +123,12 @@ async def test_access_without_an_end_says_so(world):
 
 
 def restarted(sqlite_url, **settings):
-    """Start the bot again with another channel, so that it posts its cards again."""
+    """Restart the bot with a different channel, so that it posts its cards again."""
     return empty_world(sqlite_url, approvals_channel="C0ALERTS", **settings)
 
 
 async def moved_card(world):
-    """Wait for the card of the only request, after a restart."""
+    """Wait for the only request's card after a restart."""
     cards = world.slack.workspace.messages
     return await world.slack.until(lambda: cards("C0ALERTS") and cards("C0ALERTS")[-1])
 

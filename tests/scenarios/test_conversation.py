@@ -1,4 +1,4 @@
-"""Direct messages and shortcuts, from the signed delivery to what people see."""
+"""Direct messages and shortcuts, from Slack's signed request to what people see."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def answer(world, user: str, text: str) -> str:
 
 
 async def settled(world) -> None:
-    """Wait until all answers are finished."""
+    """Wait until all replies are complete."""
     await world.bot.tasks.drain(10)
 
 

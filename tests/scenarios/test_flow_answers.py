@@ -1,4 +1,4 @@
-"""The flow service's answers, and their effects on an approved change."""
+"""The flow service's responses, and their effects on an approved change."""
 
 import unicodedata
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The Home tab, from the signed event to the visible tab and the effects of clicks."""
+"""The Home tab, from the signed event to the tab that people see and what their clicks do."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ async def opened(world, user: str):
 
 
 def publishes(world, user: str) -> list[float]:
-    """Return the times at which the person's tab was published."""
+    """Return the times when the person's tab was published."""
     calls = world.slack.workspace.calls_of("views.publish")
     return [call.at for call in calls if call.args["user_id"] == user and call.ok]
 

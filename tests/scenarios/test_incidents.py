@@ -1,4 +1,4 @@
-"""A block has one alert message, from the first 429 to a call that passes."""
+"""Each block has a single alert message, from the first 429 until a call succeeds."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ async def check(world):
 
 
 async def blocked(world, code=1070) -> tuple[str, str]:
-    """Block the organization, and notice the block by a check."""
+    """Block the organization, and run a check that notices the block."""
     at = the_organization(world)
     world.services.state.limits.block(at, code)
     await check(world)
@@ -46,7 +46,7 @@ def alerts(world):
 
 
 async def the_alert(world, words=""):
-    """Wait until the only alert shows these words."""
+    """Wait until the only alert contains these words."""
     await world.slack.until(lambda: alerts(world) and words in alerts(world)[0].all_text)
     [message] = alerts(world)
     return message
@@ -129,7 +129,7 @@ async def test_a_probe_whose_answer_cannot_be_read_clears_nothing(world):
     await the_alert(world, "*Cleared* after")
     assert [call.status for call in calls_to(world, at)] == [429, 200, 200]
     _, unread, passed = (call.arrived_at for call in calls_to(world, at))
-    # Twice the two seconds before, and not twice as long again.
+    # Twice the previous two seconds, but not doubled again.
     assert 4.0 <= passed - unread < 8.0
 
 

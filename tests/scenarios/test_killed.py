@@ -1,7 +1,7 @@
-"""A kill -9 at any step between the click and the last message loses and doubles nothing.
+"""A kill -9 at any step between the click and the last message loses and repeats nothing.
 
 A real process is killed after each commit and each call that changes something, one step after the
-other. The next process finishes the work. `make faults` does the same on PostgreSQL.
+other. The next process completes the work. `make faults` does the same on PostgreSQL.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ WORLDS = 8  # beside each other, as most of the time is waiting for leases to la
 
 @dataclass
 class Mortal:
-    """The program that dies again and again, and its surroundings."""
+    """A program that is killed again and again, and everything around it."""
 
     fleet: Fleet
     process: BotProcess
 
     @property
     def deaths(self) -> int:
-        """Return the number of dead processes; each start prints a line."""
+        """Return how many processes have died, by counting the line that each start prints."""
         return sum(NAME.fullmatch(line) is not None for line in self.process.lines) - 1
 
     @property
@@ -45,7 +45,7 @@ class Mortal:
         return self.fleet.services.state.flows[WELCOME]
 
     async def ask(self, identity: str):
-        """Ask until there is a card, because a command dies with its process."""
+        """Ask until there is a card, because a command is lost when its process dies."""
         cards = self.slack.workspace.messages
         before = len(cards("C0APPROVALS"))
         while len(cards("C0APPROVALS")) == before:
@@ -58,7 +58,7 @@ class Mortal:
         return cards("C0APPROVALS")[before]
 
     async def click(self, card) -> None:
-        """Click until Slack gets an acknowledgement, as a person would."""
+        """Click, as a person would, until Slack gets an acknowledgement."""
         while "Approve" in card.buttons:
             delivery = await self.slack.click(ADA, card, "Approve")
             if delivery.status == 200:
@@ -82,7 +82,7 @@ async def mortal(database_url: str, first: int, every: int):
 
 
 async def one_approval(world: Mortal, number: int) -> bool:
-    """Approve a change across a death. Return True if the process died during the work."""
+    """Approve a change while the process may be killed. Return True if it died during the work."""
     deaths = world.deaths
     card = await world.ask(f"+{number}")
     await world.click(card)

@@ -1,4 +1,4 @@
-"""Listings of 9.5 MB, beside which other people's commands are acknowledged."""
+"""Other people's commands are acknowledged while 9.5 MB listings are processed."""
 
 import asyncio
 import json
@@ -10,14 +10,14 @@ from tests.support.http import RawServer
 from tests.support.world import running_world
 
 SIZE = 9_500_000
-# Every acknowledgement takes less of the processor than this, other work included.
+# Every acknowledgement takes less CPU time than this, including other work.
 MOST_SECONDS = 1.0
 ONE = '{"organization_id": "1", "name": "NAME", "x": X}'
 NAMED = '{"organization_id": "ID", "name": "NAME"}'
 
 
 def repeated(part: str) -> str:
-    """Repeat a part of a list up to the size, with a new number for the ID each time."""
+    """Repeat part of a list until it reaches the size, with a new ID number each time."""
     count = SIZE // (len(part.replace("ID", "1" * 10).encode()) + 1)
     return ",".join(part.replace('"ID"', f'"{10**9 + number}"') for number in range(count))
 

@@ -1,4 +1,4 @@
-"""Wherever people wait for an approver, somebody who can approve now is mentioned."""
+"""Wherever people are waiting for approval, the text mentions someone who can approve now."""
 
 import json
 from datetime import timedelta

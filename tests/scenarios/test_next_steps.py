@@ -1,4 +1,4 @@
-"""Buttons under answers offer the next step: a correction, a repetition, a related command."""
+"""Buttons below replies offer the next step: a correction, a retry or a related command."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.support.world import ADA, NORA, OTTO, VERA, WELCOME
 
 
 async def pressed(world, user: str, message, button: str, words: str):
-    """Press a button of an answer, and wait for the words of the next answer in its place."""
+    """Press a button on a reply, and wait until its replacement contains the words."""
     await world.slack.click(user, message, button)
     await world.shows(message, words)
 
@@ -228,7 +228,7 @@ async def test_alias_of_a_flow_that_is_gone_is_named(world):
 
 
 def dialogs_of(message) -> dict[str, str]:
-    """The text of each button's confirmation dialog."""
+    """Return the text of each button's confirmation dialog."""
     rows = [block["elements"] for block in message.blocks if block["type"] == "actions"]
     return {
         button["text"]["text"]: button["confirm"]["text"]["text"]

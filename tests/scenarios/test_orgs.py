@@ -19,7 +19,7 @@ def called(world) -> list[str]:
 
 
 def rows(message) -> list[list[str]]:
-    """Return the rows of an answer's table without the heading."""
+    """Return the rows in a reply's table, without the header."""
     (table,) = [block for block in message.blocks if block["type"] == "table"]
     return [[cell["text"] for cell in row] for row in table["rows"][1:]]
 
@@ -96,7 +96,7 @@ async def test_the_menu_shows_one_below_the_list(world):
 
 
 async def five_seconds_later(world) -> None:
-    """Let a listing become old enough to be fetched again by a refresh."""
+    """Advance the clock until a listing is old enough for a refresh to fetch it again."""
     await world.later(world.clock.ahead + timedelta(seconds=5))
 
 
@@ -217,7 +217,7 @@ async def test_two_thousand_organizations_hold_nobody_else_up(sqlite_url):
     list_two_thousand(services, 0)
     async with running_world(sqlite_url, services=services, inventory_watch="off") as world:
         shares = [await held_by(world, "")]
-        # Other programs' use of the processor varies; a listing's use does not.
+        # Other programs' CPU usage varies; a listing's does not.
         while shares[-1] >= 1 and len(shares) < ROUNDS:
             list_two_thousand(services, len(shares))
             shares.append(await held_by(world, "refresh"))
@@ -225,7 +225,7 @@ async def test_two_thousand_organizations_hold_nobody_else_up(sqlite_url):
 
 
 def list_two_thousand(services: ServicesState, number: int) -> None:
-    """List different organizations each time, because an equal listing is not stored again."""
+    """List different organizations each time, because an unchanged listing is not stored again."""
     services.set_organizations("com", many_organizations("com", 2_000, 300 - number))
     assert services.data_centers["com"].listing
 
@@ -244,10 +244,10 @@ async def held_by(world, typed: str) -> float:
 
 
 class longest_turn:  # noqa: N801 - used as a function
-    """Measure the longest processor time of the event loop's thread between two turns.
+    """Measure the most CPU time that the event loop's thread uses between two turns.
 
-    The time on the clock would include other programs. The time of other threads doesn't count,
-    because the loop goes on while they read and sort.
+    Wall-clock time would include other programs. Time used by other threads doesn't count,
+    because the loop keeps running while they read and sort.
     """
 
     async def __aenter__(self) -> list[float]:

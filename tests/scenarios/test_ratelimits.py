@@ -22,7 +22,7 @@ def organization_of(world, data_center="eu"):
 
 
 async def check_at_once(world, organization_id, times, user="U0OPERATOR"):
-    """Type the same check `times` times at once. Return the answers."""
+    """Send the same check `times` times at once. Return the replies."""
     ephemerals = world.slack.workspace.ephemerals
     before = len(ephemerals(user))
     typed = (user, "C0GENERAL", "/ratelimits", f"check {organization_id}")
@@ -122,7 +122,7 @@ async def test_a_check_is_one_call_that_names_the_organization(world):
 
 
 class StoppedClock(SystemClock):
-    """A stopped clock, so that all calls are in one minute on a slow machine too."""
+    """A stopped clock, so that all calls are in the same minute even on a slow machine."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A running bot accepts nothing that the next start wouldn't find in its database file."""
+"""A running bot accepts nothing that would be missing from its database file at the next start."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each signed delivery has its effect once at any process."""
+"""Each signed request takes effect once, whichever processes receive it."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -56,7 +56,7 @@ async def rows(url: str, *queries) -> list[list]:
 
 
 async def until_done(url: str, kind: str) -> None:
-    """Wait until no job of a kind is left. Its effect is visible shortly before its removal."""
+    """Wait until no job of this kind is left. Jobs are removed shortly after their effect shows."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         # Only the other process knows the moment.
         while (await rows(url, select(jobs.c.key).where(jobs.c.kind == kind)))[0]:  # noqa: ASYNC110
@@ -64,7 +64,7 @@ async def until_done(url: str, kind: str) -> None:
 
 
 async def until_answered_everywhere(fleet: Fleet, outcome: str, times: int) -> None:
-    """Wait until `times` replays were noticed, so that no other is on its way."""
+    """Wait until `times` replays have been noticed, so that none is still on its way."""
 
     def noticed() -> bool:
         lines = [line for process in fleet.processes for line in process.lines]

@@ -1,4 +1,4 @@
-"""`requesters` and `channel` of a policy, and presets on cards, from the signed request on."""
+"""A policy's `requesters` and `channel`, and presets on cards, starting from the signed request."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,7 +19,7 @@ def policies(**keys: object) -> str:
 
 @pytest.fixture
 async def limited(sqlite_url) -> AsyncIterator[World]:
-    """Yield a world in which only the testers' group, with Otto alone, may ask for `welcome`."""
+    """Yield a world in which only the testers' group (just Otto) may request `welcome`."""
     async with empty_world(sqlite_url, flow_policies=policies(requesters=["S0TESTERS"])) as world:
         yield world
 
@@ -210,7 +210,7 @@ async def undo(world: World, user: str) -> None:
 
 
 async def outcome(world: World, user: str, ask: Callable[[World, str], Awaitable[None]]) -> str:
-    """Ask in this way, and submit the form if it opens. Return the refusal, or "" for a card."""
+    """Make the request this way, and submit any form. Return the refusal, or "" for a card."""
     workspace = world.slack.workspace
     cards = len(world.cards())
 

@@ -1,4 +1,4 @@
-"""`/testusers review` lists the access without an end date."""
+"""`/testusers review` lists access that has no end date."""
 
 import json
 import re
@@ -19,7 +19,7 @@ ALIASES = json.dumps({"welcome": WELCOME, "survey": SURVEY, "demo": DEMO, "also"
 
 @pytest.fixture
 async def three(database_url) -> AsyncIterator[World]:
-    """Yield a world with three named flows and a flow without a name, all without test users."""
+    """Yield a world with three named flows and one unnamed flow, none of which has test users."""
     async with empty_world(database_url, flow_aliases=ALIASES, inventory_watch="off") as world:
         for sid in (SURVEY, DEMO, UNNAMED):
             world.services.state.flows[sid] = Flow(sid)
@@ -27,7 +27,7 @@ async def three(database_url) -> AsyncIterator[World]:
 
 
 def rows(message: Message) -> list[tuple[str, str]]:
-    """Return the flow and the identity of each row."""
+    """Return each row's flow and identity."""
     return [(row[1], row[0]) for row in re.findall(r"• `(\S+)` on [*`](\w+)[*`]", message.text)]
 
 

@@ -1,4 +1,4 @@
-"""If a scope is lost while the bot runs, the status and the alerts channel name it in time."""
+"""If the bot loses a scope while running, the status and the alerts channel soon name it."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""No fault makes the bot show a secret: in messages, logs, metrics, pages or `repr`."""
+"""No fault makes the bot reveal a secret in messages, logs, metrics, pages or `repr`."""
 
 import base64
 import io
@@ -24,7 +24,7 @@ SECRETS = {
     base64.b64encode(b"apikey:SG.demo-key").decode(),
     base64.b64encode(b"AC00000000000000000000000000000001:demo-flow-token").decode(),
 }
-# A service that repeats every request in its answer.
+# A service that repeats every request in its response.
 ECHO = "You sent demo-eu demo-flow-token SG.demo-key"
 OAUTH_ECHO = "You sent client-secret-word refresh-token-word"
 FAULTS = [
@@ -44,7 +44,7 @@ FAULTS = [
 
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
-    """Yield all logs at DEBUG, without the processor that hides secrets."""
+    """Yield all logs at DEBUG level, without the processor that hides secrets."""
     stream = io.StringIO()
     with logging_as_before():
         log_into(stream, "DEBUG", "json", Redactor())

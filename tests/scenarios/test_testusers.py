@@ -1,4 +1,4 @@
-"""`/testusers` and its approvals, from the signed request to the messages and the service."""
+"""`/testusers` and its approvals, from the signed request to the messages and service calls."""
 
 import json
 from datetime import timedelta
@@ -192,7 +192,7 @@ async def test_the_form_keeps_what_was_typed_until_it_is_right(world):
 
 
 async def fill_in(world, **inputs):
-    """Fill in the form and return the answer."""
+    """Fill in the form and return the response."""
     before = len(world.slack.workspace.ephemerals(OTTO))
     view = await world.opened_form()
     await world.slack.suggest(OTTO, view, "Flow", "wel")
@@ -372,7 +372,7 @@ async def test_the_audit_says_who_by_name(world):
 async def test_second_card_of_a_lost_answer_becomes_true_when_it_is_clicked(
     world, monkeypatch, clicked
 ):
-    """Slack does not promise to obey `client_msg_id`; here, Slack ignores it."""
+    """Slack does not guarantee that it honours `client_msg_id`; here, it ignores the ID."""
     monkeypatch.setattr("sandbox.slack.chat.same_client_message", lambda *_: None)
     world.slack.workspace.faults.cut("chat.postMessage")
     await world.ask(OTTO, "/testusers", "add welcome +15550001111")

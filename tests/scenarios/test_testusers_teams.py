@@ -1,4 +1,4 @@
-"""Presets, start times, second requests and one's own, from the signed request on."""
+"""Presets, start times, second requests and requests for oneself, from the signed request on."""
 
 import json
 import re
@@ -87,7 +87,7 @@ async def test_policies_hold_over_http(sqlite_url):
 
 
 def shown_times(message, zone: str) -> list[str]:
-    """Return the times of a message as Slack shows them to a person in this zone."""
+    """Return the times in a message as Slack shows them to a person in this time zone."""
     found = re.findall(r"<!date\^(\d+)\^", message.all_text)
     local = (datetime.fromtimestamp(int(item), ZoneInfo(zone)) for item in found)
     return [f"{item:%Y-%m-%d %H:%M}" for item in local]

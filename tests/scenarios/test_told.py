@@ -1,4 +1,4 @@
-"""Each fault and its reports by each instrument, as in the table of docs/operations.md."""
+"""Each fault, and how each instrument reports it, as in the table in docs/operations.md."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ Act = Callable[[Broken, str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Case:
-    """A fault from before the start, or from while the bot runs."""
+    """A fault that occurs before the start or while the bot is running."""
 
     name: str
     before: Act | None = None
@@ -56,7 +56,7 @@ def setting(**changed: str) -> Act:
 
 
 def no_database(name: str, change: Callable[[str], str], database: str = "postgres") -> Case:
-    """Return a case in which the bot never gets ready, because its database address was changed."""
+    """Return a case in which the bot never becomes ready, because of a changed database address."""
 
     async def act(broken: Broken, url: str) -> None:
         broken.environment["DATABASE_URL"] = change(url)
@@ -158,7 +158,7 @@ async def old_refresh_token(broken: Broken, _url: str) -> None:
 
 
 async def approve_for_somebody_gone(broken: Broken, _url: str) -> None:
-    """Approve a request whose requester no longer has an account."""
+    """Approve a request from someone who no longer has an account."""
     slack = broken.slack
     await broken.command("/testusers", "add welcome +15550001111", "U0OPERATOR")
     (card,) = await slack.until(lambda: slack.workspace.messages("C0APPROVALS"))
@@ -230,7 +230,7 @@ async def lock(broken: Broken, url: str) -> None:
 
 
 async def fill(broken: Broken, _url: str) -> None:
-    """Fill the disk of the database completely."""
+    """Completely fill the database's disk."""
     folder = Path(broken.environment["DATABASE_URL"].removeprefix("sqlite:///")).parent
     with (folder / "ballast").open("wb", buffering=0) as ballast:
         for size in (65536, 4096, 512):
@@ -323,7 +323,7 @@ CASES = (
 
 
 def rows() -> dict[str, list[str]]:
-    """Return the page's table: the fault → its other cells."""
+    """Return the page's table as fault → other cells."""
     page = (ROOT / "docs/operations.md").read_text("utf-8")
     table = page.split(BEGIN)[1].split("\n\n")[0] if BEGIN in page else ""
     lines = [line for line in table.splitlines()[2:] if line.startswith("| ")]
@@ -333,7 +333,7 @@ def rows() -> dict[str, list[str]]:
 
 @pytest.fixture
 def haste(monkeypatch):
-    """Make the bot look ten times a second, and report lasting faults at once."""
+    """Make the bot check ten times a second, and report lasting faults at once."""
     for check in health.EVERY:
         monkeypatch.setitem(health.EVERY, check, 0.2)
     for name in ("SOCKET_EVERY", "ALERTS_EVERY", "DEAF_SECONDS"):
@@ -375,7 +375,7 @@ async def test_each_instrument_says_what_the_page_says(case: Case, url: str, has
 
 
 async def said(broken: Broken, cells: list[str], events: set[str]) -> tuple[list[str], set[str]]:
-    """Wait until all instruments report this. Return the final cells, and the logged events."""
+    """Wait until all instruments report this. Return the final cells and the logged events."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + SECONDS
     while (now := await broken.row()) != cells or not events <= broken.logged():

@@ -1,4 +1,4 @@
-"""The database transactions and round trips that a request and its approval take."""
+"""How many database transactions and round trips a request and its approval take."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from tests.support.world import ADA, OTTO, empty_world
 
 @pytest.fixture(autouse=True)
 def nothing_else_to_do(monkeypatch):
-    """Stop periodic jobs. They would be counted too."""
+    """Stop periodic jobs, which would be counted too."""
     monkeypatch.setattr("bot.store.job_loop.POLL_SECONDS", 3600.0)
     monkeypatch.setattr("bot.store.job_loop.RENEW_SECONDS", 3600.0)
     monkeypatch.setattr("bot.checks.health.EVERY", {})
@@ -21,7 +21,7 @@ def nothing_else_to_do(monkeypatch):
 
 @pytest.fixture
 def trips(monkeypatch):
-    """Note what is sent to PostgreSQL, once for each round trip."""
+    """Record what is sent to PostgreSQL, once per round trip."""
     sent, execute = [], psycopg.AsyncCursor.execute
 
     async def note_query(cursor, query, *args, **options):

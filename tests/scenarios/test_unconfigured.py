@@ -1,4 +1,4 @@
-"""A service that isn't configured: its commands name the settings, and the rest works."""
+"""If a service isn't configured, its commands name the missing settings and the rest works."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Promised messages that Slack doesn't accept at once are sent later."""
+"""Promised messages that Slack doesn't accept right away are sent later."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The bot goes on with the requests of version 0.3.0, which had planned starts."""
+"""The bot carries on with requests from version 0.3.0, which had planned starts."""
 
 import pytest
 from sqlalchemy import text

@@ -1,4 +1,4 @@
-"""What is typed in any way reaches the card and the service unchanged, or is refused."""
+"""Input reaches the card and the service unchanged or is refused, however it is typed."""
 
 import random
 from collections.abc import Awaitable, Callable
