@@ -1,4 +1,4 @@
-"""The time of every parser and regular expression grows linearly with the text."""
+"""Every parser and regular expression runs in linear time."""
 
 import contextlib
 import importlib
@@ -97,7 +97,7 @@ PATTERNS = {
 
 
 def seconds(parse: Callable[[str], object], typed: str) -> float:
-    """Time one call, in seconds of this thread."""
+    """Return the CPU time that one call takes in this thread, in seconds."""
     began = time.thread_time()
     with contextlib.suppress(*REFUSALS):
         parse(typed)
@@ -105,7 +105,7 @@ def seconds(parse: Callable[[str], object], typed: str) -> float:
 
 
 def grows_too_fast(parse: Callable[[str], object], run: str) -> bool:
-    """Compare the best of three times for a long and a short text of one character."""
+    """Compare the best of three times for a long and a short run of one character."""
     short, long = run * LENGTH, run * LONGER * LENGTH
     if seconds(parse, long) < NOISE_SECONDS:
         return False
@@ -114,7 +114,7 @@ def grows_too_fast(parse: Callable[[str], object], run: str) -> bool:
 
 
 def slow_runs(parse: Callable[[str], object]) -> list[str]:
-    """Return the characters that were slow in every measurement, as other work disturbs some."""
+    """Return the characters that were slow every time, since other work can disturb one."""
     return [run for run in RUNS if all(grows_too_fast(parse, run) for _ in range(MEASUREMENTS))][:1]
 
 
@@ -139,7 +139,7 @@ def test_regular_expression_is_linear(name):
 
     def match(typed: str) -> None:
         subject = typed.encode("latin-1") if isinstance(pattern.pattern, bytes) else typed
-        # For a pattern that searches, the test of its parser counts.
+        # A pattern used for searching is covered by the test of its parser.
         pattern.match(subject)
         pattern.fullmatch(subject)
 
