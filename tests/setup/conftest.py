@@ -1,4 +1,4 @@
-"""A folder with stand-ins in which setup runs."""
+"""A folder in which setup runs, with stand-ins."""
 
 import pytest
 

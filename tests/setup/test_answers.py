@@ -77,7 +77,7 @@ async def test_a_file_that_was_there_is_kept(place):
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-# The answer, a wrong value, the exit status, and words of the sentence that names it.
+# The answer, a wrong value, the exit status, and words from the message that names it.
 WRONG = [
     ("slack_bot_token", "xoxb-gone", 2, "refuses slack_bot_token (invalid_auth)"),
     ("slack_signing_secret", "abc", 1, "SLACK_SIGNING_SECRET"),

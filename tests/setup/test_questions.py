@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 60
 
 
 class Terminal:
-    """A person at a terminal: waits for a question, types an answer."""
+    """A person at a terminal, who waits for a question and types an answer."""
 
     def __init__(self, place):
         self.place, self.shown, self._seen = place, "", 0
@@ -56,7 +56,7 @@ class Terminal:
         self._came.set()
 
     async def until(self, words):
-        """Wait for the words in the output after the last match."""
+        """Wait until the words appear in the output after the previous match."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while (at := self.shown.find(words, self._seen)) < 0:
                 self._came.clear()
@@ -92,7 +92,7 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
             ("(11 of 12)", "7", ""),
             ("(12 of 12)", f"sendgrid {url} {EMAIL_KEY}"),
         ):
-            # After the last answer, the result may come at once.
+            # After the last answer, the result may appear immediately.
             assert not [*place.folder.iterdir()]
             await terminal.answer(question, *answers)
         await terminal.until("All is well.")
