@@ -1,4 +1,4 @@
-"""Fixtures that every test may use."""
+"""Fixtures and pytest hooks shared by all tests."""
 
 import gc
 import os
@@ -26,33 +26,33 @@ BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give Hypothesis no deadline, and keep temporary files in memory if there is room.
+    """Turn off Hypothesis deadlines, and keep temporary files in memory if there is room.
 
-    A busy machine can stop a test for half a second, which says nothing about a rule. On a disk,
-    SQLite would wait for each write.
+    A busy machine can pause a test for half a second without any fault in the code under test. On
+    disk, SQLite would wait for each write.
     """
-    # Tests must not read a settings file of the developer.
+    # Tests must not read the developer's own settings file.
     os.environ["GATEHOUSE_CONFIG"] = ""
-    # Rich, where it is installed, takes seconds to show a traceback with its values.
+    # If Rich is installed, it takes seconds to print a traceback with local variables.
     *others, _ = structlog.get_config()["processors"]
     plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[*others, plain])
     settings.load_profile(config.getoption("--hypothesis-profile") or "unhurried")
-    memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
+    memory = Path("/dev/shm")  # noqa: S108 - pytest creates its own folder there
     if memory.is_dir() and shutil.disk_usage(memory).free > ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
     if config.getoption("numprocesses", None):
-        # Started here, the server serves all test processes.
+        # A server started here is shared by all test processes.
         has_server()
 
 
 def pytest_asyncio_loop_factories() -> dict[str, type[SteadyLoop]]:
-    """Use a loop whose timeouts don't count the time that other programs took."""
+    """Use an event loop whose timeouts ignore time spent in other programs."""
     return {"steady": SteadyLoop}
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """List the skipped tests at the end, and the programs that they need."""
+    """List the reasons for skipped tests at the end of the run."""
     skipped = terminalreporter.stats.get("skipped", [])
     if skipped:
         terminalreporter.section("skipped")
@@ -61,7 +61,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run in CI that skips anything."""
+    """Fail a CI run in which any test was skipped."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -69,13 +69,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return two more than the processors, as half of the processes start with waiting tests."""
+    """Return the processor count plus two, because half the workers start with idle tests."""
     return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Exclude all imported objects from garbage collection, because they are never garbage."""
+    """Exclude imported objects from garbage collection, because they are never freed."""
     gc.disable()
     try:
         return (yield)
@@ -85,10 +85,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the slowest tests, so that the run doesn't end with waiting for one of them.
+    """Run the slowest tests first, so that the run doesn't end by waiting for one of them.
 
-    Most slow tests wait more than they work, so every second process starts with them. The tests
-    are divided equally between the processes.
+    Most slow tests spend their time waiting, so they are spread over every other worker. Each
+    worker gets the same number of tests.
     """
     slow = [item for item in items if item.get_closest_marker("slow")]
     quick = [item for item in items if not item.get_closest_marker("slow")]
@@ -103,13 +103,13 @@ def clock() -> FakeClock:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory) -> Path:
-    """Return the path of a migrated SQLite file."""
+    """Return the path to a migrated SQLite file."""
     return databases.migrated_file(tmp_path_factory.mktemp("template") / "gatehouse.db")
 
 
 @pytest.fixture(scope="session")
 def postgres_template() -> Iterator[str]:
-    """Yield the name of a migrated database; skip the test without a server."""
+    """Yield the name of a migrated PostgreSQL database; skip the test if there is no server."""
     with databases.postgres_template(server_url()) as name:
         yield name
 
@@ -144,19 +144,19 @@ async def empty_postgres_url(postgres_template) -> AsyncIterator[str]:
 
 @pytest.fixture(params=BOTH)
 def database_url(request) -> str:
-    """Return the address of a migrated database: once SQLite, once PostgreSQL."""
+    """Return the address of a migrated database; the test runs on SQLite and on PostgreSQL."""
     return request.getfixturevalue(f"{request.param}_url")
 
 
 @pytest.fixture(params=BOTH)
 def empty_database_url(request) -> str:
-    """Return the address of an empty database: once SQLite, once PostgreSQL."""
+    """Return the address of an empty database; the test runs on SQLite and on PostgreSQL."""
     return request.getfixturevalue(f"empty_{request.param}_url")
 
 
 @pytest.fixture
 async def database(database_url, clock) -> AsyncIterator[Database]:
-    """Yield a migrated database that takes its time from `clock`."""
+    """Yield a migrated database that uses `clock` as its clock."""
     database = databases.ClockedDatabase(database_url, clock)
     try:
         yield database

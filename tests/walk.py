@@ -1,8 +1,8 @@
-"""Print the files and functions that a `/testusers add` runs through until its card is posted.
+"""Print the files and functions that `/testusers add` passes through until its card is posted.
 
     python -m tests.walk
 
-Each line is a file, in the order of its first call, with the functions that ran in it.
+Each line shows a file and the functions that ran in it, in the order in which files are reached.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ COMMAND = "welcome +15550142 because the demo is on Friday"
 
 @contextmanager
 def watched() -> Iterator[dict[str, dict[str, None]]]:
-    """Collect the functions of each product file that run until the block ends, by file."""
+    """Collect the functions that run in the bot's own code inside the block, grouped by file."""
     seen: dict[str, dict[str, None]] = {}
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
@@ -41,7 +41,7 @@ def watched() -> Iterator[dict[str, dict[str, None]]]:
 
 
 async def walk() -> dict[str, dict[str, None]]:
-    """Return the functions by file from the command's arrival to the posted card."""
+    """Return the functions that run between the command and the posted card, grouped by file."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/gatehouse.db"
         async with running_world(url, inventory_watch="off") as world:

@@ -1,4 +1,4 @@
-"""The commands of docs/operations.md that back up a database and restore it."""
+"""The backup and restore commands from docs/operations.md."""
 
 import os
 import re
@@ -27,13 +27,13 @@ def commands(database: str) -> tuple[str, str]:
 
 
 def restore_of(name: str) -> str:
-    """Return the commands that restore a PostgreSQL database of this name."""
+    """Return the commands that restore the PostgreSQL database with this name."""
     restore = commands("PostgreSQL")[1]
     return restore.replace("gatehouse", name).replace(f"{name}.dump", "gatehouse.dump")
 
 
 def run(script: str, folder: Path, settings: Mapping[str, str]) -> None:
-    """Run commands in a folder, as if a person pasted them into a shell."""
+    """Run commands in a folder, as if someone had pasted them into a shell."""
     gatehouse = f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m bot "$@"\n'
     with tempfile.TemporaryDirectory() as programs:
         for name, content in {"sudo": SUDO, "gatehouse": gatehouse}.items():

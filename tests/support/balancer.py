@@ -1,4 +1,4 @@
-"""The smallest load balancer: Slack's deliveries to each process in turn."""
+"""A minimal load balancer that sends Slack's deliveries to each process in turn."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -11,9 +11,9 @@ PATIENCE_SECONDS = 15.5
 
 
 class Balancer:
-    """Forwards to each of `backends()` in turn, and skips a backend that refuses the connection.
+    """Forwards requests to each of `backends()` in turn, skipping any that refuse connections.
 
-    If a backend dies during a request, the answer is 502, because its effect is unknown.
+    If a backend dies during a request, the response is 502: the request may have taken effect.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Balancer:
 @asynccontextmanager
 async def running_balancer(backends: Callable[[], Sequence[str]]) -> AsyncIterator[Balancer]:
     """Yield a balancer on a loopback port."""
-    # On a kept connection, a killed process would look like a process that died at work.
+    # With keep-alive, a process killed while idle would look as if it died during a request.
     connector = aiohttp.TCPConnector(force_close=True)
     async with aiohttp.ClientSession(connector=connector) as session:
         balancer = Balancer(session, backends)

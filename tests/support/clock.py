@@ -8,7 +8,7 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 class FakeClock:
-    """A clock that a test controls: `advance` moves the time and wakes sleepers."""
+    """A clock controlled by the test: `advance` moves the time forward and wakes sleepers."""
 
     def __init__(self, start: datetime = START) -> None:
         self._start = start
@@ -35,7 +35,7 @@ class FakeClock:
         await future
 
     def advance(self, seconds: float) -> None:
-        """Move the time, and wake the sleepers whose time has come."""
+        """Move the time forward, and wake the sleepers that are due."""
         self._elapsed += seconds
         while self._sleepers and self._sleepers[0][0] <= self._elapsed:
             _, _, future = heapq.heappop(self._sleepers)
@@ -43,7 +43,7 @@ class FakeClock:
                 future.set_result(None)
 
     def jump(self) -> bool:
-        """Move the time to the end of the next sleep. Return False if nobody sleeps."""
+        """Move the time to the end of the next sleep. Return False if nothing is sleeping."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         if not self._sleepers:
@@ -53,7 +53,7 @@ class FakeClock:
 
 
 class JumpingClock(FakeClock):
-    """A clock that jumps to the end of every sleep; `slept` lists the seconds of each."""
+    """A clock that jumps to the end of every sleep; `slept` lists their lengths in seconds."""
 
     def __init__(self, start: datetime = START) -> None:
         super().__init__(start)

@@ -1,4 +1,4 @@
-"""Databases for tests: each test gets its own copy of a database that was migrated once."""
+"""Test databases: each test gets its own copy of a database that is migrated only once."""
 
 import asyncio
 import shutil
@@ -19,7 +19,7 @@ Kind = Literal["sqlite", "postgres"]
 
 
 class ClockedDatabase(Database):
-    """A database that has the time of the test's clock, with PostgreSQL too."""
+    """A database that uses the test's clock, even with PostgreSQL."""
 
     def __init__(self, url: str, clock: Clock, **options: int) -> None:
         super().__init__(url, clock, **options)
@@ -36,15 +36,15 @@ async def migrated(url: str) -> None:
 
 
 def copy_sqlite(template: Path, target: Path) -> None:
-    """Copy a closed SQLite database, whose log was folded into the file by the close."""
+    """Copy a closed SQLite database; closing it merged the write-ahead log into the file."""
     shutil.copyfile(template, target)
 
 
 @contextmanager
 def postgres_template(server: str) -> Iterator[str]:
-    """Yield the name of a migrated database of the server while the block lasts.
+    """Create a migrated database on the server, yield its name, and drop it after the block.
 
-    The database has its own event loop, which outlives the loops of the tests.
+    The database is managed by a separate event loop, which outlives the tests' own loops.
     """
     names: Queue[str | BaseException] = Queue()
     done = threading.Event()
@@ -55,7 +55,7 @@ def postgres_template(server: str) -> Iterator[str]:
                 await migrated(url)
                 names.put(url.rsplit("/", 1)[1])
                 await asyncio.to_thread(done.wait)
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+        except BaseException as error:  # noqa: BLE001 - re-raised in the waiting thread
             names.put(error)
 
     keeper = threading.Thread(target=lambda: run_steadily(keep()))
@@ -80,7 +80,7 @@ def migrated_file(path: Path) -> Path:
 
 @asynccontextmanager
 async def database_of(kind: Kind, folder: str) -> AsyncIterator[str]:
-    """Yield the address of a new, empty database; a SQLite file is in the folder."""
+    """Yield the address of a new, empty database; SQLite's file is created in the folder."""
     if kind == "sqlite":
         yield f"sqlite:///{folder}/gatehouse.db"
         return

@@ -1,7 +1,7 @@
-"""All entry points of the bot: the required permission, a sample, and the delivery.
+"""All of the bot's entry points: their required permissions, sample input, and how to trigger them.
 
-A listener that is not here, or that requires another permission, fails
-`tests/handlers/test_permissions.py`.
+`tests/handlers/test_permissions.py` fails if a listener is missing here or requires a different
+permission.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,12 @@ Kind = Literal["command", "action", "view", "options", "event", "shortcut"]
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """An entry point of the bot.
+    """One of the bot's entry points.
 
-    `name` is the command with its slash, the action ID, or the callback ID. `sample` holds the
-    words after the command, a button's value, or a modal's `private_metadata` (with `RESPONSE_URL`
-    for the reply), and reaches the permission check. `form` names a form in `bot.commands`.
+    `name` is the command with its slash, the action ID, or the callback ID. `sample` is the text
+    after the command, a button's value, or a modal's `private_metadata` (with `RESPONSE_URL` as a
+    placeholder), and is valid enough to reach the permission check. `form` names a form in
+    `bot.commands`.
     """
 
     kind: Kind
@@ -68,7 +69,7 @@ def _input(block_id: str, typed: str) -> dict[str, Any]:
     return {block_id: {"typed": {"type": "plain_text_input", "value": typed}}}
 
 
-# These changes are true already, so requests for them leave nothing behind.
+# These changes are already in effect, so requesting them leaves nothing behind.
 TESTUSERS: Rows = (
     _typed("/testusers", "", Permission.REQUEST, "form"),
     _typed("/testusers", "help", Permission.ASK_FOR_HELP),
@@ -154,20 +155,20 @@ RATELIMITS: Rows = (
 )
 
 HOME: Rows = (
-    # Everybody has a Home tab. Without a role, the tab says who manages access.
+    # Everyone has a Home tab. For people without a role, it says who manages access.
     EntryPoint("event", "app_home_opened", Permission.ASK_FOR_HELP),
     _pressed(ids.HOME_TESTUSERS, Permission.REQUEST, "home"),
     _pressed(ids.TESTUSERS_PERSON, Permission.REQUEST, "{}"),
-    # Everybody may press this button. The command in its value has its own permission.
+    # Anyone may press this button. The command in its value has its own required permission.
     _pressed(f"{ids.RUN_COMMAND}.0", Permission.ASK_FOR_HELP, "/gatehouse whoami"),
     _pressed(ids.SHARE, Permission.READ, "1 /orgs show nothing"),
     EntryPoint("shortcut", ids.CHANGE_TEST_USERS, Permission.REQUEST),
     EntryPoint("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, "call +15550100"),
-    # A direct message that is not a command. Commands are answered as if typed in a channel.
+    # A direct message that is not a command. Commands work as they do in a channel.
     EntryPoint("event", "message", Permission.ASK_FOR_HELP, "hello"),
 )
 
-# A retired button is explained to all people of this workspace.
+# Anyone in this workspace who presses a retired button gets an explanation.
 UNKNOWN: Rows = (
     _typed("/gone", "", Permission.ASK_FOR_HELP),
     _pressed("gone.button", Permission.ASK_FOR_HELP),
@@ -182,7 +183,7 @@ CHANNEL = "C0GENERAL"
 async def deliver(
     world: World, user: str, entry: EntryPoint, sample: str
 ) -> Message | View | list[Any]:
-    """Deliver the sample. Return the answer that only `user` sees, the modal, or the options."""
+    """Deliver the sample. Return the private reply to `user`, the modal, or the options."""
     slack = world.slack
     if entry.kind == "event" and entry.name == "app_home_opened":
         return await _home(world, user)
@@ -202,7 +203,7 @@ async def deliver(
 
 
 async def write(world: World, user: str, text: str) -> Message:
-    """Write a direct message to the bot. Return the answer."""
+    """Send a direct message to the bot. Return the reply."""
     before = len(world.slack.workspace.dm(user))
     delivery = await world.slack.direct_message(user, text)
     assert (delivery.status, delivery.error) == (200, None)
@@ -215,14 +216,14 @@ async def write(world: World, user: str, text: str) -> Message:
 
 
 def _seen(world: World, user: str) -> list[Message]:
-    """Return the messages that only this person sees, in channels and in direct messages."""
+    """Return the messages that only this person can see, in channels and direct messages."""
     workspace = world.slack.workspace
     seen = [*workspace.ephemerals(user), *workspace.dm(user)]
     return sorted(seen, key=lambda item: item.number)
 
 
 async def _home(world: World, user: str) -> View:
-    """Return the Home tab that the bot published."""
+    """Return the Home tab published by the bot."""
     world.slack.workspace.homes.pop(user, None)
     delivery = await world.slack.open_home(user)
     assert (delivery.status, delivery.error) == (200, None)

@@ -1,4 +1,4 @@
-"""Several processes of the real bot behind a balancer, with one database and stand-ins."""
+"""Several real bot processes behind a load balancer, with one database and stand-in services."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -20,26 +20,26 @@ from tests.support.processes import BotProcess
 from tests.support.world import environment_for
 
 ANSWER_SECONDS = 25.0
-# Slack waits for three seconds. On a busy machine, a process can need longer to get its turn.
+# Slack waits three seconds. On a busy machine, a process may not even get to run in that time.
 ACK_SECONDS = 15.0
 SLACKBOT = "USLACKBOT"
 WORKING = "Working on it"
 
 
 class NoAnswerError(AssertionError):
-    """A person got no answer."""
+    """Someone got no reply."""
 
 
 @dataclass
 class Fleet:
-    """The processes, Slack and the services."""
+    """The bot processes, with stand-ins for Slack and the services."""
 
     slack: RunningSlack
     services: RunningServices
     session: aiohttp.ClientSession
     environment: dict[str, str]
     processes: list[BotProcess] = field(default_factory=list)
-    # Processes start as operators start them, which is slower: see `BotProcess`.
+    # Start processes the way operators do, which is slower: see `BotProcess`.
     are_fresh: bool = False
     answer_seconds: float = ANSWER_SECONDS
 
@@ -52,7 +52,7 @@ class Fleet:
     async def add(
         self, launcher: Sequence[str] = ("-m", "bot"), *, wait: bool = True, **settings: str
     ) -> BotProcess:
-        """Start another process, with its own settings if given."""
+        """Start another process, optionally with its own settings."""
         own = {name.upper(): value for name, value in settings.items()}
         environment = {**self.environment, **own}
         process = BotProcess(environment, self.session, launcher, is_fresh=self.are_fresh)
@@ -61,25 +61,25 @@ class Fleet:
         return await process.ready() if wait else process
 
     async def ask(self, user: str, command: str, text: str = "") -> Message:
-        """Type a command. Return the answer when it is no longer "Working on it".
+        """Type a command. Return the reply once it is no longer "Working on it".
 
-        A message from Slack that the bot did not answer counts as the answer; see `is_silence`.
+        Slack's own notice that the bot did not respond counts as a reply; see `is_silence`.
         """
         before = len(self.seen_by(user))
         await self.slack.command(user, "C0GENERAL", command, text)
         return await self.answer(user, after=before, channel="C0GENERAL")
 
     def seen_by(self, user: str) -> list[Message]:
-        """Return the messages that only this person sees, oldest first."""
+        """Return the messages that only this person can see, oldest first."""
         return self.slack.workspace.ephemerals(user)
 
     async def answer(
         self, user: str, *, after: int = 0, seconds: float = 0.0, channel: str = ""
     ) -> Message:
-        """Wait for the next answer to a person, in this channel if given.
+        """Wait for the next reply to a person, optionally in a given channel.
 
         Raises:
-            NoAnswerError: No answer came in time.
+            NoAnswerError: No reply came in time.
         """
 
         seconds = seconds or self.answer_seconds
@@ -101,7 +101,7 @@ class Fleet:
         return said.strip()
 
     async def look_at_audit(self) -> int:
-        """Verify the audit in this process, which is quicker. Return the number of entries."""
+        """Verify the audit log in this process, which is faster. Return the number of entries."""
         database = Database(self.environment["DATABASE_URL"], SystemClock())
         try:
             async with database.read_only() as tx:
@@ -113,12 +113,12 @@ class Fleet:
 
     @property
     def tracebacks(self) -> list[str]:
-        """All tracebacks in the logs of the processes."""
+        """All tracebacks in the processes' logs."""
         return [line for process in self.processes for line in process.tracebacks]
 
 
 def is_silence(message: Message) -> bool:
-    """Return True for Slack's own message that the bot did not answer."""
+    """Return True for Slack's own notice that the bot did not respond."""
     return message.user == SLACKBOT
 
 
@@ -130,9 +130,9 @@ async def running_fleet(
     services: ServicesState | None = None,
     **settings: str,
 ) -> AsyncIterator[Fleet]:
-    """Run `count` processes on a new database, and kill all of them at the end of the block.
+    """Run `count` processes on a new database, and kill them all at the end of the block.
 
-    `settings` are environment variables in lower case, which replace the usual values.
+    `settings` are environment variables in lower case, which override the defaults.
     """
     async with (
         running_services(services or ServicesState()) as running,

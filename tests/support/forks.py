@@ -1,7 +1,7 @@
-"""Child processes that start fast: each is forked from a process that has loaded the bot.
+"""Child processes that start fast, because they are forked from a process that has loaded the bot.
 
-`python -m bot` needs a second of processor time before its first line, mostly for imports. A forked
-process runs the same module with the same arguments, environment and output.
+`python -m bot` uses a second of CPU time before its first line of output, mostly for imports. A
+forked process runs the same module with the same arguments, environment and output.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-# The program imports these modules sooner or later, with any settings.
+# The program eventually imports these modules, whatever its settings.
 LOADED = [
     *("bot.serve", "bot.configured", "bot.ops.logs", "bot.ops.loop", "bot.store.postgres"),
     *("bot.setup.run", "bot.check", "bot.backup", "bot.audit.reading"),
@@ -28,7 +28,7 @@ FORKS.set_forkserver_preload(LOADED)
 
 
 class ForkedProcess:
-    """The part of `asyncio.subprocess.Process` that tests need; errors go to the output."""
+    """The subset of `asyncio.subprocess.Process` that tests need; stderr goes to stdout."""
 
     def __init__(self, process: BaseProcess, output: asyncio.StreamReader) -> None:
         self.stdout = output
@@ -39,17 +39,17 @@ class ForkedProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of the child."""
+        """The child's process ID."""
         assert self._process.pid is not None
         return self._process.pid
 
     @property
     def returncode(self) -> int | None:
-        """The exit status, a negative signal number, or None while the process runs."""
+        """The exit status, a negative signal number, or None while the process is running."""
         return self._ended.result() if self._ended.done() else None
 
     async def wait(self) -> int:
-        """Wait for the end of the process. Return the exit status."""
+        """Wait for the process to end. Return the exit status."""
         return await asyncio.shield(self._ended)
 
     def terminate(self) -> None:
@@ -84,7 +84,7 @@ def _taken(duplicate: Any) -> int:
 async def forked(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> ForkedProcess:
-    """Start `python <arguments>` in a fork; the arguments begin with `-m` and a module."""
+    """Run `python <arguments>` in a fork; the arguments start with `-m` and a module name."""
     loop = asyncio.get_running_loop()
     ours, theirs = os.pipe()
     output = asyncio.StreamReader(limit=2**22)
@@ -93,7 +93,7 @@ async def forked(
     given = (_Inherited(theirs), list(arguments), str(folder), dict(environment))
     process = FORKS.Process(target=_run, args=given, daemon=True)
     try:
-        # The first start waits for the imports.
+        # The first start has to wait for the imports.
         await asyncio.to_thread(process.start)
     finally:
         os.close(theirs)
@@ -112,7 +112,7 @@ def _run(output: int, arguments: list[str], folder: str, environment: dict[str, 
     for stream in (1, 2):
         os.dup2(output, stream)
     os.close(output)
-    # The old streams remember a position in their old files.
+    # The inherited streams remember their position in the previous files.
     sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", closefd=False)
     os.chdir(folder)

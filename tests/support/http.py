@@ -1,4 +1,4 @@
-"""Real local servers, prepared answers, and parts of clients for tests."""
+"""Real local servers, canned responses, and client parts for tests."""
 
 import asyncio
 import ssl
@@ -21,7 +21,7 @@ SELF_SIGNED = Path(__file__).with_name("self_signed.pem")
 
 
 class Bench:
-    """A `ServiceHttp` with its metrics, its clock and its logs."""
+    """A `ServiceHttp` with its metrics, clock and logs."""
 
     def __init__(self, session: ClientSession, total_seconds: float) -> None:
         self.clock = JumpingClock()
@@ -36,7 +36,7 @@ class Bench:
         )
 
     async def request(self, call: ServiceCall, permits: OpenPermit = unlimited) -> Answer:
-        """Make a call for which every answer is good."""
+        """Make a call that accepts any response."""
         return await self.http.request(call, lambda answer: answer, permits)
 
 
@@ -50,7 +50,7 @@ async def open_bench(total_seconds: float = 10.0) -> AsyncIterator[Bench]:
 async def web_server(
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]], *, tls: bool = False
 ) -> AsyncIterator[str]:
-    """Yield the address of a server that answers every request with `handler`."""
+    """Yield the address of a server that handles every request with `handler`."""
     context = None
     if tls:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -69,7 +69,7 @@ async def web_server(
 class RawServer:
     """Reads the n-th request, writes the bytes `answers[n]`, and closes the connection.
 
-    The last answer is repeated. `None` closes the connection at once.
+    The last response is repeated. `None` closes the connection at once.
     """
 
     def __init__(self, *answers: bytes | None, hang: bool = False) -> None:
@@ -109,7 +109,7 @@ class RawServer:
 
 
 class _NothingSent:
-    """Takes the place of the writer of a request that was never sent."""
+    """Stands in for the writer of a request that was never sent."""
 
     output_size = 0
 
@@ -124,7 +124,7 @@ class CompatibleResponse(ClientResponse):
 
 
 class FakeServices(aioresponses):
-    """aioresponses, with the response class filled in."""
+    """aioresponses with `CompatibleResponse` as the default response class."""
 
     def add(self, url: Any, method: str = hdrs.METH_GET, **kwargs: Any) -> None:
         kwargs.setdefault("response_class", CompatibleResponse)
@@ -132,7 +132,7 @@ class FakeServices(aioresponses):
 
 
 class FakeGuard(Permit):
-    """`events` has, in order: the key, "responded", told limits, refusals, "passed"."""
+    """`events` records, in order: the key, "responded", reported limits, refusals, "passed"."""
 
     def __init__(self) -> None:
         self.events: list[object] = []

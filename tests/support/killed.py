@@ -1,9 +1,9 @@
-"""Run the real program, and kill it with -9 at each step of its work in turn.
+"""Run the real program repeatedly, killing it with SIGKILL at a later step each time.
 
-`python -m tests.support.killed FIRST EVERY`: the first process dies at step FIRST after a person's
-click, and each later process EVERY steps later. A step is a commit or a call that changes
-something; between steps, nothing outside the process changes. A line of the output names each
-process, as `<step> <process id>`. SIGTERM stops the run.
+`python -m tests.support.killed FIRST EVERY`: the first process dies at step FIRST after someone's
+click, and each subsequent process dies EVERY steps later. A step is a commit or a call that changes
+something; between steps, nothing outside the process changes. Each process is listed on a line of
+the output, as `<step> <process ID>`. SIGTERM stops the run.
 """
 
 import itertools
@@ -21,11 +21,11 @@ from bot.testusers.parts import Parts
 from bot.testusers.rules import applying
 from tests.support.launch import Steps, count_calls, count_commits, shorten_leases
 
-__all__ = ["serve"]  # imported before the fork, so that a restart takes a moment only
+__all__ = ["serve"]  # imported before the fork to make restarts fast
 
 
 def patch(steps: Steps) -> None:
-    """Count the steps from the first click, and shorten leases and doubt."""
+    """Count steps from the first click, and shorten leases and the time a flow stays in doubt."""
     store = interactions.store_click
 
     async def arming_store(bot: Parts, click: StoredInteraction) -> None:
@@ -35,15 +35,15 @@ def patch(steps: Steps) -> None:
     handlers.testusers.store_click = arming_store  # type: ignore[attr-defined]
     count_commits(steps)
     count_calls(steps)
-    # A run that gets no processor for longer than its lease starts again, and may never end.
+    # If a job gets no CPU for longer than its lease, it starts over, and may never finish.
     shorten_leases()
-    # A death between the note of a POST and its answer leaves the flow in doubt for this time.
+    # If the process dies between recording a POST and its response, the flow is in doubt this long.
     applying.IN_DOUBT = timedelta(seconds=4)
 
 
 def run(first: int, every: int) -> None:
-    """Start processes one after the other until SIGTERM."""
-    # A SIGTERM during the fork would go to the dead process and be lost.
+    """Start one process after another until SIGTERM arrives."""
+    # A SIGTERM during the fork would otherwise be lost.
     signals = {signal.SIGTERM, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     for step in itertools.count(first, every):

@@ -1,9 +1,10 @@
-"""Start the real program with a planted fault: `python -m tests.support.launch …`.
+"""Start the real program with an injected fault: `python -m tests.support.launch …`.
 
---clock FILE    the wall clock is wrong by the seconds in the file, which may change
+--clock FILE    the wall clock is off by the number of seconds in the file, which may change
 --short-leases  another process takes over a dead process's work after two seconds
---die-at N      the program kills itself with -9 right after the N-th step, counted from the first
-                SIGUSR1; a step is a commit, or a call to another program that changes something
+--die-at N      the program kills itself with SIGKILL right after the N-th step, counted from the
+                first SIGUSR1; a step is a commit, or a call to another program that changes
+                something
 
 Each step is printed as a line `{"step": …}`. The program itself is unchanged.
 """
@@ -36,7 +37,7 @@ CHANGES = {
 
 
 class Steps:
-    """Counts and prints the steps from 1, and kills the process at step `die_at`."""
+    """Counts the steps from 1, prints each one, and kills the process at step `die_at`."""
 
     def __init__(self, die_at: int) -> None:
         self._die_at = die_at
@@ -44,7 +45,7 @@ class Steps:
         self._is_armed = False
 
     def arm(self, *_: object) -> None:
-        """Start to count."""
+        """Start counting."""
         self._is_armed = True
 
     def took(self, what: str) -> None:
@@ -60,7 +61,7 @@ class Steps:
 
 
 def count_commits(steps: Steps) -> None:
-    """Make every commit of a change a step."""
+    """Count every commit that changes something as a step."""
     honest = Database.transaction
 
     @asynccontextmanager
@@ -77,7 +78,7 @@ def count_commits(steps: Steps) -> None:
 
 
 def count_calls(steps: Steps) -> None:
-    """Make every call that changes something a step, after its answer has arrived."""
+    """Count every call that changes something as a step, once its response has arrived."""
     honest = aiohttp.ClientSession._request
 
     async def request(self: aiohttp.ClientSession, method: str, url: Any, **rest: Any) -> Any:
@@ -90,7 +91,7 @@ def count_calls(steps: Steps) -> None:
 
 
 def shift_clock(file: Path) -> None:
-    """Make `time.time` wrong by the seconds in the file."""
+    """Make `time.time` wrong by the number of seconds in the file."""
     honest = time.time
 
     def shifted() -> float:
@@ -102,12 +103,12 @@ def shift_clock(file: Path) -> None:
 
 
 def shorten_leases() -> None:
-    """Let other processes take over the work of a dead process after two seconds."""
+    """Let other processes take over a dead process's work after two seconds."""
     job_store.LEASE_SECONDS, job_loop.RENEW_SECONDS, job_loop.POLL_SECONDS = 2.0, 0.3, 0.1
 
 
 def launch() -> int:
-    """Read the arguments, plant the faults, and serve."""
+    """Read the arguments, inject the faults, and run the program."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--clock", type=Path)
     parser.add_argument("--die-at", type=int)

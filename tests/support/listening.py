@@ -1,4 +1,4 @@
-"""A small bot: the real endpoint, middleware and replies around a test's own listeners."""
+"""A small bot with the real endpoint, middleware and replies, and the test's own listeners."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -63,7 +63,7 @@ def listener(answer: Answer) -> Answer:
 
 
 class FakePeople:
-    """Knows and admits every person."""
+    """Knows and admits everyone."""
 
     bot_user_id = "U0BOT"
 
@@ -76,7 +76,7 @@ class FakePeople:
 
 @dataclass
 class FakeDeliveries:
-    """Recognises repeated deliveries, and counts the questions."""
+    """Says whether a delivery is the first, and counts how often it is asked."""
 
     is_first: bool = True
     asked: int = 0
@@ -88,7 +88,7 @@ class FakeDeliveries:
 
 @dataclass
 class SmallBot:
-    """A test's own listeners, with Slack, the metrics and the logs."""
+    """A bot with the test's own listeners, a stand-in for Slack, metrics and logs."""
 
     parts: SimpleNamespace
     app: GatehouseApp
@@ -97,7 +97,7 @@ class SmallBot:
     deliveries: FakeDeliveries
 
     def command(self, name: str, answer: Answer) -> None:
-        """Add a listener for a command with any text."""
+        """Add a listener for a command, whatever its text."""
         self.app.command(name, middleware=[COMMAND])(ack=acknowledge, lazy=[listener(answer)])
 
     def action(
@@ -112,7 +112,7 @@ class SmallBot:
         self.app.action(action_id, middleware=[asks])(ack=acknowledge, lazy=[listener(answer)])
 
     async def outcomes(self) -> dict[tuple[str, str], float]:
-        """Wait until nothing runs. Return the count of each (name, outcome)."""
+        """Wait until nothing is running. Return how often each (name, outcome) occurred."""
         await self.parts.tasks.drain(5)
         return {
             (sample.labels["name"], sample.labels["outcome"]): sample.value
@@ -124,7 +124,7 @@ class SmallBot:
 
 @asynccontextmanager
 async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
-    """Run a small bot until the block ends; the test adds its listeners in the block."""
+    """Run a small bot until the block ends; the test adds its listeners inside the block."""
     async with running_slack() as slack, open_session() as session:
         clock, waits, deliveries = SystemClock(), JumpingClock(), FakeDeliveries()
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
@@ -170,7 +170,7 @@ def seen(bot) -> list[str]:
 
 
 async def shown_button(bot):
-    """Return the message with the button, which is the answer to a command."""
+    """Type a command that replies with a button. Return the reply."""
 
     async def answer(ask):
         return BUTTON

@@ -1,4 +1,4 @@
-"""Logs as in production, written to a text that a test reads.
+"""Production-style logs, written to a buffer that tests can read.
 
 pytest's own capture is not used, because it changes `sys.stderr` between the phases of a test.
 """
@@ -15,7 +15,7 @@ from bot.ops.redaction import Redactor
 
 
 def log_into(stream: io.StringIO, level: str, style: str, redactor: Redactor) -> None:
-    """Configure the logs, and write them to a text that a test can read."""
+    """Configure logging to write to a buffer that the test can read."""
     configure_logs(level, style, redactor)
     (handler,) = logging.getLogger().handlers
     assert isinstance(handler, logging.StreamHandler)

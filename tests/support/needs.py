@@ -1,4 +1,4 @@
-"""Programs and services that tests need. Without them, a test is skipped with a hint."""
+"""Programs and services required by tests; if one is missing, the test is skipped with a hint."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ SKIPPED = "Skipped: "
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program, also from folders that only root or PostgreSQL searches."""
+    """Return a program's path, also searching folders for root and for PostgreSQL."""
     kept = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     if kept:
         return str(kept[-1])
@@ -44,19 +44,19 @@ def find_program(name: str) -> str | None:
 
 
 def needs(*names: str) -> str:
-    """Return the path of the first of these programs; skip the test without all of them."""
+    """Return the path to the first of these programs; skip the test if any is missing."""
     paths = [find_program(name) or lacks(name) for name in names]
     return paths[0]
 
 
 def needs_package_index() -> None:
-    """Skip the test if no package can be downloaded."""
+    """Skip the test if packages can't be downloaded."""
     if not _has_package_index():
         lacks(PACKAGE_INDEX)
 
 
 def lacks(name: str) -> NoReturn:
-    """Skip the test, or fail in CI, which has all programs."""
+    """Skip the test, or fail it in CI, where all programs are installed."""
     if os.environ.get("CI"):
         pytest.fail(f"CI needs {name}: {HOW[name]}")
     pytest.skip(f"needs {name} ({HOW[name]})")
@@ -64,7 +64,7 @@ def lacks(name: str) -> NoReturn:
 
 @cache
 def _has_package_index() -> bool:
-    # A small package from the lock. pip and uv can have different indexes.
+    # A small package from the lock file. pip and uv may use different indexes.
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries=0", "--timeout=5")
     uv = (Path(sys.executable).with_name("uv"), "pip", "--no-cache")
     dry = ("install", "--quiet", "--dry-run", "--no-deps")
@@ -79,7 +79,7 @@ def _has_package_index() -> bool:
 
 
 def skipped_lines(reasons: list[str]) -> list[str]:
-    """Return a line for each reason, with the most frequent reason first."""
+    """Return a line for each reason, most frequent first."""
     counted = {reason: reasons.count(reason) for reason in sorted(set(reasons))}
     return [
         f"{count:5} {reason.removeprefix(SKIPPED)}"

@@ -20,7 +20,7 @@ USER = "postgres"
 
 @asynccontextmanager
 async def running_pgbouncer(database_url: str, mode: str = "transaction") -> AsyncIterator[str]:
-    """Yield the database's address through a pooler with four server connections."""
+    """Yield the database's address behind a pooler with four server connections."""
     program = needs("pgbouncer")
     server = urlsplit(database_url)
     with tempfile.TemporaryDirectory(prefix="gatehouse-pgb-") as name:

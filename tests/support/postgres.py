@@ -21,15 +21,15 @@ from tests.support.needs import POSTGRESQL, find_program, lacks
 POSTGRES_USER = "postgres"
 
 
-# Data that a crash of the shared server would lose doesn't matter.
+# It doesn't matter if a crash of the shared server loses data.
 QUICK = ("max_connections=300", "fsync=off", "full_page_writes=off", "autovacuum=off")
-MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - a folder of our own is made in it
+MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - we create our own folder there
 
 
 def server_url() -> str:
-    """Return the address of the tests' shared server; skip the test without PostgreSQL.
+    """Return the shared test server's address; skip the test if PostgreSQL is missing.
 
-    `TEST_DATABASE_URL` names the server. Without it, a server is started for this run.
+    `TEST_DATABASE_URL` names the server. If it is not set, a server is started for this run.
     """
     if "TEST_DATABASE_URL" not in os.environ:
         os.environ["TEST_DATABASE_URL"] = _start_server()
@@ -37,7 +37,7 @@ def server_url() -> str:
 
 
 def has_server() -> bool:
-    """Return True if there is a shared server, which is started if needed."""
+    """Return True if a shared server is available, starting one if needed."""
     return bool(find_program("initdb") or "TEST_DATABASE_URL" in os.environ) and bool(server_url())
 
 
@@ -59,7 +59,7 @@ def _start_server() -> str:
 
 
 async def connect(url: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-    """Return a connection with autocommit."""
+    """Return a connection in autocommit mode."""
     seconds = round(PATIENCE_SECONDS)
     return await psycopg.AsyncConnection.connect(
         url, autocommit=True, prepare_threshold=None, connect_timeout=seconds
@@ -72,7 +72,7 @@ async def own_database(
 ) -> AsyncIterator[str]:
     """Yield the address of a new database (empty or a copy of `template`), and drop it at the end.
 
-    Without `is_durable`, commits don't wait for the disk, and a crash of the server loses data.
+    Without `is_durable`, commits don't wait for the disk, and a server crash loses data.
 
     Raises:
         psycopg.OperationalError: The server can't be reached.
@@ -81,7 +81,7 @@ async def own_database(
     name = f"gatehouse_test_{uuid.uuid4().hex}"
     how = f' TEMPLATE "{template}"' if template else ""
     if not is_durable and admin.info.server_version >= 150000:
-        # The default before version 15 takes half as long if commits don't wait for the disk.
+        # The default before version 15 is twice as fast if commits don't wait for the disk.
         how += " STRATEGY file_copy"
     await admin.execute(f'CREATE DATABASE "{name}"{how}')
     if not is_durable:
@@ -89,7 +89,7 @@ async def own_database(
     try:
         yield server.rsplit("/", 1)[0] + "/" + name
     finally:
-        # A new connection, because the server may have been restarted meanwhile.
+        # A new connection, because the server may have been restarted in the meantime.
         await admin.close()
         admin = await connect(server)
         await admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
@@ -97,7 +97,7 @@ async def own_database(
 
 
 class Cluster:
-    """A PostgreSQL server of one test, which may restart and kill the server."""
+    """A PostgreSQL server for a single test, which may restart or kill it."""
 
     def __init__(self, data: Path, port: int) -> None:
         self.data = data
@@ -105,11 +105,11 @@ class Cluster:
         self.url = f"postgresql://{POSTGRES_USER}@127.0.0.1:{port}/postgres"
 
     async def start(self) -> None:
-        """Start the server, and return when it accepts connections."""
+        """Start the server, and return once it accepts connections."""
         await _run(self.starting())
 
     async def stop(self, mode: str = "fast") -> None:
-        """Stop the server: `fast`, or `immediate` as in a crash."""
+        """Stop the server: `fast`, or `immediate` to simulate a crash."""
         await _run(self.stopping(mode))
 
     def starting(self, *settings: str) -> list[str]:
@@ -128,7 +128,7 @@ class Cluster:
 async def private_cluster() -> AsyncIterator[Cluster]:
     """Yield a running server in a temporary folder.
 
-    The test is skipped without PostgreSQL's programs.
+    The test is skipped if PostgreSQL's programs are missing.
     """
     with tempfile.TemporaryDirectory(prefix="gatehouse-pg-") as folder:
         _give_away(Path(folder))
@@ -151,7 +151,7 @@ def _program(name: str) -> str:
 
 
 def _as_postgres() -> dict[str, Any]:
-    """Return options that run PostgreSQL silently and not as root, which it refuses."""
+    """Return options that run PostgreSQL silently, and not as root, because it refuses that."""
     user = {"user": POSTGRES_USER, "group": POSTGRES_USER} if os.geteuid() == 0 else {}
     silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     return {"cwd": "/", **silent, "stderr": subprocess.DEVNULL, **user}

@@ -12,20 +12,20 @@ import aiohttp
 
 from tests.support.forks import ROOT, ForkedProcess, forked
 
-# A start takes a second or two, or much longer on a busy machine.
+# Starting takes a second or two, or much longer on a busy machine.
 START_SECONDS = 120.0
 KEPT_LINES = 5_000
 
 
 class NotReadyError(AssertionError):
-    """A process did not become ready in time; the message has its last output."""
+    """A process did not become ready in time; the message includes its last output."""
 
 
 class BotProcess:
-    """A process of `python -m bot`; `address` is the address at which it listens.
+    """A `python -m bot` process, which listens at `address`.
 
-    `launcher` replaces `-m bot` to disturb the process. With `is_fresh`, Python is started as
-    operators start it; otherwise the process is forked from a process with all imports.
+    `launcher` replaces `-m bot` to inject faults. With `is_fresh`, Python is started the way
+    operators do; otherwise the process is forked from one that has already imported everything.
     """
 
     def __init__(
@@ -50,22 +50,22 @@ class BotProcess:
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """The process ID."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """True while the process runs."""
+        """True while the process is running."""
         return self._process is not None and self._process.returncode is None
 
     @property
     def tracebacks(self) -> list[str]:
-        """The log records with a traceback; expected failures have none."""
+        """Log records that contain a traceback; expected failures have none."""
         return [line for line in self.lines if "Traceback (most recent call last)" in line]
 
     async def start(self) -> "BotProcess":
-        """Start the process, and return when it listens; it may not be `ready` yet."""
+        """Start the process, and return once it is listening; it may not be `ready` yet."""
         self._starting = asyncio.ensure_future(self._spawn())
         await asyncio.shield(self._starting)
         await self.says(lambda: bool(self.address))
@@ -88,10 +88,10 @@ class BotProcess:
         self._reading = asyncio.create_task(self._read())
 
     async def says(self, is_true: Callable[[], bool], seconds: float = START_SECONDS) -> None:
-        """Return when the predicate holds for the printed lines.
+        """Wait until the predicate is true for the printed lines.
 
         Raises:
-            NotReadyError: The process ended, or the time is over.
+            NotReadyError: The process ended, or the time ran out.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -107,11 +107,11 @@ class BotProcess:
             raise NotReadyError(f"not there in time; it said: {words or 'nothing'}")
 
     async def ready(self, seconds: float = START_SECONDS) -> "BotProcess":
-        """Return when `/readyz` answers 200."""
+        """Wait until `/readyz` returns 200."""
         answer = (0, "")
         try:
             async with asyncio.timeout(seconds):
-                # There is no notice of readiness from another process, so this polls.
+                # Another process can't tell us when it is ready, so poll.
                 while (answer := await self.readiness())[0] != 200:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
         except TimeoutError:
@@ -120,7 +120,7 @@ class BotProcess:
         return self
 
     async def readiness(self) -> tuple[int, str]:
-        """Return the status and body of `/readyz`, or (0, "") without an answer."""
+        """Return the status and body from `/readyz`, or (0, "") if there is no response."""
         timeout = aiohttp.ClientTimeout(total=5)
         try:
             async with self._session.get(f"{self.address}/readyz", timeout=timeout) as got:
@@ -129,7 +129,7 @@ class BotProcess:
             return 0, ""
 
     async def ended(self) -> int:
-        """Wait for the end of the process. Return the exit status."""
+        """Wait for the process to end. Return the exit status."""
         assert self._process is not None
         status = await self._process.wait()
         if self._reading is not None:
@@ -137,7 +137,7 @@ class BotProcess:
         return status
 
     async def kill(self) -> None:
-        """Kill the process with -9, even if its start was cancelled."""
+        """Kill the process with SIGKILL, even if starting it was cancelled."""
         if self._starting is None:
             return
         await self._starting
@@ -150,17 +150,17 @@ class BotProcess:
         return await self.ended()
 
     def freeze(self) -> None:
-        """Stop the process, as if its machine was suspended."""
+        """Pause the process, as if its machine were suspended."""
         self.is_frozen = True
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let the stopped process go on."""
+        """Let the paused process continue."""
         self._signal(signal.SIGCONT)
         self.is_frozen = False
 
     def _signal(self, number: signal.Signals) -> None:
-        # The process may have ended a moment ago, and the notice comes a moment later.
+        # The process may have just ended, before we are notified.
         with contextlib.suppress(ProcessLookupError):
             if self.is_running:
                 os.kill(self.pid, number)

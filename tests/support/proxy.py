@@ -1,4 +1,4 @@
-"""A TCP proxy that can cut or hang, as if the server behind it had gone away."""
+"""A TCP proxy that can cut or stall connections, as if the server behind it had gone away."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,11 +8,11 @@ BUCKET_BYTES = 65_536
 
 
 class TcpProxy:
-    """Forwards to one server, until a test cuts or hangs the connections.
+    """Forwards to one server until a test cuts or stalls the connections.
 
-    `cut` closes connections and refuses new connections, as if the server's machine was gone.
-    `hang` keeps connections open but lets nothing through, as if the network was gone. Data on the
-    way arrives after `mend`.
+    `cut` closes connections and refuses new ones, as if the server's machine were gone. `hang`
+    keeps connections open but lets nothing through, as if the network were down. Data in transit
+    arrives after `mend`.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -24,12 +24,12 @@ class TcpProxy:
         self._pipes: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen, on the same port as before if there was a port."""
+        """Start listening, on the same port as last time, if any."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
-        """Close all connections and refuse new connections."""
+        """Close all connections and refuse new ones."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -43,7 +43,7 @@ class TcpProxy:
         self._flowing.clear()
 
     async def mend(self) -> None:
-        """Forward again."""
+        """Resume forwarding."""
         self._flowing.set()
         if self._server is None:
             await self.open()

@@ -1,4 +1,4 @@
-"""Requests of every kind, and the text that their messages show."""
+"""All kinds of requests, and the text shown in messages about them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -83,7 +83,7 @@ def texts_of(message) -> list[str]:
         if isinstance(value, str):
             yield value
         elif isinstance(value, dict):
-            # What a button holds is never shown.
+            # A button's value is never shown.
             for name, one in value.items():
                 yield from within(one) if name != "value" else ()
         elif isinstance(value, list | tuple):
@@ -107,7 +107,7 @@ def everybody(request: Request) -> list[str]:
 
 
 def shown_in_full(identities, message) -> list[str]:
-    """Return the identities that a message shows in full; viewers may see four characters."""
+    """Return the identities that a message shows in full; viewers may see only four characters."""
     everything = "\n".join(texts_of(message))
     return [
         identity for identity in identities if len(identity) > 4 and in_full(identity) in everything

@@ -1,4 +1,4 @@
-"""The smallest valid settings of a bot, and the example file."""
+"""The minimal valid settings for a bot, and the example file."""
 
 import sys
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ LEAST = {
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings from environment variables alone."""
+    """Return the settings, read only from environment variables."""
     return settings_from(find_sources({**environment, "GATEHOUSE_CONFIG": ""}))
 
 
 def example_file() -> str:
-    """Return `gatehouse.example.toml`: all settings, of which only required ones are in force."""
+    """Return `gatehouse.example.toml`, which lists all settings but sets only the required ones."""
     fields = Settings.model_fields
     text = toml_text({name: example_of(name) for name in fields})
     in_force = ("#", *(f"{name} = " for name, field in fields.items() if field.is_required()))

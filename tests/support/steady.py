@@ -1,4 +1,4 @@
-"""An event loop and clocks whose time stops while the process gets no processor."""
+"""An event loop and clocks whose time stops while the process gets no CPU time."""
 
 import asyncio
 import selectors
@@ -15,20 +15,20 @@ SORTED = 60_000
 
 
 def seconds_now() -> float:
-    """Return the time of timeouts, without the time in which the whole process was stopped."""
+    """Return the time used for timeouts, which excludes time when the process was stopped."""
     return asyncio.get_running_loop().time()
 
 
 def yardstick_seconds() -> float:
-    """Return the current duration of work that takes 50 ms on a quiet machine."""
+    """Measure how long work that takes 50 ms on an idle machine takes now."""
     began = time.thread_time()
     sorted((number * 7919 % 10_007, str(number)) for number in range(SORTED))
     return time.thread_time() - began
 
 
-# A thread that wakes up later than this did not get a processor in time.
+# A thread that wakes up later than this did not get the CPU in time.
 NOTICED_SECONDS = 0.2
-# A sleeping thread reads the time this often, to see how long it was stopped.
+# A sleeping thread checks the time this often, to see how long it was stopped.
 LONGEST_SLEEP_SECONDS = 0.1
 
 Result = TypeVar("Result")
@@ -36,9 +36,9 @@ Events = list[tuple[selectors.SelectorKey, int]]
 
 
 class SteadyTime:
-    """Seconds without the time in which this thread was ready but didn't run.
+    """Counts seconds, except those in which this thread was ready but didn't run.
 
-    `lost` is the number of seconds that were not counted so far.
+    `lost` is the number of seconds left out so far.
     """
 
     def __init__(self) -> None:
@@ -49,14 +49,14 @@ class SteadyTime:
         self._thread = threading.get_ident()
 
     def __call__(self, wanted: float = 0.0) -> float:
-        """Return the time; `wanted` is the sleep that this thread asked for since the last call."""
+        """Return the time; `wanted` is how long this thread asked to sleep since the last call."""
         passed = time.monotonic()
         if threading.get_ident() != self._thread:
             return passed - self.lost
         self._waited += min(wanted, passed - self._asked)
         self._asked = passed
         stood = passed - self._seen[0] - self._waited
-        # Reading the processor time of a thread needs a system call.
+        # Reading a thread's CPU time requires a system call.
         if stood > NOTICED_SECONDS:
             worked = time.thread_time()
             stood -= worked - self._seen[1]
@@ -67,7 +67,7 @@ class SteadyTime:
 
 
 class SteadySelector(selectors.DefaultSelector):
-    """A selector that sleeps in short pieces; `heard` counts events from sockets and threads."""
+    """A selector that sleeps in short steps; `heard` counts events from sockets and threads."""
 
     def __init__(self, steady_time: SteadyTime) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class SteadySelector(selectors.DefaultSelector):
         self.heard = 0
 
     def select(self, timeout: float | None = None) -> Events:
-        """Select as usual, but after a stop of the process sleep for the rest of the timeout."""
+        """Select as usual, but if the process was stopped, sleep for the rest of the timeout."""
         if timeout is not None and timeout <= 0:
             events = super().select(0)
             self.heard += bool(events)
@@ -93,7 +93,7 @@ class SteadySelector(selectors.DefaultSelector):
 
 
 class SteadyLoop(asyncio.SelectorEventLoop):
-    """The event loop of tests."""
+    """The event loop used by tests."""
 
     def __init__(self) -> None:
         self.steady_time = SteadyTime()
@@ -101,18 +101,18 @@ class SteadyLoop(asyncio.SelectorEventLoop):
         super().__init__(self.selector)
 
     def time(self) -> float:
-        """Return the time that timeouts and sleeps use."""
+        """Return the time used for timeouts and sleeps."""
         return self.steady_time()
 
 
 def run_steadily(program: Coroutine[Any, Any, Result]) -> Result:
-    """Do the same as `asyncio.run` in a `SteadyLoop`."""
+    """Like `asyncio.run`, but with a `SteadyLoop`."""
     with asyncio.Runner(loop_factory=SteadyLoop) as runner:
         return runner.run(program)
 
 
 class SteadyClock(SystemClock):
-    """The machine's clock without the time in which the process was stopped."""
+    """The machine's clock, excluding time when the process was stopped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,23 +122,23 @@ class SteadyClock(SystemClock):
         self._lost = loop.steady_time.lost
 
     def now(self) -> datetime:
-        """Return the wall-clock time, aware, in UTC."""
+        """Return the wall-clock time as an aware datetime in UTC."""
         self._steady_time()
         return super().now() - timedelta(seconds=self._steady_time.lost - self._lost)
 
     def since_boot(self) -> float:
-        """Return seconds that never go backwards."""
+        """Return a number of seconds that never goes backwards."""
         return self._steady_time()
 
     def monotonic(self) -> float:
-        """Return seconds that never go backwards."""
+        """Return a number of seconds that never goes backwards."""
         return self._steady_time()
 
 
 class LaterClock(SteadyClock):
-    """The machine's clock, which a test can set forward to wake sleepers.
+    """The machine's clock, which a test can move forward to wake sleepers.
 
-    Leases use `since_boot`, which a test does not set forward.
+    Leases use `since_boot`, which is not moved forward.
     """
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class LaterClock(SteadyClock):
 
     @property
     def ahead(self) -> timedelta:
-        """The time by which the clock was set forward."""
+        """How far the clock was moved forward."""
         return self._ahead
 
     @ahead.setter
@@ -158,15 +158,15 @@ class LaterClock(SteadyClock):
         self._moved = asyncio.Event()
 
     def now(self) -> datetime:
-        """Return the wall-clock time, aware, in UTC."""
+        """Return the wall-clock time as an aware datetime in UTC."""
         return super().now() + self._ahead
 
     def monotonic(self) -> float:
-        """Return seconds that never go backwards."""
+        """Return a number of seconds that never goes backwards."""
         return super().monotonic() + self._ahead.total_seconds()
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep for the given seconds of this clock."""
+        """Sleep for the given number of seconds, by this clock."""
         until = self.monotonic() + seconds
         await asyncio.sleep(0)
         while (left := until - self.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""The model that drills compare the bot with: people's requests and clicks, and their results.
+"""A model of requests, clicks and their expected results, against which drills check the bot.
 
 card = await story.request("person:1")
 await story.press("U0APPROVER", card, "Approve", "applied")
@@ -29,7 +29,7 @@ TOLD = {
     "denied": "*Denied*",
     "expired": "*Expired*",
 }
-# The words about a request in its requester's Home tab.
+# What the requester's Home tab says about a request.
 AT_HOME = {"pending": "Waiting for approval", "cancelled": "Cancelled", "applied": "Applied"}
 TRUE_SECONDS, HOME_SECONDS = 30.0, 60.0
 IDENTITY = re.compile(r"person:\d{4,}")
@@ -40,8 +40,8 @@ IS_UNDO = "Undoes "
 class ExpectedRequest:
     """A request to add an identity, and its expected result.
 
-    No other request adds this identity. `flow` is an alias. `state` and `undo` (empty without an
-    undo) are the final states of the request and of its undo; `says` are further words on the card.
+    No other request adds this identity. `flow` is an alias. `state` and `undo` are the final states
+    of the request and its undo (empty if there is none); `says` is further text on the card.
     """
 
     identity: str
@@ -59,13 +59,13 @@ class ExpectedRequest:
 
     @property
     def times_applied(self) -> int:
-        """The number of messages to the requester that a change is applied."""
+        """How many times the requester is told that a change was applied."""
         return [self.state, self.undo].count("applied")
 
 
 @dataclass
 class Story:
-    """One requester's requests, each for one identity, and other people's edits."""
+    """One requester's requests, each for a single identity, and edits made by other people."""
 
     fleet: Fleet
     expected_requests: dict[str, ExpectedRequest] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Story:
         self.outside = {name: list(self._flow(name).identities) for name in FLOWS}
 
     def new_identity(self) -> str:
-        """Return an identity that was never used."""
+        """Return an identity that has not been used before."""
         return f"person:{next(self._numbers):04d}"
 
     async def request(self, identity: str = "", flow: str = "welcome", extra: str = "") -> Message:
@@ -90,12 +90,12 @@ class Story:
         return await self.card(identity)
 
     async def card(self, identity: str, seconds: float = TRUE_SECONDS) -> Message:
-        """Wait for the card of a request."""
+        """Wait for a request's card."""
         found = await self.fleet.slack.until(lambda: self.cards(identity), timeout=seconds)
         return found[0]
 
     def cards(self, identity: str) -> list[Message]:
-        """Return all cards of a request, without the card of its undo."""
+        """Return all of a request's cards, except for its undo card."""
         return [item for item in self._cards_by_identity().get(identity, []) if not is_undo(item)]
 
     async def undo_card(self, identity: str, seconds: float = TRUE_SECONDS) -> Message:
@@ -123,7 +123,7 @@ class Story:
         return found
 
     async def press(self, user: str, card: Message, button: str, becomes: str = "") -> Message:
-        """Press a button. Return the answer to the person."""
+        """Press a button. Return the reply to the person who pressed it."""
         before = len(self.fleet.seen_by(user))
         delivery = await self.fleet.slack.click(user, card, button)
         if becomes:
@@ -133,11 +133,11 @@ class Story:
         return await self.fleet.answer(user, after=before, channel=card.channel)
 
     def becomes(self, card: Message, state: str) -> None:
-        """Set the expected result of a request."""
+        """Set the expected result for a request."""
         self.of(card).state = state
 
     def of(self, card: Message) -> ExpectedRequest:
-        """Return the request that a card shows."""
+        """Return the request shown on a card."""
         return self.expected_requests[IDENTITY.findall(card.text)[0]]
 
     def edit(self, flow: str, identity: str) -> None:
@@ -147,7 +147,7 @@ class Story:
         self.fleet.services.state.edit_flow(flow_now.sid, [*flow_now.identities, identity])
 
     def problems(self) -> list[str]:
-        """Return all differences from the expected state."""
+        """Return every difference from the expected state."""
         cards, told = self._cards_by_identity(), self._told_by_identity()
         return [
             *(p for name in FLOWS for p in self._list_problems(name)),
@@ -164,7 +164,7 @@ class Story:
         ]
 
     async def comes_true(self, seconds: float = TRUE_SECONDS) -> None:
-        """Wait until there are no differences. Other people's Home tabs follow in a minute."""
+        """Wait until there are no differences. Other people's Home tabs may lag by a minute."""
         if self.has_homes:
             seconds += HOME_SECONDS
         try:
@@ -179,7 +179,7 @@ class Story:
 
     @staticmethod
     def sid(name: str) -> str:
-        """Return the SID of a flow."""
+        """Return a flow's SID."""
         return FLOWS[name]
 
     def _flow(self, name: str) -> Flow:
@@ -197,7 +197,7 @@ class Story:
         return problems
 
     def _home_problems(self) -> list[str]:
-        """Return the problems in the Home tabs of the requester and the approver."""
+        """Return any problems in the requester's and approver's Home tabs."""
         homes, problems = self.fleet.slack.workspace.homes, []
         for expected in self.expected_requests.values():
             own, waiting = (homes.get(user) for user in (expected.requester, APPROVER))
@@ -227,12 +227,12 @@ class Story:
 
 
 def is_undo(card: Message) -> bool:
-    """Return True for the card of a request that undoes another request."""
+    """Return True if the card is for a request that undoes another request."""
     return IS_UNDO in card.all_text
 
 
 def card_problems(expected: ExpectedRequest, cards: list[Message]) -> list[str]:
-    """Return the problems of the cards of a request and of its undo."""
+    """Return any problems with a request's cards, including those for its undo."""
     undoing = [card for card in cards if is_undo(card)]
     asked = [card for card in cards if not is_undo(card)]
     if [len(asked), len(undoing)] != [1, int(bool(expected.undo))]:
@@ -244,7 +244,7 @@ def card_problems(expected: ExpectedRequest, cards: list[Message]) -> list[str]:
 
 
 def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
-    """Return the problems of a card whose request must be in this state."""
+    """Return any problems with a card whose request should be in this state."""
     problems = []
     if MARKS[state] not in card.text:
         problems.append(f"{identity}: is {state}, the card says {card.text!r}")
@@ -254,7 +254,7 @@ def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
 
 
 def undo_problems(expected: ExpectedRequest, undoing: Message, undone: Message) -> list[str]:
-    """Return the problems of the card of an undo, and of the undone card's words about it."""
+    """Return any problems with an undo card, or with what the undone card says about it."""
     problems = one_card_problems(f"undo of {expected.identity}", expected.undo, undoing)
     says = "*Undone*" if expected.undo == "applied" else "*Undo requested*"
     if says not in undone.all_text or "Undo" in undone.buttons:
@@ -265,7 +265,7 @@ def undo_problems(expected: ExpectedRequest, undoing: Message, undone: Message) 
 
 
 def told_problems(expected: ExpectedRequest, told: list[str]) -> list[str]:
-    """Return the problems of the messages to the requester."""
+    """Return any problems with the messages to the requester."""
     messages = {TOLD[expected.state]: 1} if expected.state in TOLD else {}
     if expected.times_applied:
         messages[TOLD["applied"]] = expected.times_applied

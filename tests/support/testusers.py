@@ -1,4 +1,4 @@
-"""A small world for requests: the real store and workflows, a fake flow service, fake people."""
+"""A small test world for requests: real store and workflows, but a fake flow service and people."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -55,7 +55,7 @@ class FakeUser:
 
 @dataclass
 class FakeSlackPeople:
-    """Slack's directory."""
+    """A fake Slack user directory."""
 
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -74,11 +74,11 @@ class FakeSlackPeople:
 
 @dataclass
 class FakeFlowService:
-    """The lists of flows, with faults that a test can set.
+    """A fake service that holds each flow's list, with faults that a test can set.
 
-    Each fault is raised by one call. `on_call` runs before a call has its effect, for an edit or an
-    approval in between. The next `late` POSTs get no answer in time, and have their effect at
-    `land`. A flow that is not in `lists` is unknown to the service.
+    Each fault is raised by one call. `on_call` runs before a call takes effect, for example to make
+    an edit or an approval in between. The next `late` POSTs get no response in time, and take
+    effect at `land`. A flow that is not in `lists` is unknown to the service.
     """
 
     lists: dict[str, list[str]] = field(default_factory=lambda: {WELCOME: [], SURVEY: []})
@@ -94,14 +94,14 @@ class FakeFlowService:
     in_the_air: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     def land(self) -> None:
-        """Let the late POSTs have their effect."""
+        """Let the late POSTs take effect."""
         for flow_sid, identities in self.in_the_air:
             self.posts.append(identities)
             self.lists[flow_sid] = list(identities)
         self.in_the_air.clear()
 
     def store_without(self, lost: str) -> None:
-        """Drop an identity from each update of a list, and from the answer."""
+        """Drop an identity from every list update and its response."""
 
         def answer(identities: list[str]) -> list[str]:
             identities[:] = [identity for identity in identities if identity != lost]
@@ -144,9 +144,9 @@ class FakeFlowService:
 
 
 class World:
-    """One process of the bot, driven by hand: `work` runs every due job.
+    """A bot process driven by hand: `work` runs every due job.
 
-    It has the parts that the workflows take from `Gatehouse`.
+    It provides the parts of `Gatehouse` that the workflows use.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class World:
         return await self.people.find(slack_user_id)
 
     async def ask(self, text: str, by: str = OTTO) -> Request:
-        """Ask with the text of a command, which must become a request."""
+        """Make a request with a command's text, which must be valid."""
         command = parse_testusers(text)
         assert isinstance(command, ChangeRequest)
         asked = await ask(self, await self.person(by), command)
@@ -196,32 +196,32 @@ class World:
         return asked.request
 
     async def decide(self, act, request: Request, by: str = ADA, reason: str = ""):
-        """Click on the request's current card."""
+        """Click a button on the request's current card."""
         version = (await self.stored(request)).requested.card_version
         shown = ShownRequest(request.id, version)
         return await decide(self, Click(await self.person(by), act, shown, reason))
 
     async def undo(self, request: Request, by: str = OTTO) -> Request | None:
-        """Ask to undo a request on its current card."""
+        """Ask to undo a request, using its current card."""
         version = (await self.stored(request)).requested.card_version
         asked = await undo(self, await self.person(by), ShownRequest(request.id, version))
         return asked.request
 
     async def approved(self, text: str) -> Request:
-        """Ask for a change and approve it."""
+        """Request a change and approve it."""
         request = await self.ask(text)
         await self.decide(Act.APPROVE, request)
         return request
 
     async def applied(self, text: str) -> Request:
-        """Ask for a change, approve it, and wait until it is applied."""
+        """Request a change, approve it, and wait until it is applied."""
         request = await self.approved(text)
         await self.work()
         assert (await self.stored(request)).state is State.APPLIED
         return request
 
     async def look(self, seconds: int = 90) -> None:
-        """Let time pass in steps of five seconds, as the bot looks at a POST in doubt."""
+        """Let time pass in five-second steps, while the bot checks a POST in doubt."""
         for _ in range(seconds // 5):
             await self.pass_time(5)
 
@@ -232,7 +232,7 @@ class World:
         return found
 
     async def work(self) -> None:
-        """Run all due jobs until none is left. Messages go to `messages`."""
+        """Run due jobs until none are left. Messages go to `messages`."""
         while claimed := await self._claim():
             for job in claimed:
                 await self.run(job)
@@ -263,12 +263,12 @@ class World:
         return None
 
     async def pass_time(self, seconds: float) -> None:
-        """Let time pass, and run the jobs that become due."""
+        """Let time pass, running jobs as they become due."""
         self.clock.advance(seconds)
         await self.work()
 
     async def audited(self) -> list[tuple[str, str]]:
-        """Return actor and action of every entry, oldest first. The chain must be intact."""
+        """Return each audit entry's actor and action, oldest first. The chain must be intact."""
         async with self.database.read_only() as tx:
             assert (await audit.verify(tx)).is_intact
             entries = await audit.latest(tx, 1000)

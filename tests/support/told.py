@@ -1,4 +1,4 @@
-"""A bot with a fault around it, and the reports of its instruments."""
+"""A bot with a fault in its environment, and what its monitoring reports."""
 
 import asyncio
 import re
@@ -31,7 +31,7 @@ HEADLINE = re.compile(r"\*(.+?)\*")
 
 @dataclass
 class Broken:
-    """A bot and its surroundings, in which a test breaks something."""
+    """A bot and its environment, in which a test breaks something."""
 
     slack: RunningSlack
     services: RunningServices
@@ -42,7 +42,7 @@ class Broken:
 
     @asynccontextmanager
     async def running(self, *, becomes_ready: bool = True) -> AsyncIterator[None]:
-        """Run the bot until the block ends, even if it never gets ready."""
+        """Run the bot until the block ends, even if it never becomes ready."""
         with structlog.testing.capture_logs() as events:
             self.events = events
             async with gatehouse(read_settings(self.environment), clock=SteadyClock()) as self.bot:
@@ -62,7 +62,7 @@ class Broken:
         await self.slack.command(user, "C0GENERAL", command, text)
 
     async def row(self) -> list[str]:
-        """Return the present reports of `/readyz`, status, `check`, metrics and the channels."""
+        """Return what `/readyz`, the status, `check`, the metrics and the channels report now."""
         assert self.bot is not None
         status = await self.bot.health.status()
         findings = await examine(read_settings(self.environment))
@@ -102,14 +102,14 @@ def _cell(words: Mapping[str, object]) -> str:
 
 
 def _alarm(line: str) -> str:
-    """Return the name of the series, with the value only if a gauge is 0."""
+    """Return the name of the series, followed by its value only if that is 0.0."""
     series, _, value = line.rpartition(" ")
     return f"{series} 0" if value == "0.0" else series
 
 
 @asynccontextmanager
 async def surroundings(database_url: str) -> AsyncIterator[Broken]:
-    """Yield stand-ins of Slack and the services, with settings for a bot that doesn't run yet."""
+    """Yield stand-ins for Slack and the services, with settings for a bot not yet started."""
     async with running_services(ServicesState()) as services, running_slack() as slack:
         environment = environment_for(slack, services, database_url)
         environment |= {"INVENTORY_WATCH": "off"}

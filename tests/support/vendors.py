@@ -1,4 +1,4 @@
-"""Stand-ins of Slack and the three vendors, and the right answers for `setup`."""
+"""Stand-ins for Slack and the three vendors, and the correct answers for `setup`."""
 
 import asyncio
 import json
@@ -25,13 +25,13 @@ from tests.support.forks import run_forked
 
 @dataclass
 class Place:
-    """A folder in which setup runs, and the stand-ins that setup calls."""
+    """A folder in which setup runs, and the stand-ins that it calls."""
 
     slack: RunningSlack
     services: RunningServices
     folder: Path
     answers: dict[str, Any]
-    # An installed program; empty for a fork of a process that has imported the bot.
+    # An installed program; if empty, fork a process that has already imported the bot.
     program: tuple[str | Path, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ class Place:
         return self.folder / "gatehouse.toml"
 
     def set(self, path: str, value: object) -> None:
-        """Change an answer; `path` is its keys, separated by slashes."""
+        """Change an answer; `path` consists of its keys, separated by slashes."""
         answers, (*keys, last) = self.answers, path.split("/")
         for key in keys:
             answers = answers[key]
@@ -77,7 +77,7 @@ class Place:
 
 
 def right_answers(services: RunningServices) -> dict[str, Any]:
-    """Return the answers that fit the stand-ins at their start."""
+    """Return the answers that match the initial state of the stand-ins."""
     client = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
     return {
         "slack_bot_token": "xoxb-sandbox",

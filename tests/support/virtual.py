@@ -1,4 +1,4 @@
-"""Virtual time with a real database: the clock advances when there is nothing to do."""
+"""Virtual time with a real database: the clock advances whenever there is nothing to do."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,13 +8,13 @@ from bot.store.engine import Transaction
 from tests.support.clock import FakeClock
 from tests.support.databases import ClockedDatabase
 
-# After so many rounds of the event loop without a statement, all tasks are asleep.
+# After this many event loop rounds without an open transaction, all tasks are asleep.
 QUIET_ROUNDS = 30
 ROUND_SECONDS = 0.0005
 
 
 class CountedDatabase(ClockedDatabase):
-    """Counts the transactions under way, and their highest number so far."""
+    """Counts the transactions in progress, and the most at any one time so far."""
 
     under_way = 0
     most_under_way = 0
@@ -41,7 +41,7 @@ class CountedDatabase(ClockedDatabase):
 
 @asynccontextmanager
 async def virtual_time(clock: FakeClock, database: CountedDatabase) -> AsyncIterator[None]:
-    """Let the clock jump to the next timer while the block lasts."""
+    """Make the clock jump to the next timer whenever all tasks are idle inside the block."""
     driver = asyncio.create_task(_drive(clock, database))
     try:
         yield

@@ -1,4 +1,4 @@
-"""The real bot over signed HTTP, with stand-ins of Slack and the services.
+"""The real bot over signed HTTP, with stand-ins for Slack and the services.
 
 async with running_world(tmp_path) as world:
     await world.slack.command("U0OPERATOR", "C0GENERAL", "/orgs", "")
@@ -51,7 +51,7 @@ class World:
     clock: LaterClock
 
     async def until(self, predicate: Callable[[], Found]) -> Found:
-        """Wait until the predicate is true, as `slack.until` does, but skip the bot's pauses."""
+        """Like `slack.until`, wait until the predicate is true, but skip the bot's pauses."""
         loop, workspace = asyncio.get_running_loop(), self.slack.workspace
         deadline = loop.time() + PATIENCE_SECONDS
         while not (found := attempt(predicate)):
@@ -61,13 +61,13 @@ class World:
         return found
 
     async def later(self, ahead: timedelta) -> None:
-        """Set the clock forward, at a moment when no job runs that would seem to take as long."""
+        """Move the clock forward while no job is running, so that none seems to take that long."""
         while not await self._is_quiet() or self.bot.jobs._running:
             pass
         self.clock.ahead = max(ahead, self.clock.ahead)
 
     async def _is_quiet(self) -> bool:
-        """Return True if no socket or thread is active, so that only time can change something."""
+        """Return True if no socket or thread is active, so that only time can change anything."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SteadyLoop)
         heard = loop.selector.heard
@@ -77,14 +77,14 @@ class World:
         return loop.selector.heard == heard
 
     async def ask(self, user: str, command: str, text: str = "", channel: str = "C0GENERAL"):
-        """Type a command. Return the answer when it is no longer "Working on it"."""
+        """Type a command. Return the reply once it is no longer "Working on it"."""
         before = len(self.slack.workspace.ephemerals(user))
         delivery = await self.slack.command(user, channel, command, text)
         assert delivery.status == 200
         return await self.answer(user, after=before)
 
     async def answer(self, user: str, *, after: int = 0) -> Message:
-        """Wait for the next private answer to a person."""
+        """Wait for the next private reply to a person."""
 
         def found() -> Message | None:
             new = self.slack.workspace.ephemerals(user)[after:]
@@ -94,11 +94,11 @@ class World:
 
     @property
     def flow(self) -> Flow:
-        """The flow `welcome` in the service."""
+        """The service's `welcome` flow."""
         return self.services.state.flows[WELCOME]
 
     def cards(self) -> list[Message]:
-        """Return the messages in the approvals channel, without threads."""
+        """Return the messages in the approvals channel, excluding thread replies."""
         return self.slack.workspace.messages("C0APPROVALS")
 
     async def card(self, nth: int = 0) -> Message:
@@ -106,30 +106,30 @@ class World:
         return await self.slack.until(lambda: self.cards()[nth])
 
     async def asked(self, text: str, by: str = OTTO) -> Message:
-        """Ask with `/testusers`. Return the card."""
+        """Make a request with `/testusers`. Return the card."""
         before = len(self.cards())
         await self.ask(by, "/testusers", text)
         return await self.card(before)
 
     async def applied(self, text: str) -> Message:
-        """Ask and approve. Return the card when it says that the change is applied."""
+        """Make a request and approve it. Return the card once it shows the change as applied."""
         card = await self.asked(text)
         await self.slack.click(ADA, card, "Approve")
         await self.shows(card, "*Applied*")
         return card
 
     async def click(self, user: str, message: Message, button: str) -> Message:
-        """Click on a button. Return the answer."""
+        """Click a button. Return the reply."""
         before = len(self.slack.workspace.ephemerals(user))
         assert (await self.slack.click(user, message, button)).status == 200
         return await self.answer(user, after=before)
 
     async def form(self, user: str = OTTO) -> View:
-        """Wait for the open form of a person."""
+        """Wait for a person's open form."""
         return await self.slack.until(lambda: self.slack.workspace.open_view(user))
 
     async def opened_form(self) -> View:
-        """Open the form of `/testusers`."""
+        """Open the `/testusers` form."""
         await self.slack.command(OTTO, "C0GENERAL", "/testusers", "")
         return await self.form()
 
@@ -157,10 +157,10 @@ async def running_world(
     prepare: Callable[[RunningSlack], Awaitable[None]] | None = None,
     **settings: str,
 ) -> AsyncIterator[World]:
-    """Run the bot in this process on a new database, as `python -m bot` does.
+    """Run the bot in this process on a new database, the way `python -m bot` does.
 
     `prepare` is called before the bot starts. Without a `clock`, the bot gets a clock that `until`
-    sets forward. `settings` are environment variables in lower case, which replace the defaults.
+    moves forward. `settings` are environment variables in lower case, which override the defaults.
     """
     clock = clock or LaterClock()
     if services is None:
@@ -170,7 +170,7 @@ async def running_world(
             **environment_for(slack, running, database_url),
             **{name.upper(): value for name, value in settings.items()},
         }
-        # Some tests measure the acknowledgement. The other tests wait longer on a busy machine.
+        # Some tests measure how fast the bot acknowledges; the others allow for a busy machine.
         slack.wait_for_acknowledgements(PATIENCE_SECONDS)
         if prepare is not None:
             await prepare(slack)
@@ -192,14 +192,14 @@ async def running_world(
 
 @asynccontextmanager
 async def empty_world(database_url: str, **more: Any) -> AsyncIterator[World]:
-    """Run the bot as `running_world` does, with nobody on the list of `welcome`."""
+    """Run the bot as `running_world` does, with nobody on the `welcome` list."""
     async with running_world(database_url, **more) as world:
         world.flow.identities.clear()
         yield world
 
 
 def _time_of(database_url: str, clock: Clock) -> Callable[[], float]:
-    """Return the clock that limits use: the bot's with SQLite, the server's with PostgreSQL."""
+    """Return the clock used for limits: the bot's with SQLite, the server's with PostgreSQL."""
     return (lambda: clock.now().timestamp()) if is_sqlite(database_url) else time.time
 
 
@@ -218,7 +218,7 @@ def environment_for(
         "ROLES": json.dumps(ROLES),
         "ALERTS_CHANNEL": "C0ALERTS",
         "APPROVALS_CHANNEL": "C0APPROVALS",
-        # A fault of Slack that is meant for another message would hit the audit's message.
+        # The audit message would otherwise trigger a Slack fault meant for another message.
         "AUDIT_WITNESS": "off",
         **services.bot_settings(),
     }
