@@ -1,4 +1,4 @@
-"""Jobs, messages and retention on SQLite; where SQL or locks differ, a test asks for both."""
+"""These tests run on SQLite; tests in which SQL or locking differs run on both databases."""
 
 from tests.workflows.conftest import database_url
 

@@ -18,7 +18,7 @@ PATIENCE = 10
 
 
 class Work:
-    """A job runner that a test can hold, and its runs."""
+    """A job runner that a test can pause, and the runs so far."""
 
     def __init__(self, *results: object) -> None:
         self.runs: list[Job] = []
@@ -57,7 +57,7 @@ async def rows(database):
 
 
 async def until(loop, is_true):
-    """Let the loop go on until the predicate holds for the stored jobs."""
+    """Run the loop until the predicate holds for the stored jobs."""
     async with asyncio.timeout(PATIENCE):
         while not is_true(await rows(loop._database)):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
@@ -65,7 +65,7 @@ async def until(loop, is_true):
 
 @pytest.fixture
 async def another_database(database_url, clock):
-    """The same database, opened by another process."""
+    """Yield the same database, as if opened by another process."""
     database = ClockedDatabase(database_url, clock)
     yield database
     await database.close()
@@ -112,14 +112,14 @@ async def test_a_process_leases_the_job_that_it_stores(database, clock):
 
 
 async def until_asleep(clock, count=2):
-    """Wait until `count` tasks sleep: the loop between two looks, and renewals of leases."""
+    """Wait until `count` tasks are sleeping: the loop between polls, and any lease renewals."""
     async with asyncio.timeout(PATIENCE):
         while len(clock._sleepers) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
 async def test_lease_grows_old_while_the_machine_sleeps(database, clock, monkeypatch):
-    """The monotonic clock stands still then, as the event loop's does."""
+    """While the machine sleeps, neither the monotonic clock nor the event loop's clock advances."""
     asleep = [0.0]
     monkeypatch.setattr(clock, "since_boot", lambda: clock.monotonic() + asleep[0])
     work = Work()

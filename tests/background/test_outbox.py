@@ -1,4 +1,4 @@
-"""The outbox sends messages to the stand-in Slack in order and once, until Slack accepts them."""
+"""The outbox sends messages to the fake Slack in order, retrying until each is accepted once."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ KEY = "incident:1"
 
 @dataclass
 class Rig:
-    """A sender, the state that the card shows, and the channel."""
+    """A sender, the state shown on the card, and the channel."""
 
     database: Database
     clock: FakeClock
@@ -68,7 +68,7 @@ class Rig:
         await self.put(OutboxMessage(key, "note", key, {"text": text, **payload}))
 
     async def work(self) -> list[SlackError]:
-        """Run every due job once, as the loop does. Return the raised errors."""
+        """Run every due job once, as the loop does. Return the errors raised."""
         async with self.database.transaction() as tx:
             claimed = await jobs.claim(tx, "me", 99)
         raised = []

@@ -1,4 +1,4 @@
-"""Old records are deleted; waiting work is kept."""
+"""Old records are deleted; pending work is kept."""
 
 from collections import defaultdict
 
@@ -112,7 +112,7 @@ async def test_the_card_of_an_open_incident_stays_and_goes_with_it(database, clo
 
 @pytest.fixture
 def steps(database, monkeypatch):
-    """Return the numbers of rows that each `DELETE` removed, if two rows may go at a time."""
+    """Return how many rows each `DELETE` removed, with a batch size of two rows."""
     monkeypatch.setattr("bot.store.engine.BATCH", 2)
     removed = defaultdict(list)
 

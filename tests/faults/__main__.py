@@ -1,4 +1,4 @@
-"""`python -m tests.faults [word …]`: run all drills, or those with a word in their names."""
+"""`python -m tests.faults [word …]`: run all drills, or those whose names contain a word."""
 
 import argparse
 import asyncio
@@ -11,7 +11,7 @@ AT_ONCE = 4
 
 
 async def run(words: list[str], databases: list[str]) -> int:
-    """Run the drills, some at the same time, and print the table. Return the exit status."""
+    """Run the drills, some of them in parallel, and print the table. Return the exit status."""
     chosen = [item for item in ALL if not words or any(word in item.name for word in words)]
     pairs = [(drill, kind) for drill in chosen for kind in drill.databases if kind in databases]
     turns = asyncio.Semaphore(AT_ONCE)
@@ -25,13 +25,13 @@ async def run(words: list[str], databases: list[str]) -> int:
     try:
         await asyncio.gather(*(one(*pair) for pair in pairs))
     finally:
-        # After Ctrl-C too, so that the results so far are not lost.
+        # This runs after Ctrl-C too, so that the results so far are not lost.
         tell([results[pair] for pair in pairs if pair in results])
     return 1 if any(result.failure for result in results.values()) else 0
 
 
 def tell(results: list[Result]) -> None:
-    """Print the table and the pass lines."""
+    """Print the table, then each promise with the drills that test it."""
     promises: dict[str, list[str]] = {}
     for result in results:
         names = promises.setdefault(result.drill.promise, [])

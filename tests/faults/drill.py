@@ -1,4 +1,4 @@
-"""The parts of a fault drill, its runs, and the table of results."""
+"""Fault drills: their building blocks, their runs, and the results table."""
 
 import asyncio
 import re
@@ -23,10 +23,10 @@ RECOVERY_SECONDS = 30.0
 
 @dataclass
 class Notes:
-    """The notes of a running drill.
+    """The notes taken during a drill.
 
-    `seconds` is the duration of the fault, `database` the kind of database, and `folder` a folder
-    for this drill alone.
+    `seconds` is how long the fault lasts, `database` is the kind of database, and `folder` is a
+    folder that only this drill uses.
     """
 
     database: Kind
@@ -43,7 +43,7 @@ class Notes:
         self.saw(await fleet.ask(user, command, text), *says)
 
     def saw(self, answer: Message, *says: str) -> None:
-        """Note an answer, which must be the bot's own and contain one of the words."""
+        """Record an answer, which must be the bot's own and contain one of the words."""
         assert not is_silence(answer), f"silence: {answer.all_text}"
         said = [line for line in answer.all_text.splitlines() if any(word in line for word in says)]
         assert said, answer.all_text
@@ -60,7 +60,7 @@ class Notes:
 
     @asynccontextmanager
     async def recovery(self) -> AsyncIterator[None]:
-        """Measure the time of the block: from the end of the fault until everything works."""
+        """Time the block: from the end of the fault until everything works."""
         began = seconds_now()
         yield
         took = seconds_now() - began
@@ -72,7 +72,7 @@ class Notes:
         self.saw(await story.press(APPROVER, card, button), *says)
 
     async def all_holds(self, story: Story, *, by_command: bool = True) -> None:
-        """Compare the lists, the cards, the messages, the audit and the logs with the model."""
+        """Compare the lists, cards, messages, audit log and other logs with the model."""
         await story.comes_true()
         self.holds("the list as approved, one true card, told once")
         if story.cleared_alerts:
@@ -87,14 +87,14 @@ class Notes:
         assert not story.fleet.tracebacks, story.fleet.tracebacks[0][:6000]
 
     def holds(self, what: str) -> None:
-        """Note a check that passed."""
+        """Record a check that passed."""
         if what not in self.held:
             self.held.append(what)
 
 
 @dataclass(frozen=True)
 class Drill:
-    """A fault, the promise about it, and the function that raises AssertionError if it fails."""
+    """A fault, its promise, and a function that raises AssertionError if that fails."""
 
     name: str
     promise: str
@@ -124,7 +124,7 @@ class Result:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """The printed cells of the row."""
+        """The row's cells as printed."""
         recovered = self.notes.recovered_seconds
         return (
             self.drill.name,
@@ -166,13 +166,13 @@ async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS)
 
 
 def asserted_in(error: AssertionError) -> str:
-    """Return the place of an assertion without a message."""
+    """Return the location of a failed assertion that has no message."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{frame.line} (line {frame.lineno} of {frame.filename.rpartition('/')[2]})"
 
 
 def plain(said: str) -> str:
-    """Return readable text: without Slack's markup and the ids of this run."""
+    """Return readable text, without Slack markup or this run's ids."""
     said = re.sub(r"<[^<>|]*\|([^<>]*)>", r"\1", said)
     said = re.sub(r" \(`FW\w+`\)", "", said).replace("<#C0APPROVALS>", "#approvals")
     said = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "11:04 UTC", said)
@@ -190,7 +190,7 @@ def table(rows: Iterable[Sequence[str]], head: Sequence[str] = HEAD) -> str:
 
 
 def brief(result: Result) -> str:
-    """Return a line for the person who watches the run."""
+    """Return a line for the person watching the run."""
     verdict = result.row[-1]
     name = f"{result.drill.name} ({result.notes.database})"
     return textwrap.shorten(f"{name}: {verdict}, {result.took_seconds:.0f} s", 400)

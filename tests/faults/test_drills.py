@@ -14,7 +14,7 @@ QUICK = [
 
 @pytest.fixture
 def server(request, database) -> None:
-    """Skip the test without PostgreSQL."""
+    """Skip the test if PostgreSQL isn't available."""
     if database == "postgres":
         request.getfixturevalue("postgres_template")
 

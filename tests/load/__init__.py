@@ -1,1 +1,1 @@
-"""Load: 200 commands a second for a minute, against the real process (`make load`)."""
+"""The load test: 200 commands a second for a minute, sent to the real process (`make load`)."""

@@ -1,4 +1,4 @@
-"""The load on a database with old data, and its expected results."""
+"""A load test on a database that already holds old data, and its expected results."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ CONNECTIONS = 64
 
 @dataclass(frozen=True)
 class Command:
-    """A typed command, and its share of all commands."""
+    """A typed command and its share of all commands."""
 
     command: str
     text: str
@@ -57,7 +57,7 @@ COMMANDS = (
 
 @dataclass
 class Played:
-    """The seconds to each acknowledgement, failures by status or error, and MiB in each second."""
+    """Seconds to each acknowledgement, failures by status or error, and MiB in each second."""
 
     acks: list[float] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
@@ -71,7 +71,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Player:
-    """Sends signed commands to one bot. `people` type in turn, and `reply_to` gets the answers.
+    """Sends signed commands to one bot. `people` take turns; replies go to `reply_to`.
 
     The player waits for an acknowledgement as long as Slack does.
     """
@@ -91,9 +91,9 @@ class Player:
     async def pace(
         self, seconds: float, a_second: float, commands: Sequence[Command] = COMMANDS
     ) -> Played:
-        """Send at an even pace for `seconds`, however slow the bot is.
+        """Send at a steady pace for `seconds`, however slow the bot is.
 
-        The time of each command runs from the moment when it was due, so a stopped bot is noticed.
+        Each command is timed from the moment it was due, so a stalled bot is noticed.
         """
         dice, played = random.Random(1), Played()
         weights = [command.weight for command in commands]
@@ -146,7 +146,7 @@ class Player:
         return counted
 
     async def all_answered(self, count: int, seconds: float) -> Counter[str]:
-        """Return the outcomes when `count` commands are answered, or the time is over."""
+        """Return the outcomes once `count` commands have been answered or time is up."""
         deadline = time.perf_counter() + seconds
         found = await self.outcomes()
         # There is no notice from another process's metrics, so this polls.
@@ -157,7 +157,7 @@ class Player:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of all values does not exceed."""
+    """Return the value that this share of all values doesn't exceed."""
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
 
@@ -166,7 +166,7 @@ CHUNK = 1_000
 
 
 async def fill(database: Database, pending: int, entries: int) -> None:
-    """Copy the pending request and its jobs many times, and lengthen the audit."""
+    """Copy the pending request and its jobs many times, and add entries to the audit log."""
     async with database.transaction() as tx:
         await _multiply_requests(tx, pending)
     for begun in range(0, entries, CHUNK):
@@ -196,17 +196,17 @@ async def _multiply_requests(tx: Transaction, count: int) -> None:
 
 ASK = Command("/testusers", "add survey +15550177 because of the load", 1)
 ACK_SECONDS = 0.1
-# On a slow machine, the limit is the time of a bare Bolt app and a quarter more.
+# On a slow machine, the limit is a quarter more than the time of a bare Bolt app.
 BARE = 1.25
 BARE_SECONDS = 10.0
-# The resident memory of the second half may exceed the first half's by this share.
+# Resident memory in the second half may exceed that in the first half by this share.
 GROWTH = 0.10
 DRAIN_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Load:
-    """The size of a load."""
+    """The size of a load test."""
 
     seconds: float = 60.0
     a_second: float = 200.0
@@ -220,7 +220,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the table: the result, the limit, and True if the result is within the limit."""
+    """A table row: the result, the limit, and whether the result is within the limit."""
 
     what: str
     found: str
@@ -229,7 +229,7 @@ class Line:
 
 
 async def run(kind: Kind, load: Load) -> list[Line]:
-    """Load the bot on a database with old data, and the smallest Bolt app before and after."""
+    """Load-test the bot on a database with old data, and a minimal Bolt app before and after."""
     people = surroundings(people=load.people, organizations=load.organizations)
     with tempfile.TemporaryDirectory(prefix="gatehouse-load-") as folder:
         async with people as around, database_of(kind, folder) as url:
@@ -250,7 +250,7 @@ async def _give_a_past(around: Surroundings, url: str, load: Load) -> None:
 
 
 async def play(around: Surroundings, url: str, load: Load) -> tuple[Played, list[Line]]:
-    """Load the bot on one database. Return the played commands and their outcomes."""
+    """Load-test the bot on one database. Return the commands sent and their outcomes."""
     async with around.bot(url) as server:
         player = Player(around, server, load.people, around.sink, load.waits_seconds)
         # Before the measurement, every person is looked up once, and the caches are filled.
@@ -270,7 +270,7 @@ async def play(around: Surroundings, url: str, load: Load) -> tuple[Played, list
 
 
 async def _bare(around: Surroundings, load: Load) -> Played:
-    """Load the smallest Bolt app in the same way, to measure the machine at this moment."""
+    """Load-test a minimal Bolt app in the same way, to measure the machine's current speed."""
     async with around.program("bench.peer_bolt") as server:
         player = Player(around, server, load.people, around.sink)
         await player.pace(1.0, load.a_second, COMMANDS[:1])
@@ -317,7 +317,7 @@ def _answered(outcomes: dict[str, int], sent: int) -> Line:
 
 
 def table(kind: str, lines: list[Line]) -> str:
-    """Return the lines as a table in Markdown."""
+    """Return the lines as a Markdown table."""
     rows = [
         f"| {line.what} | {line.found} | {line.wanted} | {'yes' if line.is_well else 'NO'} |"
         for line in lines

@@ -1,4 +1,4 @@
-"""A short load: every command is acknowledged and answered at any pace."""
+"""A short load test: every command is acknowledged and answered, however slowly."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Simulations run on SQLite, unless a test asks for both databases."""
+"""Simulations run on SQLite unless a test requests both databases."""
 
 from tests.workflows.conftest import database_url
 

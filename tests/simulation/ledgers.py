@@ -1,4 +1,4 @@
-"""Calls that count against a limit, and a model that decides from a plain list of calls."""
+"""Calls that count against a limit, and a model that decides from a simple list of calls."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -23,13 +23,13 @@ class HeldCall:
 
     @classmethod
     def unanswered(cls, reserved_at: float, timeout_seconds: float) -> "HeldCall":
-        """Return the call as it counts while no answer has arrived."""
+        """Return the call as it counts before a response has arrived."""
         over_at = reserved_at + timeout_seconds + GRACE_SECONDS
         return cls(slot_free_at=over_at + SLOT_SECONDS, permit_until=over_at)
 
     @classmethod
     def answered(cls, headers_at: float, ended_at: float) -> "HeldCall":
-        """Return the call as it counts once its answer has been read."""
+        """Return the call as it counts once its response has been read."""
         return cls(slot_free_at=headers_at + SLOT_SECONDS, permit_until=ended_at)
 
 
@@ -48,14 +48,14 @@ class Holdings:
         return cls(sorted(slots), sorted(permits))
 
     def free_at(self, kind: LimitKind, allowed: int) -> float:
-        """Return when fewer than `allowed` are in use: 0 for now. Ignores the daily limit."""
+        """Return when fewer than `allowed` are in use (0 if now), ignoring the daily limit."""
         free = self.slots if kind is LimitKind.MINUTE else self.permits
         return free[len(free) - allowed] if len(free) >= allowed else 0.0
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """The refusal of a call, or the number of a granted call and the use before it."""
+    """The refusal of a call, or a granted call's number and the usage before it."""
 
     decision: NotNow | None
     number: int = 0

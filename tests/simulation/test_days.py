@@ -1,4 +1,4 @@
-"""A simulated day of the approvals engine: all messages are true despite many faults."""
+"""A simulated day for the approvals engine: all messages are true despite many faults."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A program outside Gatehouse uses a part of the minute: the refusals of both are limited."""
+"""A program outside Gatehouse shares the minute limit: neither gets too many refusals."""
 
 import heapq
 import random
@@ -28,7 +28,7 @@ OURS, THEIRS = "ours", "theirs"
 
 @dataclass
 class Organization:
-    """An organization that refuses all callers for a minute after a call too many."""
+    """An organization that refuses all callers for a minute after one call too many."""
 
     log: SlidingLog = field(default_factory=lambda: SlidingLog(LIMITS.minute))
     blocked_until: float = 0.0

@@ -28,7 +28,7 @@ SHARES = {"quarter": 0.25}
 
 
 class Process:
-    """A process of the bot with the parts of the gateway."""
+    """A bot process that also runs the gateway."""
 
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
@@ -41,7 +41,7 @@ class Process:
 
 @dataclass
 class Sim:
-    """Clients that call without end, and their service."""
+    """Clients that never stop calling, and their service."""
 
     clock: FakeClock
     database: CountedDatabase
@@ -52,7 +52,7 @@ class Sim:
     minutes: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     async def greedy(self, client: str, seconds: float = 60.0) -> None:
-        """Call without end: wait in the queue, or call again after the told time."""
+        """Keep calling: wait in the queue, or call again when told to."""
         while True:
             process = self.dice.choice(self.processes)
             try:
@@ -66,7 +66,7 @@ class Sim:
             await grant.responded()
 
     async def person(self, waited: list[float]) -> None:
-        """Check every four seconds, and note the seconds until each grant."""
+        """Check every four seconds and record the number of seconds until each grant."""
         while True:
             began = self.clock.monotonic()
             async with self.processes[0].guard.call(KEY, CallCause("check", "U1")) as grant:
@@ -109,7 +109,7 @@ async def sim(sqlite_url, clock):
 
 
 def parts(made: Counter[str]) -> list[float]:
-    """Return the ratio of each client's calls to an equal part."""
+    """Return each client's number of calls as a ratio to an equal share."""
     clients = [calls for name, calls in made.items() if name != "a person"]
     return [calls * len(clients) / sum(clients) for calls in clients]
 

@@ -32,7 +32,7 @@ STRAGGLING = Network(straggle=8.0, share=0.02)
 
 
 class GuardLedger:
-    """Asks several guards in turn, as processes do. Unsettled calls stay open."""
+    """Asks several guards in turn, as separate processes would. Unsettled calls stay open."""
 
     def __init__(self, guards: list[Guard], clock: FakeClock) -> None:
         self._guards, self._clock = guards, clock
@@ -122,7 +122,7 @@ async def test_through_the_guard_people_get_their_fifth_at_once(ledger):
 
 
 async def stand_still(ledger, seconds: float, seed: int, *, counts_late: bool = False) -> int:
-    """Run ten callers against a service that stops. Return the number of refused calls."""
+    """Run ten callers against a service that stalls. Return the number of refused calls."""
     service = Service([SlidingLog(100)], concurrent=10)
     world = World(ledger, service, Network(), seed)
     world.standstill, world.counts_late = (60.0, 60.0 + seconds), counts_late

@@ -1,4 +1,4 @@
-"""Endless callers in virtual time: no call is refused, and all allowed calls are used."""
+"""Nonstop callers in virtual time: no call is refused, and all allowed calls are used."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -38,7 +38,7 @@ class BerlinDays:
 
 
 async def called(rules, share, *, begin=0.0, hours, daily=10**9, restarts):
-    """Make all allowed calls from four processes. Return their times."""
+    """Make all allowed calls from four processes. Return the times of the calls."""
     service = Service(rules, concurrent=5)
     ledger = ModelLedger(Limits(MINUTE, daily, 5), TIMEOUT_SECONDS)
     world = World(ledger, service, Network(straggle=8.0, share=share), seed=2)

@@ -16,7 +16,7 @@ from tests.simulation.ledgers import Ledger
 
 
 class FixedWindow:
-    """Starts a new count every minute, `phase` seconds after the clock's minute."""
+    """Starts a new count every minute, `phase` seconds after the full minute."""
 
     def __init__(self, limit: int, phase: float) -> None:
         self._limit, self._phase = limit, phase
@@ -31,7 +31,7 @@ class FixedWindow:
 
 
 class SlidingLog:
-    """Counts the arrivals of the last 60 s, including both ends."""
+    """Counts the arrivals in the last 60 s, including both ends."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -46,7 +46,7 @@ class SlidingLog:
 
 @dataclass
 class Service:
-    """An organization at the service, with all rules and the limit of concurrent calls."""
+    """An organization at the service, with all rules and the concurrency limit."""
 
     rules: list[FixedWindow | SlidingLog]
     concurrent: int
@@ -74,7 +74,7 @@ RESTART_SECONDS = 2.0
 
 
 async def count_calls(database) -> tuple[int, int]:
-    """Return the number of calls that the ledger counts, and of those never settled."""
+    """Return how many calls the ledger counts, and how many were never settled."""
     async with database.read_only() as tx:
         rows = (await tx.connection.execute(quota_calls.select())).all()
     counted = [row for row in rows if row.slot_free_at != UNSENT]
@@ -85,7 +85,7 @@ async def count_calls(database) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Network:
-    """The seconds out, at work and back; some ways take up to `straggle` longer."""
+    """Seconds for request, work and response; some trips take up to `straggle` longer."""
 
     out: tuple[float, float] = (0.02, 0.4)
     work: tuple[float, float] = (0.03, 0.15)
@@ -102,14 +102,14 @@ class Network:
 
 @dataclass
 class Process:
-    """A process of the bot, whose calls under way are never settled after a kill."""
+    """A bot process, whose calls in progress are never settled if it is killed."""
 
     life: int = 0
 
 
 @dataclass
 class Caller:
-    """A caller that asks, sends granted calls, asks again at the told time, and pauses."""
+    """A caller that asks, sends granted calls, asks again when told to, and pauses."""
 
     process: Process
     call_class: CallClass
@@ -124,7 +124,7 @@ Handler = Callable[..., Awaitable[None]]
 
 
 class World:
-    """Runs callers against one organization of a service, with one seed for all chance."""
+    """Runs callers against one organization at a service; one seed decides everything random."""
 
     def __init__(self, ledger: Ledger, service: Service, network: Network, seed: int) -> None:
         self.ledger, self.service, self.network = ledger, service, network
@@ -133,9 +133,9 @@ class World:
         self._order = count()
         self._events: list[tuple[float, int, Handler, tuple[object, ...]]] = []
         self._waiting: deque[Caller] = deque()
-        # The start and end of the service's stop, during which arrivals wait.
+        # The start and end of the service's stall, during which arrivals wait.
         self.standstill = (0.0, 0.0)
-        # True if the service counts the waiting arrivals only at the end of the stop.
+        # True if the service counts the waiting arrivals only at the end of the stall.
         self.counts_late = False
 
     def at(self, when: float, handler: Handler, *args: object) -> None:

@@ -1,1 +1,1 @@
-"""The soak: minutes of mixed work and killed processes, compared with a model at the end."""
+"""The soak: minutes of mixed work while processes are killed, then a comparison with a model."""

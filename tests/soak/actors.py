@@ -1,4 +1,4 @@
-"""The actors of a soak: people, outside edits, blocks, and kills of processes."""
+"""The actors in a soak: people, outside edits, blocks, and a killer of processes."""
 
 import asyncio
 import itertools
@@ -39,11 +39,11 @@ NOT_YET = "Please try again in a moment"
 
 @dataclass(frozen=True)
 class Pace:
-    """The length of a soak, and how much goes wrong in it.
+    """How long a soak lasts, and how much goes wrong during it.
 
     New work begins for `seconds`. `kill_every` is the longest pause between two kills. Blocks by
     another client have `code` and last `block_seconds`. `launcher` starts a process. A command
-    without an answer after `answer_seconds` is lost.
+    that has no answer after `answer_seconds` is lost.
     """
 
     seconds: float
@@ -56,7 +56,7 @@ class Pace:
 
 @dataclass
 class Soak:
-    """A fleet, its model and its counts.
+    """A fleet of processes, the model of it, and the counts.
 
     From `ends_at` on the monotonic clock, no new work begins.
     """
@@ -82,7 +82,7 @@ class Soak:
         await asyncio.sleep(self.dice.uniform(0.2, 1.0) * most)
 
     async def ask(self, user: str, command: str, text: str) -> Message:
-        """Type a command. Silence is counted, and is not an error while processes are killed."""
+        """Type a command. A missing answer is counted, not an error, while processes are killed."""
         began = seconds_now()
         try:
             answer = await self.fleet.ask(user, command, text)
@@ -98,7 +98,7 @@ class Soak:
 
 
 async def requester(soak: Soak) -> None:
-    """Ask for test users one by one. After silence, look for the card first."""
+    """Ask for test users one by one. Without an answer, look for the card before asking again."""
     story = soak.story
     while soak.is_on:
         identity, flow = story.new_identity(), soak.dice.choice(list(FLOWS))
@@ -110,7 +110,7 @@ async def requester(soak: Soak) -> None:
 
 
 async def asked(soak: Soak, identity: str, text: str) -> Message:
-    """Ask until there is a card."""
+    """Ask until a card appears."""
     while True:
         before = len(soak.fleet.slack.workspace.all_messages)
         answer = await soak.ask(REQUESTER, "/testusers", text)
@@ -130,7 +130,7 @@ async def asked(soak: Soak, identity: str, text: str) -> Message:
 
 
 async def decider(soak: Soak) -> None:
-    """Approve, deny, cancel, or do two of these at once; let requests expire; edit lists."""
+    """Approve, deny, cancel, or do two of these at once; leave requests to expire; edit lists."""
     while True:
         card, is_timed = await soak.undecided.get()
         expected = soak.story.of(card)
@@ -150,7 +150,7 @@ async def decider(soak: Soak) -> None:
 
 
 async def edit(soak: Soak) -> None:
-    """Edit a list in the service's own console while no change of this list is under way.
+    """Edit a list in the service's own console while no change to the list is in progress.
 
     The service has no conditional update, so no client could keep an edit between its own GET and
     POST.
@@ -184,13 +184,13 @@ async def pressed(soak: Soak, user: str, card: Message, button: str) -> str:
 
 
 def expiry_read_on(card: Message) -> str:
-    """Check that the card shows the expiry in the place of its buttons. Return "expired"."""
+    """Check that the card shows the expiry in place of its buttons. Return "expired"."""
     assert shows(card, "expired"), card.all_text
     return "expired"
 
 
 async def answered(soak: Soak, user: str, before: int) -> Message:
-    """Wait for the answer to a click, which another process gives after a kill."""
+    """Wait for the answer to a click, which comes from another process after a kill."""
     return await soak.fleet.answer(user, after=before, seconds=LOOK_SECONDS, channel=APPROVALS)
 
 
@@ -203,7 +203,7 @@ def is_too_late(said: str, expected: ExpectedRequest) -> bool:
 
 
 async def approve(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """One approver approves."""
+    """Have one approver approve."""
     said = await pressed(soak, APPROVER, card, "Approve")
     if not is_too_late(said, expected):
         assert "You approved" in said, said
@@ -211,7 +211,7 @@ async def approve(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def deny(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """One approver denies, with a reason."""
+    """Have one approver deny, with a reason."""
     said = await denied(soak, card)
     if not is_too_late(said, expected):
         assert "You denied" in said, said
@@ -219,7 +219,7 @@ async def deny(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def denied(soak: Soak, card: Message) -> str:
-    """Open the form and send it. Return the bot's answer."""
+    """Open the form and submit it. Return the bot's answer."""
     slack = soak.fleet.slack
     while True:
         before = len(soak.fleet.seen_by(SECOND))
@@ -256,7 +256,7 @@ async def opened(soak: Soak, before: int) -> View | Message | None:
 
 
 async def cancel(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """Press `Cancel` as another person, which does nothing, and then as the requester."""
+    """Press `Cancel` as someone else, which does nothing, and then as the requester."""
     said = await pressed(soak, CHECKERS[0], card, "Cancel")
     assert "You cancelled" not in said, said
     said = await pressed(soak, REQUESTER, card, "Cancel")
@@ -282,7 +282,7 @@ async def leave(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def checker(soak: Soak, user: str) -> None:
-    """Make real checks of one busy organization, as fast as the answers come."""
+    """Make real checks of one busy organization, as fast as the answers arrive."""
     while soak.is_on:
         answer = await soak.ask(user, "/ratelimits", f"check {BUSY[1]}")
         words = answer.all_text
@@ -291,7 +291,7 @@ async def checker(soak: Soak, user: str) -> None:
 
 
 async def blocker(soak: Soak) -> None:
-    """Let another client block organizations one by one, and let a person check them."""
+    """Have another client block organizations one by one, and have a person check them."""
     seconds = soak.pace.block_seconds
     for at in itertools.cycle(BLOCKED):
         await soak.pause(seconds)
@@ -307,7 +307,7 @@ async def blocker(soak: Soak) -> None:
 
 
 async def killer(soak: Soak) -> None:
-    """Kill a random process, and start another in its place."""
+    """Kill random processes, and start others in their place."""
     while soak.is_on:
         await soak.pause(soak.pace.kill_every)
         victim = soak.dice.choice(
@@ -320,7 +320,7 @@ async def killer(soak: Soak) -> None:
 
 
 def more_people(fleet: Fleet) -> None:
-    """Add operators for checks, because each person does one thing at a time."""
+    """Add operators to make checks, because each person does one thing at a time."""
     for number, user in enumerate(CHECKERS):
         person = Person(user, f"checker{number}", f"Chris Checker {number}", "operator")
         fleet.slack.workspace.people[user] = person

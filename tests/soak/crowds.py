@@ -1,4 +1,4 @@
-"""Crowds at the gateway: endless declined calls, and endless waiting calls."""
+"""Crowds at the gateway: a nonstop stream of declined calls, and one of waiting calls."""
 
 import asyncio
 import hashlib
@@ -61,7 +61,7 @@ def token_of(client: str) -> str:
 
 @dataclass
 class Crowd:
-    """A process of the bot with a gateway, and the service behind it."""
+    """A bot process that also runs the gateway, and the service behind it."""
 
     state: ServicesState
     url: str
@@ -104,7 +104,7 @@ async def crowd(database_url: str, latency: float = 0.0) -> AsyncIterator[Crowd]
 
 
 async def declined(database_url: str, name: str, slowed: float = SLOWED) -> dict[str, object]:
-    """Compare a polite client's median time alone and during a flood of declined calls."""
+    """Compare a polite client's median response time alone and during a flood of declined calls."""
     headers = {"Authorization": f"Bearer {token_of('polite')}"}
     async with crowd(database_url) as running, aiohttp.ClientSession(headers=headers) as session:
         await median(running, session)
@@ -134,7 +134,7 @@ async def median(running: Crowd, session: aiohttp.ClientSession, number: int = 2
 
 @asynccontextmanager
 async def flood(running: Crowd) -> AsyncIterator[None]:
-    """Call one organization from a separate process without a pause."""
+    """Call one organization nonstop from a separate process."""
     asked = [running.address(0), token_of("flood"), str(FLOOD_CONNECTIONS)]
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", FLOOD, *asked)
     try:
@@ -155,9 +155,9 @@ async def waiting(
 ) -> dict[str, object]:
     """Call `count` organizations too often for `seconds`, with calls that wait for two seconds.
 
-    When the first minute is used up, its calls are made `skipped` seconds older in the ledger and
-    at the service, and `seconds` begin. `latest` limits the seconds for which a slot is free while
-    calls wait.
+    When the first minute's calls are used up, they are moved `skipped` seconds into the past in the
+    ledger and at the service, and only then does the period of `seconds` begin. `latest` is the
+    longest time in seconds that a slot may stay free while calls wait.
     """
     answers: Counter[str] = Counter()
     headers = {"Authorization": f"Bearer {token_of('flood')}", "Prefer": f"wait={WAIT_SECONDS}"}
@@ -231,7 +231,7 @@ async def latest_grant(database_url: str) -> float:
 
 
 async def sent_calls(database_url: str) -> list[Row[Any]]:
-    """Return the counting rows of the ledger, each with its organization's key."""
+    """Return the ledger rows that count, each with its organization's key."""
     database = Database(database_url, SystemClock())
     query = select(organizations.c.data_center, organizations.c.organization_id, calls)
     joined = query.join(calls, calls.c.organization == organizations.c.id)
@@ -244,7 +244,7 @@ async def sent_calls(database_url: str) -> list[Row[Any]]:
 
 
 async def truth(database_url: str, state: ServicesState, name: str) -> dict[str, object]:
-    """Compare the ledger's count with the service's count and the calls in doubt."""
+    """Compare the ledger's count with the service's count plus the calls in doubt."""
     seen = Counter((call.data_center, call.organization_id) for call in counted(state))
     settled: Counter[tuple[str, str | None]] = Counter()
     in_doubt: defaultdict[tuple[str, str | None], int] = defaultdict(int)

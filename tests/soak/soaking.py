@@ -1,4 +1,4 @@
-"""A soak from its start to its table, and the checks after it."""
+"""Runs a soak, from the start to the results table, with the checks at the end."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ LONGEST_EXPIRY_SECONDS = 25.0
 
 
 async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, object]]:
-    """Work for a time, let everything end, and compare with the model. Return the table's rows."""
+    """Work for a while, let everything finish, and compare with the model. Return table rows."""
     expire = min(LONGEST_EXPIRY_SECONDS, pace.seconds / 3)
     async with running_fleet(database_url, 0, services=services(), **settings(expire)) as fleet:
         await asyncio.gather(*(fleet.add(pace.launcher) for _ in range(PROCESSES)))
@@ -48,7 +48,7 @@ async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, obje
 
 
 async def work(one: Soak) -> None:
-    """Let all actors work until the time is over and all begun work is decided."""
+    """Run all actors until time is up and everything they started has been decided."""
     deciding = asyncio.create_task(decider(one))
     working = asyncio.gather(
         requester(one),
@@ -66,7 +66,7 @@ async def work(one: Soak) -> None:
 
 
 async def first_failure(awaited: "asyncio.Future", besides: "asyncio.Task[None]") -> None:
-    """Wait for the first task, and fail at once if the second fails."""
+    """Wait for the first task, but fail at once if the second fails."""
     await asyncio.wait({awaited, besides}, return_when=asyncio.FIRST_COMPLETED)
     if besides.done():
         besides.result()
@@ -74,7 +74,7 @@ async def first_failure(awaited: "asyncio.Future", besides: "asyncio.Task[None]"
 
 
 def services() -> ServicesState:
-    """Return the services' state with one busy organization on a large plan."""
+    """Return the state of the services, with one busy organization on a large plan."""
     state = ServicesState()
     state.limits.plans[BUSY] = "enterprise"
     return state
@@ -93,7 +93,7 @@ def settings(expire_seconds: float) -> dict[str, str]:
 
 
 def rows(one: Soak) -> list[tuple[str, object]]:
-    """Return the rows with the measured numbers."""
+    """Return the rows with the measurements."""
     slow = statistics.quantiles(one.answer_seconds, n=100)[98]
     middle = statistics.median(one.answer_seconds)
     return [
@@ -107,7 +107,7 @@ TRUE_SECONDS = 90.0
 CLEARED_SECONDS = 150.0
 MINUTE_SECONDS = 60.0
 PER_MINUTE = 100
-# So many people type at the same time, so a process can't have more commands.
+# This many people type at the same time, so a process can't have more commands.
 LOST_AT_ONCE = 5
 # A call may arrive at the service's last moment of a block and be answered after it.
 EDGE_SECONDS = 2.0
@@ -138,7 +138,7 @@ async def check(soak: Soak) -> dict[str, object]:
 
 
 async def cleared(soak: Soak) -> None:
-    """Check that every incident is over and has one message."""
+    """Check that every incident is over and has exactly one message."""
     workspace = soak.fleet.slack.workspace
     await soak.fleet.slack.until(
         lambda: all("Cleared" in message.text for message in workspace.messages(ALERTS)),
@@ -160,7 +160,7 @@ def is_blocked(soak: Soak, call: Call) -> bool:
 
 
 def most_in_a_minute(calls: list[Call]) -> int:
-    """Return the service's highest count of an organization's calls in sixty seconds."""
+    """Return the most calls to one organization that the service saw in sixty seconds."""
     counted: dict[tuple[str | None, str | None], list[float]] = defaultdict(list)
     for call in calls:
         if call.counted_at is not None:

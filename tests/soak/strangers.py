@@ -1,4 +1,4 @@
-"""Requests without a signature or token, which must neither fill the memory nor delay others."""
+"""Requests without a signature or token, which must not fill the memory or delay others."""
 
 import asyncio
 import hashlib
@@ -37,7 +37,7 @@ FULL = Counts(refused=1_000, hang_ups=600, chunked=200)
 
 
 async def strangers(database_url: str, counts: Counts) -> dict[str, object]:
-    """Send each kind of request to both ports of one process. Return what was measured."""
+    """Send each kind of request to both ports of one process. Return the measurements."""
     found: dict[str, object] = {}
     async with bot_with_gateway(database_url) as (fleet, gateway):
         process = fleet.processes[0]
@@ -76,7 +76,7 @@ async def strangers(database_url: str, counts: Counts) -> dict[str, object]:
 
 @asynccontextmanager
 async def bot_with_gateway(database_url: str) -> AsyncIterator[tuple[Fleet, str]]:
-    """Run one process. Yield the fleet and the address of the gateway."""
+    """Run one process. Yield the fleet and the gateway's address."""
     client = {"token_sha256": hashlib.sha256(b"a token").hexdigest(), "organizations": "*"}
     port = free_port()
     settings = {"gateway_clients": json.dumps({"script": client}), "gateway_port": str(port)}
@@ -85,7 +85,7 @@ async def bot_with_gateway(database_url: str) -> AsyncIterator[tuple[Fleet, str]
 
 
 def resident_mib(process: BotProcess) -> float:
-    """Return the resident memory of a process."""
+    """Return a process's resident memory."""
     pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
     return pages * 4096 / 2**20
 
@@ -107,12 +107,12 @@ async def send(address: str, path: str, headers: list[str], *parts: bytes) -> by
 
 
 async def refused_body(address: str, path: str) -> None:
-    """Send more than a megabyte of a body that is larger than any that Slack sends."""
+    """Send over a megabyte of a request body that is larger than any Slack sends."""
     await send(address, path, ["Content-Length: 5000000"], b"x" * (MEGABYTE + MEGABYTE // 10))
 
 
 async def hang_up(address: str, path: str) -> None:
-    """Send nearly a megabyte of a body, and close the connection before its end."""
+    """Send nearly a megabyte of a request body, and close the connection before the end."""
     host, port = address.removeprefix("http://").rsplit(":", 1)
     _, writer = await asyncio.open_connection(host, int(port))
     head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {MEGABYTE}\r\n\r\n"
@@ -140,7 +140,7 @@ async def burst(sender: Sender, place: tuple[str, str], count: int, at_once: int
 
 
 async def acknowledgement(fleet: Fleet) -> float:
-    """Return the seconds until a signed command is acknowledged."""
+    """Return how many seconds it takes until a signed command is acknowledged."""
     began = seconds_now()
     await fleet.slack.command("U0OPERATOR", "C0GENERAL", "/gatehouse", "whoami")
     return seconds_now() - began

@@ -1,4 +1,4 @@
-"""The short form of the soak: three processes, kills, and the same model at the end."""
+"""A short version of the soak: three processes, kills, and the same model at the end."""
 
 import math
 

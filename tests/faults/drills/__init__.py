@@ -1,4 +1,4 @@
-"""The drills, sorted by the kind of fault."""
+"""The drills, grouped by kind of fault."""
 
 from tests.faults.drills import database, kills, services, slack, time
 

@@ -1,4 +1,4 @@
-"""People's acts while processes die: an act without a visible result is repeated."""
+"""What people do while processes die: they repeat any action that has no visible result."""
 
 import asyncio
 from contextlib import suppress
@@ -31,10 +31,10 @@ WITHOUT_APPROVAL = "without approval"
 
 
 async def pressed(story: Story, user: str, card: Message, button: str) -> None:
-    """Press until the bot takes the click.
+    """Press until the bot accepts the click.
 
-    Slack waits three seconds for the acknowledgement, so a late one may have come before the click
-    was stored. A person who then sees no result presses again.
+    Slack waits three seconds for the acknowledgement, so a late one may have been sent before the
+    click was stored. A person who then sees no result presses again.
     """
     for _ in range(MOST_PRESSES):
         before = len(story.fleet.seen_by(user))
@@ -58,7 +58,7 @@ async def sees_something(story: Story, user: str, before: int) -> bool:
 async def asked(
     story: Story, expected: ExpectedRequest, extra: str = "", seconds: float = TRUE_SECONDS
 ) -> Message:
-    """Ask, and look for the card before asking again."""
+    """Ask, and check for the card before asking again."""
     story.expected_requests[expected.identity] = expected
     words = f"add {expected.flow} {expected.identity} {extra}".strip()
     for _ in range(MOST_PRESSES):
@@ -108,7 +108,7 @@ async def approve(story: Story, card: Message) -> None:
 
 
 async def approve_by_two(story: Story, card: Message) -> None:
-    """Approve by two people: the first approval alone changes nothing."""
+    """Have two people approve: the first approval alone changes nothing."""
     await pressed(story, APPROVER, card, "Approve")
     await story.fleet.slack.until(lambda: "1 of 2 approvals" in card.all_text, timeout=CARD_SECONDS)
     await pressed(story, SECOND, card, "Approve")
@@ -116,7 +116,7 @@ async def approve_by_two(story: Story, card: Message) -> None:
 
 
 async def undo(story: Story, card: Message) -> None:
-    """Ask to undo an applied change, and approve the undo."""
+    """Ask to undo an applied change, and approve that request."""
     expected = story.of(card)
     await pressed(story, REQUESTER, card, "Undo")
     expected.undo = "pending"
@@ -126,7 +126,7 @@ async def undo(story: Story, card: Message) -> None:
 
 
 async def deny(story: Story, card: Message) -> None:
-    """Deny with a reason: press until the form opens, and send the form until the bot takes it."""
+    """Deny with a reason: press until the form opens, then submit it until the bot accepts it."""
     slack = story.fleet.slack
     for _ in range(MOST_PRESSES):
         view = slack.workspace.open_view(APPROVER)
@@ -161,7 +161,7 @@ async def cancel(story: Story, card: Message) -> None:
 
 
 async def opened(story: Story, user: str) -> None:
-    """Open the Home tab until the bot takes the event."""
+    """Open the Home tab until the bot accepts the event."""
     for _ in range(MOST_PRESSES):
         if (await story.fleet.slack.open_home(user)).status == OK:
             break
@@ -169,20 +169,20 @@ async def opened(story: Story, user: str) -> None:
 
 
 async def pending_at_home(story: Story) -> Message:
-    """Prepare a pending request that its requester's Home tab shows."""
+    """Prepare a pending request that is shown on its requester's Home tab."""
     await opened(story, REQUESTER)
     return await story.request()
 
 
 async def open_and_cancel(story: Story, card: Message) -> None:
-    """Let another person open the Home tab, and cancel the request."""
+    """Have another person open the Home tab, and cancel the request."""
     story.has_homes = True
     await opened(story, APPROVER)
     await cancel(story, card)
 
 
 async def expire(story: Story, card: Message) -> None:
-    """Let the request get its reminder, and expire."""
+    """Let the request get its reminder and then expire."""
     story.becomes(card, "expired")
 
 
@@ -197,7 +197,7 @@ async def listed(story: Story) -> None:
 
 
 async def alert(story: Story, _: Message | None) -> None:
-    """Block an organization. An alert opens after a person's check, and clears by itself."""
+    """Block an organization. An alert opens after a person's check and clears by itself."""
     at = ("jp", "80004410")
     story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
     story.cleared_alerts.add(at[1])
@@ -208,7 +208,7 @@ async def alert(story: Story, _: Message | None) -> None:
                 break
         if story.fleet.slack.workspace.messages(ALERTS):
             break
-        # No call has met the block yet.
+        # No call has run into the block yet.
         await asyncio.sleep(AGAIN_SECONDS)
         story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
 

@@ -1,4 +1,4 @@
-"""The database goes away, hangs, restarts, is locked, or has no room."""
+"""The database goes away, hangs, restarts, is locked, or runs out of space."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ DATABASE_BYTES = 12 * 2**20
 
 @asynccontextmanager
 async def proxied_fleet() -> AsyncIterator[tuple[TcpProxy, Fleet]]:
-    """Yield two processes, and the proxy between them and their database."""
+    """Yield two processes and the proxy between them and their database."""
     async with own_database(server_url()) as url:
         parts = urlsplit(url)
         async with running_proxy(parts.hostname or "", parts.port or 5432) as proxy:
@@ -42,7 +42,7 @@ async def away(notes: Notes) -> None:
 
 
 async def hung(notes: Notes) -> None:
-    """Connections stay open and nothing comes through."""
+    """Connections stay open, but nothing gets through."""
     async with proxied_fleet() as (proxy, fleet):
 
         async def hang() -> None:
@@ -57,7 +57,7 @@ async def restarted(notes: Notes) -> None:
 
 
 async def crashed(notes: Notes) -> None:
-    """The server crashes, and recovers at its next start."""
+    """The server crashes and recovers at its next start."""
     await stopped(notes, "immediate")
 
 
@@ -72,7 +72,7 @@ async def stopped(notes: Notes, mode: str) -> None:
 
 
 async def locked(notes: Notes) -> None:
-    """Another program holds the file's lock: a backup, or a person with a shell."""
+    """Another program holds a lock on the file: a backup, or someone's shell session."""
     path = f"{notes.folder}/gatehouse.db"
     async with running_fleet(f"sqlite:///{path}") as fleet:
         other = sqlite3.connect(path, isolation_level=None)
@@ -90,7 +90,7 @@ async def locked(notes: Notes) -> None:
 
 
 async def full(notes: Notes) -> None:
-    """The disk of the database is full."""
+    """The database's disk is full."""
     with small_disk(Path(notes.folder) / "disk") as disk:
         ballast = disk / "ballast"
 
@@ -111,7 +111,7 @@ async def full(notes: Notes) -> None:
 
 @asynccontextmanager
 async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
-    """Yield the address of a database on that disk; PostgreSQL's log is on another disk."""
+    """Yield the URL of a database on that disk; PostgreSQL's log is on another disk."""
     if notes.database == "sqlite":
         yield f"sqlite:///{disk}/gatehouse.db"
         return
@@ -126,7 +126,7 @@ async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """Mount a disk of a few mebibytes in the folder."""
+    """Mount a disk of a few mebibytes at the folder."""
     if os.geteuid() != 0:
         lacks(ROOT_USER)
     folder.parent.chmod(0o755)  # PostgreSQL's user has to get there
@@ -149,7 +149,7 @@ async def disturbed(
     *,
     writes_only: bool = False,
 ) -> None:
-    """Cause the fault for its time while people go on working; then everything must work again."""
+    """Cause the fault while people keep working; once it ends, everything must work again."""
     story = Story(fleet)
     waiting = await story.request()
     await begin()
@@ -170,7 +170,7 @@ async def disturbed(
 
 
 async def refused(notes: Notes, story: Story) -> None:
-    """Ask until a request cannot be stored: a full disk still has room on its last pages."""
+    """Ask until a request can't be stored: even a full disk has room on its last pages."""
     for _ in range(MOST_REQUESTS):
         identity = story.new_identity()
         words = f"add survey {identity} because {'of the drill ' * 35}"

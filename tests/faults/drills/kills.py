@@ -1,4 +1,4 @@
-"""`kill -9` after each step with an outside effect, for everything that the bot does."""
+"""`kill -9` after each step with an external effect, for everything that the bot does."""
 
 import asyncio
 import json
@@ -30,10 +30,10 @@ AT_ONCE = 3
 
 @dataclass(frozen=True)
 class Scene:
-    """An act during which a process is killed.
+    """An action during which a process is killed.
 
-    `before` prepares the scene without kills. `act` is disturbed; people can safely repeat the act
-    if they see no result.
+    `before` prepares the scene without kills. The kill comes during `act`, which people can safely
+    repeat if they see no result.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Scene:
 
 
 async def every_step(notes: Notes, scene: Scene) -> None:
-    """Count the steps of an undisturbed run, then die at each step in a separate run."""
+    """Count the steps in an undisturbed run, then kill at each step in a separate run."""
     count, names = await one_run(notes, scene, 0)
     assert 0 < count <= MOST_STEPS, f"{count} steps"
     notes.seen.append("an error of Slack's own, where it was killed before its answer")
@@ -66,7 +66,7 @@ async def every_step(notes: Notes, scene: Scene) -> None:
 
 
 async def one_run(notes: Notes, scene: Scene, die_at: int) -> tuple[int, list[str]]:
-    """Play the scene once. Return the number of steps, and their names."""
+    """Play the scene once. Return the number of steps and their names."""
     folder = Path(notes.folder) / f"{scene.name.split()[0]}-{die_at}"
     folder.mkdir()
     launcher = ("-m", "tests.support.launch", "--die-at", str(die_at))
@@ -93,7 +93,7 @@ async def one_run(notes: Notes, scene: Scene, die_at: int) -> tuple[int, list[st
 
 
 async def come_true(notes: Notes, story: Story, successor: asyncio.Task[float] | None) -> None:
-    """Wait for the expected state, and measure the time if a process died."""
+    """Wait for the expected state, and time the recovery if a process died."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     await story.comes_true(TRUE_SECONDS + IN_DOUBT_SECONDS)
@@ -105,7 +105,7 @@ async def come_true(notes: Notes, story: Story, successor: asyncio.Task[float] |
 
 
 async def replace(fleet: Fleet, first: BotProcess) -> float:
-    """Start another process after a death. Return the seconds that its work may take."""
+    """Replace a process that died. Return how many seconds its work may take."""
     await first.ended()
     database = Database(fleet.environment["DATABASE_URL"], SystemClock())
     async with database.read_only() as tx:

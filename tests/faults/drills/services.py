@@ -1,4 +1,4 @@
-"""A service hangs, resets, drips a byte a second, or fails."""
+"""A service hangs, resets connections, sends one byte a second, or fails."""
 
 from functools import partial
 
@@ -47,7 +47,7 @@ async def settled(story: Story, ts: str) -> None:
 
 
 async def inventory(notes: Notes, kind: FaultKind) -> None:
-    """One data center fails: `/orgs` names it, and shows its last listing and the others."""
+    """One data center fails: `/orgs` names it, and shows its last listing and the other centers."""
     # Without a cache, each `/orgs` fetches the listings.
     settings = {"inventory_cache_seconds": "0"}
     async with (

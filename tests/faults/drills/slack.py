@@ -1,4 +1,4 @@
-"""Slack's Web API fails in different ways; answers by response_url still arrive."""
+"""Slack's Web API fails in different ways; responses sent through response_url still arrive."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +20,7 @@ Break = Callable[[Faults, str], None]
 
 
 async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> None:
-    """People ask and approve while Slack fails; cards and messages follow when it is back."""
+    """People ask and approve while Slack fails; cards and messages follow once it recovers."""
     async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
         story = Story(fleet)
         waiting = await story.request()
@@ -53,32 +53,32 @@ async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> Non
 
 
 def ratelimited(faults: Faults, method: str) -> None:
-    """429 with Retry-After."""
+    """Slack responds with 429 and Retry-After."""
     faults.ratelimit(method, retry_after=RETRY_AFTER_SECONDS, times=None)
 
 
 def server_error(faults: Faults, method: str) -> None:
-    """500 with an empty body."""
+    """Slack responds with 500 and an empty body."""
     faults.status(method, 500, times=None)
 
 
 def a_page(faults: Faults, method: str) -> None:
-    """A web page of a proxy."""
+    """A proxy responds with a web page."""
     faults.html(method, times=None)
 
 
 def refused(name: str) -> Break:
-    """`ok: false` with an error name."""
+    """Slack responds with `ok: false` and an error name."""
     return lambda faults, method: faults.error(method, name, times=None)
 
 
 def nothing(faults: Faults, method: str) -> None:
-    """No answer at all."""
+    """Slack doesn't respond at all."""
     faults.hang(method, times=None)
 
 
 def lost_answers(faults: Faults, method: str) -> None:
-    """The call takes effect, and the connection breaks before the answer."""
+    """The call takes effect, but the connection breaks before the response."""
     faults.cut(method, times=None)
 
 

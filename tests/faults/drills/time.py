@@ -1,4 +1,4 @@
-"""The clock jumps, and processes are stopped."""
+"""The clock jumps, or processes are suspended."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ FROZEN_SECONDS = 25.0
 
 
 async def jumps(notes: Notes, seconds: float) -> None:
-    """The machine's clock is set wrong while the bot runs, and then corrected."""
+    """The machine's clock is set wrong while the bot runs, and is then corrected."""
     clock = Path(notes.folder) / "clock"
     clock.write_text("0")
     launcher = ("-m", "tests.support.launch", "--clock", str(clock))
@@ -53,7 +53,7 @@ async def jumps(notes: Notes, seconds: float) -> None:
 
 
 async def suspended(notes: Notes) -> None:
-    """The only process stops, as if its machine was suspended, and goes on."""
+    """The only process stops, as if its machine were suspended, and then resumes."""
     async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
         story = Story(fleet)
         waiting = await story.request()
@@ -77,7 +77,7 @@ async def suspended(notes: Notes) -> None:
 
 
 async def frozen(notes: Notes) -> None:
-    """One of two processes stops between its GET and its POST, and goes on late."""
+    """One of two processes stops between its GET and its POST, and resumes late."""
     async with database_of("postgres", notes.folder) as url, running_fleet(url) as fleet:
         (first,) = fleet.processes
         story = Story(fleet)
@@ -110,10 +110,10 @@ OLD_CHANNEL, NEW_CHANNEL = "C0APPROVALS", "C0ALERTS"
 
 
 async def frozen_with_a_row(notes: Notes) -> None:
-    """One of two processes stops while it holds the row that every write needs."""
+    """One of two processes stops while it holds a lock on the row that every write needs."""
     async with (
         database_of("postgres", notes.folder) as url,
-        # A person over the pace of commands writes nothing.
+        # Commands from a person who exceeds the rate limit write nothing.
         running_fleet(url, commands_per_minute="0") as fleet,
     ):
         (first,) = fleet.processes
@@ -146,7 +146,7 @@ async def pressed(notes: Notes, story: Story) -> None:
 
 
 async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: str) -> None:
-    """Stop the writing process again and again, until it holds the row at a stop."""
+    """Stop the writing process repeatedly until it is stopped while holding the row lock."""
     watcher = await connect(url)
     try:
         for number in range(300):
@@ -158,7 +158,7 @@ async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: st
             await asyncio.sleep(random.uniform(0.0, 0.06))
             process.freeze()
             if await is_locked(watcher):
-                # Slack gives up these deliveries after three seconds.
+                # Slack gives up on these deliveries after three seconds.
                 await asyncio.gather(*asking, return_exceptions=True)
                 return
             process.thaw()
@@ -169,7 +169,7 @@ async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: st
 
 
 async def is_locked(watcher: psycopg.AsyncConnection[tuple[int]]) -> bool:
-    """Return True if the row is locked now and a moment later, after any commit under way."""
+    """Return True if the row is locked now and still is once any commit in progress is done."""
     for _ in range(2):
         try:
             await watcher.execute("SELECT 1 FROM audit_head FOR UPDATE NOWAIT")

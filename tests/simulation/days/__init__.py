@@ -1,1 +1,1 @@
-"""A day of the whole bot from one seed: one loop, virtual time, several processes that die."""
+"""Simulates a day of the bot from one seed: one loop, virtual time, and processes that die."""

@@ -29,14 +29,14 @@ from tests.support.clock import FakeClock
 
 @dataclass(frozen=True)
 class Days:
-    """Days from one template, each in a child that leaves nothing behind: see `graveyard`."""
+    """Runs days from one template, each in a child process that leaves nothing behind."""
 
     template: Path
     folder: Path
     plant: str | None
 
     def live(self, seeds: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """Yield the result of each day when the day ends; each processor runs one day at a time."""
+        """Yield each day's result as the day ends; each CPU runs one day at a time."""
         running: set[int] = set()
         for seed in seeds:
             running.add(self._begin(seed))
@@ -46,14 +46,14 @@ class Days:
             yield _end_of_one(running)
 
     def _begin(self, seed: int) -> int:
-        """Run a day in a child, whose result comes out of the pipe."""
+        """Run a day in a child process, which sends its result through the pipe."""
         reading, writing = os.pipe()
         if os.fork() > 0:
             os.close(writing)
             return reading
         os.close(reading)
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-        # The child lives for seconds, and the time of garbage collection must not change a day.
+        # The child lives only seconds, and garbage collection must not affect a day by its timing.
         gc.disable()
         try:
             if self.plant:
@@ -76,12 +76,12 @@ def _end_of_one(running: set[int]) -> dict[str, Any]:
 
 
 def _memory() -> str | None:
-    """Return a folder in memory, if there is one, to avoid waiting for a disk."""
+    """Return an in-memory folder, if there is one, to avoid waiting for a disk."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 
 
 def make_template(folder: Path) -> Path:
-    """Make a migrated, empty database."""
+    """Create a migrated, empty database."""
     path = folder / "template.db"
     # A process with threads should not fork.
     inline_sqlite.install()
@@ -96,7 +96,7 @@ def make_template(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Run the seeds, and print problems and tried faults. Return 0 if there was no problem."""
+    """Run the seeds and print problems and the faults tried. Return 0 if there were no problems."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="this one day")
     parser.add_argument("--seeds", type=int, default=20, help="so many days (%(default)s)")

@@ -15,7 +15,7 @@ Service = Callable[[str], Awaitable[tuple[int, Mapping[str, Any]]]]
 
 
 class Session:
-    """Takes the place of aiohttp's session; the host of the address names the service."""
+    """Replaces aiohttp's session; the hostname in the URL selects the service."""
 
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
@@ -29,7 +29,7 @@ class Session:
         middlewares: Iterable[Any],
         **_: Any,
     ) -> "Response":
-        """Send a request through the client's own checks to the service."""
+        """Send a request to the service, after the client's own checks."""
         send: Any = _send
         for middleware in reversed(tuple(middlewares)):
             send = partial(middleware, handler=send)
@@ -39,7 +39,7 @@ class Session:
 
 
 class _AtOnce(aiohttp.ClientRequest):
-    """A request that reaches its service when it is written."""
+    """A request that reaches its service as soon as it is written."""
 
     def __init__(self, service: Service, authorization: str) -> None:
         self._service, self._authorization = service, authorization
@@ -50,7 +50,7 @@ class _AtOnce(aiohttp.ClientRequest):
 
 
 class _Request(CheckedRequest, _AtOnce):
-    """A request that may be stopped before it is sent."""
+    """A request that may be blocked before it is sent."""
 
 
 async def _send(request: _Request) -> Any:
@@ -58,7 +58,7 @@ async def _send(request: _Request) -> Any:
 
 
 class Response:
-    """An answer whose headers and body come at once."""
+    """A response whose headers and body arrive at once."""
 
     content_length = None
 

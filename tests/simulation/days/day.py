@@ -1,4 +1,4 @@
-"""A day: people ask, decide and change their minds among faults; then the oracle checks."""
+"""A day: people ask, decide and change their minds despite faults; then the oracle checks."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ PROCESSES = 3
 DAY_SECONDS = 420
 # After the last fault, everything must be settled within this time.
 SETTLE_SECONDS = 900
-# Idle processes look for jobs seldom, because each look costs real time.
+# Idle processes rarely look for jobs, because each look takes real time.
 POLL_SECONDS, POLL_AT_REST_SECONDS = 5.0, 30.0
 # On some days, decided requests are deleted within minutes.
 KEPT_DAYS = (400, 180 / 86_400, 400)
@@ -67,7 +67,7 @@ class Result:
 
 
 class Day:
-    """One day of one seed on a copy of a migrated, empty database."""
+    """One day, run from one seed on a copy of a migrated, empty database."""
 
     def __init__(self, seed: int, template: Path, folder: Path) -> None:
         self.seed = seed
@@ -102,7 +102,7 @@ class Day:
         self.asked: dict[str, str] = {}
 
     def run(self) -> Result:
-        """Run the day. Return its result with the problems at the end."""
+        """Run the day. Return its result, including any problems found at the end."""
         inline_sqlite.install()
         gather_alike()
         bot.store.job_loop.POLL_SECONDS = POLL_SECONDS
@@ -162,7 +162,7 @@ class Day:
                 process.run(_quietly(self._do_something(process)))
 
     async def _program(self, client: str) -> None:
-        """Call through the gateway as another program: at once, or after a wait for a turn."""
+        """Call through the gateway as another program, at once or after waiting for a turn."""
         while True:
             await asyncio.sleep(self.random.uniform(5, 60))
             seconds = self.random.choice((0.0, 0.0, 0.0, 5.0))
@@ -188,7 +188,7 @@ class Day:
             await self._click(process)
 
     def _look_at_organizations(self) -> None:
-        """Let several people look at once, so that they want more calls than are allowed."""
+        """Have several people look at once, so that they need more calls than are allowed."""
         cause = CallCause("list", OTTO)
         alive = self._alive()
         for process in alive and self.random.choices(alive, k=self.random.choice((1, 3, 6))):
@@ -240,7 +240,7 @@ class Day:
         await presets.save_preset(process.bot, otto, PRESET, people)
 
     async def _click(self, process: Process) -> None:
-        """Press a button at any process: once, twice, or several at the same moment."""
+        """Press a button on any process: once, twice, or several buttons at the same moment."""
         act, request_id = self.random.choice(ACTS), self.random.choice(self.known[-6:])
         who = list(DECIDERS) if self.random.random() < 0.2 else [self.random.choice(DECIDERS)]
         if self.random.random() < 0.2:
@@ -261,7 +261,7 @@ class Day:
         await store_click(process.bot, replace(click, version=version))
 
     async def _trouble(self) -> None:
-        """Kill and freeze processes in the middle of their work."""
+        """Kill and freeze processes while they are working."""
         while True:
             await asyncio.sleep(self.random.uniform(5, 60))
             alive = self._alive()
@@ -310,7 +310,7 @@ class Day:
         )
 
     async def _call_of(self, process: Process) -> str:
-        """Return the reason that a process can't call without faults, or "" if it can."""
+        """Return the reason why a process can't call even without faults, or "" if it can."""
         try:
             await process.run(process.client.organizations(KEY, CallCause("list", OTTO)))
         except GatehouseError as error:
@@ -319,7 +319,7 @@ class Day:
 
 
 async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
-    """Ignore refusals, which are normal on such a day."""
+    """Ignore refusals, which are normal during a simulated day."""
     try:
         await work
     except GatehouseError:
@@ -327,7 +327,7 @@ async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _patiently(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-    """Call, and repeat the call at the told time, or at once after no answer."""
+    """Call, then retry when told to, or at once if there was no response."""
     for _ in range(3):
         try:
             await call()

@@ -1,4 +1,4 @@
-"""Home tabs in Slack; the seed decides which calls fail or lose their answers."""
+"""Home tabs in Slack; the seed decides which calls fail or lose their responses."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +40,7 @@ class Homes:
 
 
 def about_requests(view: Mapping[str, Any]) -> list[Any]:
-    """Return the part of a tab about requests; the part about limits changes all the time."""
+    """Return the requests section of a tab; the limits section changes all the time."""
     return list(_until_limits(view))
 
 

@@ -1,7 +1,7 @@
-"""SQLite without threads and greenlets: each statement is executed where it is awaited.
+"""SQLite without threads or greenlets: each statement is executed where it is awaited.
 
-Other tasks run before a transaction begins and before the commit. Between the statements they would
-see no change. With autocommit, other tasks run before each statement.
+Other tasks run before a transaction begins and before it commits. They would see no changes between
+its statements. With autocommit, other tasks run before each statement.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ OPEN: dict[str, dict[Connection, sqlite3.Connection]] = {}
 
 
 def install() -> None:
-    """Use this engine for every database; only for a separate process."""
+    """Use this engine for every database. Call this only in a separate process."""
     bot.store.engine.sqlite_engine = InlineEngine  # type: ignore[assignment, misc]
 
 
@@ -34,7 +34,7 @@ def close_all(process: str) -> None:
 
 @cache
 def _engine(url: URL) -> Engine:
-    """Return the engine of all simulated processes, which share the compiled statements."""
+    """Return the engine that all simulated processes use, so they share compiled statements."""
     engine = create_engine(
         url.set(drivername="sqlite"),
         max_overflow=-1,
@@ -87,7 +87,7 @@ class InlineConnection:
         return (await self.execute(statement, parameters)).scalars()
 
     async def execution_options(self, **options: Any) -> "InlineConnection":
-        """Set options of SQLAlchemy."""
+        """Set SQLAlchemy execution options."""
         self._connection.execution_options(**options)
         return self
 
@@ -104,6 +104,6 @@ class InlineConnection:
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Give the connection back to the pool."""
+        """Return the connection to the pool."""
         self._open.pop(self._connection, None)
         self._connection.close()

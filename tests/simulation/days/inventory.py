@@ -1,4 +1,4 @@
-"""The simulated inventory service, and the bot's clients of the service."""
+"""The simulated inventory service and the bot's clients for it."""
 
 import asyncio
 import io
@@ -57,13 +57,13 @@ GRANT = OAuthSettings(
 
 
 def make_limits_small() -> None:
-    """Make the limits of all plans small; only for a separate process."""
+    """Lower the limits of all plans. Call this only in a separate process."""
     _LIMITS[Plan.FREE] = LIMITS
 
 
 @dataclass
 class Sent:
-    """The requests of one call of a client, and their tokens."""
+    """The requests that one client call sent, and their tokens."""
 
     cause: CallCause
     tokens: list[str] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Inventory:
         self.tokens = Tokens(self.loop, self.faults)
 
     def look_at_pauses(self, reader: sqlite3.Connection, granted_at: float = 0.0) -> None:
-        """Check that no call is granted between a known pause and the probe that ends the pause."""
+        """Check that no call is granted between a known pause and the probe that ends it."""
         query = "SELECT blocks FROM quota_organizations WHERE organization_id = ?"
         (blocks,) = reader.execute(query, (KEY.organization_id,)).fetchone() or ("[]",)
         for since in (load["since"] for load in json.loads(blocks)):
@@ -102,7 +102,7 @@ class Inventory:
                 self.problems.append("a call is granted in a pause")
 
     def look_at_settled(self, reader: sqlite3.Connection, call: _Call) -> None:
-        """Check that an answered call no longer counts as under way."""
+        """Check that a call that got a response no longer counts as in progress."""
         query = "SELECT permit_until FROM quota_calls WHERE organization = ? AND number = ?"
         number = call.reservation.organization, call.reservation.number
         (until,) = reader.execute(query, number).fetchone() or (0,)
@@ -110,7 +110,7 @@ class Inventory:
             self.problems.append(f"call {number} was answered, and holds its place")
 
     def look_at_refused(self, sent: Sent) -> None:
-        """Check that a new token was used after a refusal, in the same call or in the next call.
+        """Check that a new token was used after a refusal, in the same call or the next one.
 
         After several such tokens in ten minutes, a process stops asking the provider.
         """
@@ -122,7 +122,7 @@ class Inventory:
             self.problems.append(f"{PROCESS.get()} has no other token than {sent.tokens}")
 
     async def answer(self, authorization: str) -> tuple[int, Mapping[str, Any]]:
-        """Return the listing, or an error of the service."""
+        """Return the listing, or an error from the service."""
         sent, token = SENT.get(), authorization.removeprefix("Bearer ")
         sent.tokens.append(token)
         is_probe = sent.cause.kind == PROBE
@@ -180,7 +180,7 @@ class Inventory:
             self._count_of(client)
 
     def _count_of(self, client: str) -> None:
-        """Check that a client stays within its share, and all clients within their part."""
+        """Check that a client stays within its share, and all clients together within theirs."""
         for whose, share in (({client}, CLIENTS[client]), (set(CLIENTS), 1.0)):
             of_a_minute = sum(one in whose for _, one in self.arrivals)
             at_once = sum(item in whose for item in self.at_work)
@@ -218,7 +218,7 @@ class WatchedGuard(Guard):
 
 
 class Client:
-    """The clients of the bot and of its gateway, which share and renew one token."""
+    """The clients used by the bot and its gateway, which share and renew one token."""
 
     data_centers: Sequence[str] = (KEY.data_center,)
 
@@ -260,4 +260,4 @@ class Client:
 
 class _Forwarder(Forwarder):
     async def deliver(self, *_: Any) -> None:
-        """Deliver the answer at once, because there is no connection."""
+        """Deliver the response at once, because there is no connection."""

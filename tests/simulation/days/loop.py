@@ -1,4 +1,4 @@
-"""An event loop whose time is virtual and whose next step is chosen by a seed.
+"""An event loop with virtual time, in which a seed chooses the next step.
 
 Nothing waits: when no callback is ready, time jumps to the next timer. Every callback belongs to
 the simulated process in whose context it was made. Callbacks of a killed process never run again,
@@ -36,7 +36,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         self.steps = 0
         self.dead: set[str] = set()
         self.frozen: set[str] = set()
-        # The rates of wrong clocks by process; all other clocks are right.
+        # The rates of the inaccurate clocks, by process; all other clocks are accurate.
         self.rates: dict[str, float] = {}
         self._now = 0.0
         self._parked: deque[asyncio.Handle] = deque()
@@ -53,7 +53,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         return task
 
     def time(self) -> float:
-        """Virtual seconds since the beginning."""
+        """Return the virtual seconds since the beginning."""
         return self._now
 
     def call_at(
@@ -63,7 +63,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         *arguments: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Set a timer; the timers of a process run by its own clock."""
+        """Set a timer, which runs by its process's own clock."""
         process = PROCESS.get() if context is None else context.get(PROCESS, "")
         if process in self.rates:
             seconds = (when - self._now) / self.rates[process]
@@ -95,7 +95,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         self.trace(f"freeze {process}")
 
     def wake(self, process: str) -> None:
-        """Let a frozen process go on."""
+        """Resume a frozen process."""
         self.frozen.discard(process)
         self._ready.extend(self._parked)
         self._parked.clear()
@@ -147,16 +147,16 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         return done
 
     def _process_events(self, event_list: Iterable[Any]) -> None:
-        """There is no input or output."""
+        """Do nothing: there is no input or output."""
 
     def _write_to_self(self) -> None:
-        """There is no other thread."""
+        """Do nothing: there is no other thread."""
 
 
 def gather_alike() -> None:
-    """Make `gather` take the same steps on every Python; only for a separate process.
+    """Make `gather` take the same steps on every Python. Call this only in a separate process.
 
-    Since 3.12, `gather` takes no step for finished tasks.
+    Since Python 3.12, `gather` takes no step for finished tasks.
     """
     real = asyncio.gather
 
@@ -187,7 +187,7 @@ def _still_to_come(awaited: Any) -> Any:
 
 
 class SharedLock:
-    """The database's write lock for all processes, which is free again when its holder dies."""
+    """The database's write lock for all processes, which is released when its holder dies."""
 
     def __init__(self, loop: SimulationLoop) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""The checks at the end of a day, based on the audit, which forgets nothing."""
+"""The checks at the end of a day, based on the audit log, which keeps everything."""
 
 import json
 from collections import Counter
@@ -43,7 +43,7 @@ SLACKNESS = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class Entry:
-    """An audit entry."""
+    """An audit log entry."""
 
     at: datetime
     actor: str
@@ -54,7 +54,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Oracle:
-    """The audit of a day, and the stored state at its end."""
+    """One day's audit log and the stored state at the end of the day."""
 
     database: Database
     outside: Outside
@@ -65,7 +65,7 @@ class Oracle:
 
     @classmethod
     async def look(cls, database: Database, outside: Outside, process: Process) -> "Oracle":
-        """Read the audit and the stored state."""
+        """Read the audit log and the stored state."""
         async with database.read_only() as tx:
             rows = await tx.connection.execute(select(audit_entries).order_by("position"))
             entries = [
@@ -78,7 +78,7 @@ class Oracle:
 
     @property
     def created(self) -> dict[str, Entry]:
-        """The first audit entry of each request."""
+        """The first audit log entry for each request."""
         return {entry.subject: entry for entry in self.entries if entry.action in CREATED}
 
     @property
@@ -92,7 +92,7 @@ class Oracle:
         ]
 
     async def problems(self, twice: Sequence[tuple[str, str]]) -> list[str]:
-        """Return all problems; `twice` has the requests that came from one delivery."""
+        """Return all problems; `twice` holds pairs of requests that came from one delivery."""
         return [
             *self.outside.flows.problems,
             *self.outside.slack.problems,
@@ -111,7 +111,7 @@ class Oracle:
         ]
 
     def _wrong_lists(self) -> Iterator[str]:
-        """Check that each list has the people that the audit's last entries say."""
+        """Check that each list holds the people that the latest audit log entries imply."""
         expected: dict[tuple[str, str], tuple[bool, str]] = {}
         for entry in self.entries:
             expected |= _expected_after(entry)
@@ -123,7 +123,7 @@ class Oracle:
                     yield f"{identity} {verb} on {flow_sid[-1]}, and {why} was the last"
 
     def _wrong_decisions(self, request_id: str) -> Iterator[str]:
-        """Check that only permitted people decided, in time, and often enough."""
+        """Check that each request was decided in time, by enough people, all of them permitted."""
         created, moves = self.created[request_id], self._moves(request_id)
         if moves[-1].action not in ENDS:
             yield f"{request_id}: {moves[-1].action} is the last of it"
@@ -158,7 +158,7 @@ class Oracle:
         return APPROVALS_NEEDED[created.detail["flow"]]
 
     def _made_twice(self, twice: Sequence[tuple[str, str]]) -> Iterator[str]:
-        """Check that a repeated delivery makes no new request while the first request waits."""
+        """Check that a repeated delivery creates no new request while the first one is pending."""
         for first, second in twice:
             if first == second or first not in self.created or second not in self.created:
                 continue
@@ -167,7 +167,7 @@ class Oracle:
                 yield f"{first} and {second} are of one delivery"
 
     async def _wrong_cards(self) -> list[str]:
-        """Check that each request has one card, which shows the stored state."""
+        """Check that each request has exactly one card, which shows the stored state."""
         renderer, problems = RequestMessages(self.process.bot), []
         for request in self.stored:
             async with self.database.read_only() as tx:
@@ -201,7 +201,7 @@ class Oracle:
         return problems
 
     async def _wrong_alerts(self) -> list[str]:
-        """Check that each incident is over, with one message and one reply in its thread."""
+        """Check that each incident is over and has one message with one reply in its thread."""
         problems, known = [], await self._rows(incidents)
         notes = [row for row in await self._rows(outbox_messages) if row.kind == NOTE]
         for incident in known:
@@ -225,7 +225,7 @@ class Oracle:
         return problems + ([] if alerts == len(known) else [f"{alerts} alerts, {len(known)} began"])
 
     async def _wrong_messages(self) -> list[str]:
-        """Check that the messages to people are in Slack, in the order of the events."""
+        """Check that messages to people reached Slack in the order of their events."""
         arrived = {name: at for at, name in enumerate(self.outside.slack.by_client_id)}
         problems, last = [], dict[str, tuple[datetime, int]]()
         rows = await self._rows(outbox_messages)
@@ -244,7 +244,7 @@ class Oracle:
         return problems
 
     def _is_of_no_account(self, row: Any) -> bool:
-        """Return True if the message was out of date when Slack was available again."""
+        """Return True if the message was out of date by the time Slack became available again."""
         event = row.payload.get("event")
         if event != "ended":
             moves = [move.at for move in self._moves(row.subject)]
@@ -260,7 +260,7 @@ class Oracle:
         return let_in.issuperset(row.payload["identities"])
 
     async def _left_over(self) -> list[str]:
-        """Check that every job ends, every message is sent, and every grant ends in time."""
+        """Check that every job has ended, every message was sent, and every grant ended in time."""
         return [
             *(f"late: {row.key}" for row in await self._rows(jobs) if self._is_past(row.due_at)),
             *(
@@ -289,7 +289,7 @@ class Oracle:
             return (await tx.connection.execute(query)).all()
 
     async def _wrong_audit(self) -> list[str]:
-        """Check that the chain is intact, and has a single entry for each single event."""
+        """Check that the chain is intact and has only one entry for each one-time event."""
         async with self.database.read_only() as tx:
             verdict = await audit.verify(tx)
         times = Counter((entry.subject, entry.action) for entry in self.entries)
@@ -304,12 +304,12 @@ class Oracle:
 
     @staticmethod
     def _rounds_more(times: Counter[tuple[str, str]], subject: str, action: str) -> int:
-        """Return the number of further rounds of approval, each of which has an escalation."""
+        """Return the number of extra approval rounds, each of which may have its own escalation."""
         return times[subject, "request.asked_again"] if action == "request.escalated" else 0
 
 
 def _expected_after(entry: Entry) -> dict[tuple[str, str], tuple[bool, str]]:
-    """Return for each flow and identity True or False (on the list after this), and the reason."""
+    """Return, for each flow and identity, whether it is on the list after this entry, and why."""
     detail, flow_sid = entry.detail, entry.detail.get("flow", entry.subject)
     there: set[str] = set()
     gone: set[str] = set()

@@ -1,4 +1,4 @@
-"""Simulated Slack and flow service, whose calls are slow, late, lost, refused or in vain."""
+"""Simulated Slack and flow service, with slow, late, lost, refused or ineffective calls."""
 
 import asyncio
 from collections import Counter
@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 
 async def at_their_place(loop: SimulationLoop, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work in the service, where it goes on if the calling process is killed or frozen."""
+    """Do the work in the service, where it continues even if the caller is killed or frozen."""
     return await asyncio.shield(loop.create_task(work, context=Context()))
 
 
 @dataclass
 class Faults:
-    """The likelihood of each fault, and the count of its occurrences."""
+    """The probability of each fault, and how often it has occurred."""
 
     loop: SimulationLoop
     share: float = 0.25
@@ -43,7 +43,7 @@ class Faults:
     storm: str = ""
 
     def happens(self, kind: str, weight: float = 1.0) -> bool:
-        """Return True if this fault occurs now, which is likely during a `storm` of the fault."""
+        """Return True if this fault occurs now, which is likely during a `storm` of it."""
         share = 0.9 if kind == self.storm else self.share * weight
         if self.loop.random.random() >= share:
             return False
@@ -54,10 +54,10 @@ class Faults:
 
 @dataclass
 class Flows:
-    """The flow service: one list per flow, and every stored list with its reason.
+    """The flow service: the list for each flow, and every stored list with its reason.
 
-    A service that `respells` stores identities in lower case. `former` is the list before the last
-    change and the time of that change. For a while, a copy of the former list may be read.
+    If `respells` is set, the service stores identities in lower case. `former` holds the list
+    before the last change and the time of that change. For a while, reads may return that list.
     """
 
     loop: SimulationLoop
@@ -78,7 +78,7 @@ class Flows:
     async def replace(
         self, flow_sid: str, identities: Any, _may_send: Callable[[], bool]
     ) -> list[str]:
-        """Store the list now, late or never. Two updates at once are a fault of the bot."""
+        """Store the list now, late or never. Two updates at once are a bug in the bot."""
         process = PROCESS.get()
         others = {item for item in self.posting.get(flow_sid, ()) if item not in self.loop.dead}
         if others - self.loop.frozen - {process}:
@@ -124,13 +124,13 @@ class Flows:
         return list(self.lists[flow_sid])
 
     def _but_for_one(self, listed: list[str], sent: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the sent list without one of its changes."""
+        """Return the list as sent, but with one of its changes left out."""
         change = difference(listed, sent)
         one = self.loop.random.choice(change.identities)
         return tuple(who for who in sent if who != one) if one in sent else (*sent, one)
 
     def stored_as(self, identity: str) -> str:
-        """Return an identity in the service's spelling."""
+        """Return an identity as the service spells it."""
         return identity.casefold() if self.respells else identity
 
     def edit(self, flow_sid: str, identity: str) -> None:
@@ -155,7 +155,7 @@ class Flows:
 
 @dataclass
 class Slack:
-    """Slack: a `client_msg_id` is posted once; `messages` has the messages outside threads."""
+    """Slack: a `client_msg_id` is posted once; `messages` holds the messages outside threads."""
 
     loop: SimulationLoop
     faults: Faults
@@ -205,7 +205,7 @@ class Slack:
         return f"https://slack.example/{channel_id}/{message_ts}"
 
     async def say(self, response_url: str, message: Message, *, to: str, **_: Any) -> bool:
-        """Answer a click; the answer may be lost."""
+        """Reply to a click; the reply may be lost."""
         await asyncio.sleep(0)
         self.loop.trace(f"said to {to}")
         return not self.faults.happens("reply lost", 0.3)

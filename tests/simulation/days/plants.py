@@ -1,4 +1,4 @@
-"""Faults to plant into the bot, which the days must find: `--plant NAME`."""
+"""Faults to plant in the bot, which the simulated days must find: `--plant NAME`."""
 
 import hashlib
 import uuid
@@ -61,7 +61,7 @@ def no_compare_and_set() -> None:
 
 @_plant
 def lease_not_checked() -> None:
-    """A process that lost a job goes on with the job."""
+    """A process that has lost its lease on a job keeps working on it."""
     Lease.confirm = _nothing  # type: ignore[method-assign]
     Lease.hold = _nothing  # type: ignore[method-assign]
     Lease.check = lambda _: None  # type: ignore[method-assign]
@@ -69,13 +69,13 @@ def lease_not_checked() -> None:
 
 @_plant
 def message_named_anew() -> None:
-    """A repeated post has another `client_msg_id` than before."""
+    """A repeated post has a different `client_msg_id`."""
     bot.slack.sender._client_msg_id = lambda _: str(uuid.uuid4())
 
 
 @_plant
 def message_lost_with_slack() -> None:
-    """A message counts as sent while Slack is away."""
+    """A message counts as sent while Slack is unavailable."""
     real = Sender._post_note
 
     async def post_note(self: Any, step: Any, message: Any, lease: Any) -> Any:
@@ -89,13 +89,13 @@ def message_lost_with_slack() -> None:
 
 @_plant
 def delivery_not_recognised() -> None:
-    """A repeated delivery of a command makes a second request."""
+    """A repeated delivery of a command creates a second request."""
     asking.sha256 = lambda _: hashlib.sha256(uuid.uuid4().bytes)  # type: ignore[attr-defined]
 
 
 @_plant
 def job_put_meanwhile_forgotten() -> None:
-    """The end of a run removes a job that was added again meanwhile."""
+    """When a run ends, it removes a job that was added again in the meantime."""
     real = jobs.finish
 
     async def finish(tx: Any, owner: str, job: Any, *arguments: Any) -> None:
@@ -161,33 +161,33 @@ def settings_not_read_again() -> None:
 
 @_plant
 def posts_never_in_doubt() -> None:
-    """A POST without an answer is forgotten."""
+    """A POST without a response is forgotten."""
 
     store.post_of = _nothing
 
 
 @_plant
 def old_list_believed() -> None:
-    """A list without a confirmed change is believed."""
+    """A list that lacks a confirmed change is trusted."""
     lists.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant
 def new_spelling_ignored() -> None:
-    """An identity in the service's spelling counts as another person."""
+    """An identity as spelled by the service counts as a different person."""
     for module in (bot.testusers.rules.applying, applying):
         module.stored_spellings = lambda *_: {}  # type: ignore[attr-defined]
 
 
 @_plant
 def permit_given_back_early() -> None:
-    """A call without an answer gives its permit back, though it may still be under way."""
+    """A call without a response returns its permit, though it may still be in progress."""
     _Call.is_whole = lambda *_: True  # type: ignore[method-assign]
 
 
 @_plant
 def pause_ended_by_anybody() -> None:
-    """After a pause, any call is made instead of the probe alone."""
+    """After a pause, any call may be made, not just the probe."""
 
     def in_the_way_of(self: Any, _call_class: Any, now: float) -> Any:
         longest = self.longest
@@ -215,13 +215,13 @@ def incident_opened_twice() -> None:
 
 @_plant
 def share_ignored() -> None:
-    """A client of the gateway may use the shares of all clients."""
+    """A gateway client may use the shares of all clients."""
     ledger._share_used_up = _nothing
 
 
 @_plant
 def tab_published_once() -> None:
-    """A Home tab is not updated after the click or the opening that drew it."""
+    """A Home tab is never updated after the click or opening that rendered it."""
 
     async def sweep(_self: Any, job: Any, _lease: Any) -> Any:
         return job.due_at + SWEEP_EVERY

@@ -1,4 +1,4 @@
-"""A process of the bot: its workflows, job loop and outbox, without HTTP and Bolt."""
+"""A bot process: its workflows, job loop and outbox, without HTTP or Bolt."""
 
 import asyncio
 import sqlite3
@@ -62,7 +62,7 @@ APPROVALS_NEEDED = {WELCOME: 1, SURVEY: 2}
 
 @dataclass
 class VirtualClock:
-    """The loop's time as a process sees it: `ahead`, and at a `rate` of its own."""
+    """The loop's time as one process sees it: `ahead`, and running at its own `rate`."""
 
     loop: SimulationLoop
     ahead: float = 0.0
@@ -77,7 +77,7 @@ class VirtualClock:
         return self.loop.time() * self.rate
 
     def since_boot(self) -> float:
-        """Return seconds that go on while the machine sleeps."""
+        """Return seconds that keep counting while the machine sleeps."""
         return self.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -87,7 +87,7 @@ class VirtualClock:
 
 @dataclass
 class Outside:
-    """The shared parts of all processes; decided requests are kept for `kept_days`."""
+    """Everything that all processes share; decided requests are kept for `kept_days`."""
 
     loop: SimulationLoop
     faults: Faults
@@ -116,7 +116,7 @@ class Outside:
 
 
 class Server(Database):
-    """A database on a server that can be away, and can fail before or after a commit."""
+    """A database on a server that can be unavailable, or fail before or after a commit."""
 
     def __init__(self, outside: Outside, clock: VirtualClock, longest_seconds: int) -> None:
         # The server has its own clock, which can differ from the process's clock.
@@ -128,7 +128,7 @@ class Server(Database):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """As the real one."""
+        """Do the same as the real method."""
         self._reach(0.02)
         async with super().transaction() as tx:
             position = (await audit.head(tx))[0]
@@ -139,20 +139,20 @@ class Server(Database):
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:
-        """As the real one."""
+        """Do the same as the real method."""
         self._reach(0.02)
         async with super().autocommit() as tx:
             yield tx
 
     @asynccontextmanager
     async def read_only(self, **options: bool) -> AsyncIterator[Transaction]:
-        """As the real one."""
+        """Do the same as the real method."""
         self._reach(0.02)
         async with super().read_only(**options) as tx:
             yield tx
 
     async def _watch(self, tx: Transaction, position: int) -> None:
-        """Check that a process approves no grant that is longer than its settings allow."""
+        """Check that a process approves no grant longer than its settings allow."""
         for entry in await audit.after(tx, position):
             if entry.action not in APPROVING:
                 continue
@@ -176,7 +176,7 @@ class Server(Database):
 
 
 class Quotas:
-    """The bot's parts for limits."""
+    """The bot components that enforce limits."""
 
     def __init__(self, database, client, directory, people, clock) -> None:
         self.ratelimits = RateLimits(database, client, directory, people, TERMS, clock)
@@ -310,7 +310,7 @@ class Process:
 
 
 def _as_run(runner: Runner) -> Runner:
-    """Return the same runner, whose calls are known to come from this job and claim."""
+    """Wrap the runner so that its calls are known to come from this job and claim."""
 
     async def run(job: Job, lease: Lease) -> Outcome:
         RUN.set((job.key, lease.owner))

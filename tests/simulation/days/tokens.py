@@ -1,4 +1,4 @@
-"""A simulated provider of access tokens."""
+"""A simulated access token provider."""
 
 import asyncio
 import math
@@ -29,7 +29,7 @@ REFUSALS = (
 
 @dataclass
 class Tokens:
-    """The tokens, which end after a while; if there are too many, the oldest ends."""
+    """The tokens, which expire after a while; if there are too many, the oldest is revoked."""
 
     loop: SimulationLoop
     faults: Faults
@@ -42,28 +42,28 @@ class Tokens:
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # An untold lifetime is at least as long as the bot assumes.
+        # A lifetime that is not stated is at least as long as the bot assumes.
         self.life = self.loop.random.choice((60.0, 90.0, 240.0, 1.2 * ASSUMED_LIFE_SECONDS))
         self.is_life_told = self.life < ASSUMED_LIFE_SECONDS
         # At least as many as processes, each of which has its own token.
         self.most = self.loop.random.choice((3, 10))
 
     def is_good(self, token: str) -> bool:
-        """Return True if the token is valid; some tokens end before their time."""
+        """Return True if the token is valid; some tokens become invalid early."""
         is_kept = token in list(self.issued)[-self.most :]
         if self.faults.happens("token ended", 0.1):
             self.issued[token] = -math.inf
         return is_kept and self.loop.time() < self.issued[token] + self.life
 
     def has_many(self, process: str) -> bool:
-        """Return True if the process got too many tokens lately to renew again after a 401."""
+        """Return True if the process recently got too many tokens to renew again after a 401."""
         since = self.loop.time() - RENEWALS_WINDOW_SECONDS
         return sum(at > since for at in self.given_at.get(process, ())) > RENEWALS_AFTER_401
 
     async def renew(self, _: str) -> tuple[int, Mapping[str, Any]]:
-        """Return a new token. A process asks once at a time, and not before its last pause is over.
+        """Return a new token. A process makes one request at a time, and none during a pause.
 
-        The process counts a pause from the failure, by a clock that may be fast.
+        The process measures a pause from the failure, by a clock that may run fast.
         """
         process, pause = PROCESS.get(), SHORT_PAUSE_SECONDS
         if process in self.asking:
