@@ -33,8 +33,8 @@ run: setup ## open the sandbox: the real bot in a browser (PORT=8800 for another
 test: setup ## run all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-check: SEEDS = 10
-check: setup lint types simulate test ## run the linters, the type checker, ten simulated days, and all tests (as CI does)
+check: SEEDS = 3
+check: setup lint types simulate test ## run the linters, the type checker, three simulated days, and all tests (as CI does)
 
 lint: setup ## check the formatting, the code and the import rules
 	$(BIN)/ruff format --check $(SOURCES)
