@@ -142,6 +142,12 @@ def test_who_decides_reads_the_end_beside_the_names(change, ends, duration, word
     assert words in "\n".join(texts_of(card(request, 1, "")))
 
 
+def test_who_decides_sees_the_id_of_a_requester_with_the_name_of_somebody_else() -> None:
+    impostor = Who("U0IMPOSTOR", ADA.name)
+    request = Request("1", FLOW, impostor, RequestedChange(Change(("+1",)), (), 0), NOW, NOW)
+    assert "requester U0IMPOSTOR" in "\n".join(texts_of(card(request, 1, "")))
+
+
 def test_requester_is_told_whose_access_has_ended() -> None:
     request = Request("1", FLOW, OTTO, RequestedChange(Change(("+1", "+2")), (), 0), NOW, NOW)
     message = notes.outcome(request, {"event": "ended", "identities": ["+2"]})

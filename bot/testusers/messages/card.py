@@ -136,6 +136,8 @@ class _Card:
             yield sizes
         if request.state is State.PENDING:
             yield f"this request expires {text.time(request.expires_at)}"
+            # Anyone can give themselves the name of somebody else.
+            yield f"requester {request.requester.slack_user_id}"
         else:
             yield f"requested by {who(request.requester)} {text.time(request.created_at)}"
             if request.decided_at is not None and not request.requested.without_approval:
