@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 # The interval for checking that a waiting client is still connected.
 LOOK_SECONDS = 0.5
-BELIEVED_SECONDS = 1.0
+BELIEVED_SECONDS = 0.5
 # Poll, because calls that end in other processes free their slots without notification.
 BUSY_SECONDS = 0.1
 AFTER_FREE_SECONDS = 0.002
