@@ -1,4 +1,4 @@
-"""What every listener has in common: the middleware, the runner of lazy listeners, and `ack`.
+"""The common parts of all listeners: the middleware, the runner of lazy listeners, and `ack`.
 
 Bolt's own runner of lazy listeners doesn't keep its tasks, so they could be discarded while they
 run, doesn't wait for them when the program stops, and only logs their errors.
@@ -51,7 +51,7 @@ Next = Callable[[], Awaitable[BoltResponse]]
 
 @dataclass(frozen=True)
 class Needs(AsyncMiddleware):
-    """What a listener needs: a permission, and a place for the answer. Used as its middleware.
+    """A listener's permission and the place of its answer. Used as its middleware.
 
     Looking a person up can take a call to Slack. So `LazyRunner` does it after the acknowledgement,
     checks the pace and the permission, and sets `context["person"]`.

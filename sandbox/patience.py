@@ -1,4 +1,4 @@
-"""How tests wait, in seconds: the timeout, and the pause between checks."""
+"""The timeout of tests that wait, and the pause between checks, in seconds."""
 
 # Long enough for the slowest machine.
 PATIENCE_SECONDS = 60.0

@@ -59,7 +59,7 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """What the finding affects."""
+        """The severity, which follows from the code."""
         severity = SEVERITIES.get(self.code, Severity.PROBLEM)
         # Slack says which scopes a token has. Elsewhere, a missing scope hides what is checked.
         if self.subject is Part.SLACK_SCOPES and severity is Severity.UNSURE:

@@ -1,4 +1,4 @@
-"""What a check's result affects, and the values in `/gatehouse status`."""
+"""The parts that a check's result can affect, and the values in `/gatehouse status`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -113,7 +113,7 @@ Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 
 @dataclass(frozen=True)
 class Kind:
-    """How jobs of a kind are run.
+    """The way to run jobs of a kind.
 
     `run` returns None when the job is done, or the time of the next run. At most `at_once` jobs
     run at once, and at most half of these can be retries. This way, jobs that wait for a slow

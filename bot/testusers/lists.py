@@ -18,7 +18,7 @@ STALE = "The list doesn't show a change that I made less than a minute ago. Try 
 
 @dataclass(frozen=True)
 class Known:
-    """What is stored about a flow's list at the time `at`.
+    """The stored facts about a flow's list at the time `at`.
 
     `recent` are the bot's changes shortly before, newest first. The latest one is `change_id`.
     `post` is the POST in doubt, if any. `grants` is keyed by identity.

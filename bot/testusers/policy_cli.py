@@ -85,7 +85,7 @@ def _shown(key: str, value: object) -> str:
         case AutomaticRule():
             longest = spell_duration(value.longest_seconds)
             asks = ", ".join(value.requesters)
-            return f"from {asks}, for at most {longest}, {value.a_day} a person and day"
+            return f"from {asks}, for at most {longest}, {value.a_day} per person per day"
         case None:
             return "not set"
         case tuple():

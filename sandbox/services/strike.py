@@ -1,4 +1,4 @@
-"""How a fault changes a response: another body, a slow body, or no response at all."""
+"""The effect of a fault on a response: another body, a slow body, or no response at all."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""What the page offers to the eye, the keyboard and a screen reader."""
+"""Checks of the page for the eye, the keyboard and screen readers."""
 
 from axe_playwright_python.async_playwright import Axe
 

@@ -1,4 +1,4 @@
-"""How many database transactions and round trips a request and its approval take."""
+"""Limits on the database transactions and round trips of a request and its approval."""
 
 import asyncio
 

@@ -39,7 +39,7 @@ NOT_YET = "Please try again in a moment"
 
 @dataclass(frozen=True)
 class Pace:
-    """How long a soak lasts, and how much goes wrong during it.
+    """The length of a soak, and the number of faults during it.
 
     New work begins for `seconds`. `kill_every` is the longest pause between two kills. Blocks by
     another client have `code` and last `block_seconds`. `launcher` starts a process. A command

@@ -148,7 +148,7 @@ class LaterClock(SteadyClock):
 
     @property
     def ahead(self) -> timedelta:
-        """How far the clock was moved forward."""
+        """The time by which the clock was moved forward."""
         return self._ahead
 
     @ahead.setter

@@ -59,7 +59,7 @@ class ExpectedRequest:
 
     @property
     def times_applied(self) -> int:
-        """How many times the requester is told that a change was applied."""
+        """Return the number of messages that tell the requester that a change was applied."""
         return [self.state, self.undo].count("applied")
 
 

@@ -179,7 +179,7 @@ NO_CHANGE = Change()
 
 @dataclass(frozen=True)
 class NetChange:
-    """What a requested change does to a list.
+    """The effect of a requested change on a list.
 
     `change` is the part that's still needed. `dropped` is the part that's left out because the list
     already shows it. `end_changes` lists people who are already on the list and are added again to

@@ -188,7 +188,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Round:
-    """What was decided in the current round of approval.
+    """The decisions in the current round of approval.
 
     `rule` is the automatic rule that approved the request. `news` explains why the card asks for a
     new decision, and `asked_at` is when it last asked again after a decision. `rung` lists the
@@ -225,7 +225,7 @@ class Attempts:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of the attempts.
+    """The results of the attempts.
 
     `done` records what all attempts have changed so far, which can be less than what was requested.
     `respelled` maps requested identities to the service's spellings. `superseded` lists people who

@@ -1,4 +1,4 @@
-"""What people do while processes die: they repeat any action that has no visible result."""
+"""People act while processes die, and repeat any action that has no visible result."""
 
 import asyncio
 from contextlib import suppress
