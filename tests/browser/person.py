@@ -95,10 +95,12 @@ class Person:
         await self.composer.press("Enter")
 
     async def services(self) -> Locator:
-        """Open the services panel."""
+        """Open the services panel, and wait until it is filled, which moves its buttons."""
         panel = self.page.get_by_role("complementary", name="Services")
         if not await panel.is_visible():
             await self.page.get_by_role("button", name="Services").click()
+        organization = panel.get_by_label("Organization").first
+        await expect(organization.locator("option").first).to_be_attached()
         return panel
 
     def button(self, name: str) -> Locator:
