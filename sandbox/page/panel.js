@@ -28,8 +28,9 @@ export function servicesPanel(close) {
     outages(act),
     lists(act),
     slack(act),
-    calls(),
     restart(),
+    // Last, because it grows while somebody presses a button.
+    calls(),
   ];
   const look = async () => {
     const state = await get("/page/services");
