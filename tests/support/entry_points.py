@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bot.commands import COMMANDS
 from bot.permissions import Permission
 from bot.slack.messages import ids
 from sandbox.slack.messages import Message, View
@@ -174,7 +175,15 @@ UNKNOWN: Rows = (
     _pressed("gone.button", Permission.ASK_FOR_HELP),
 )
 
-ENTRY_POINTS = (*ORGS, *RATELIMITS, *TESTUSERS, *EMAILKEY, *GATEHOUSE, *HOME, *UNKNOWN)
+KNOWN: Rows = (*ORGS, *RATELIMITS, *TESTUSERS, *EMAILKEY, *GATEHOUSE, *HOME, *UNKNOWN)
+# A command without rows above is tried with its own examples.
+NEW: Rows = tuple(
+    _typed(command.name, form.example or form.arguments, form.permission, form.kind)
+    for command in COMMANDS
+    if command.name not in {entry.name for entry in KNOWN}
+    for form in command.forms
+)
+ENTRY_POINTS = (*KNOWN, *NEW)
 
 
 CHANNEL = "C0GENERAL"
