@@ -113,15 +113,15 @@ class ListChangePlan:
     ) -> Mapping[str, str]:
         """Map each added identity that the list spells differently to the list's spelling.
 
-        In the answer to the plan's own POST (`is_answer`), one unknown entry in place of one
-        missing identity is its spelling, however different it looks.
+        An entry that was on the list before the change is never such a spelling. In the answer to
+        the plan's own POST (`is_answer`), one unknown entry in place of one missing identity is its
+        spelling, however different it looks.
         """
         missing = [identity for identity in self.change.additions if identity not in listed]
-        unknown = [identity for identity in listed if identity not in self.after]
-        new = self.unknown_in(unknown, {})
+        new = self.unknown_in(listed, {})
         if is_answer and len(missing) == len(new) == 1:
             return {missing[0]: new[0]}
-        return stored_spellings(missing, unknown)
+        return stored_spellings(missing, new)
 
     def unclear_in(self, listed: Collection[str]) -> list[str]:
         """Return the unknown entries of a list that might be missing additions in another form."""

@@ -347,3 +347,23 @@ async def test_list_without_a_confirmed_change_is_disbelieved_for_60_s(
         recent, change_id = await store.recent_changes(tx, WELCOME, await tx.now() - CONFIRMED)
     assert bool(recent) == is_disbelieved
     assert change_id
+
+
+async def test_an_end_and_an_addition_of_two_spellings_never_block_the_flow(world):
+    def in_lower_case(identities: list[str]) -> list[str]:
+        identities[:] = dict.fromkeys(identity.lower() for identity in identities)
+        return list(identities)
+
+    world.service.answers = in_lower_case
+    waiting = await world.ask("add welcome whatsapp:Bob")
+    await world.applied("add welcome whatsapp:bob for 1h")
+    world.clock.advance(HOUR + 1)
+    await world.decide(Act.APPROVE, waiting)
+    await world.look()
+    assert await state(world, waiting) is State.FAILED
+    assert world.service.lists[WELCOME] == []
+    await world.decide(Act.RETRY, waiting)
+    await world.work()
+    assert await state(world, waiting) is State.APPLIED
+    await world.applied("add welcome +1")
+    assert world.service.lists[WELCOME] == ["whatsapp:bob", "+1"]
