@@ -192,13 +192,7 @@ class Sender:
         message = await outgoing.draw()
         if step.message.kind in self.notes:
             return await self._post_note(step, message)
-        try:
-            await self._show(step, message)
-        except SlackRefused as error:
-            if not outgoing.thread_of or error.error not in MESSAGE_GONE | PLACE_GONE:
-                raise
-            # The card says the same as its thread, so the message isn't needed.
-            await self._done(step, error.error)
+        await self._show(step, message)
         return None
 
     async def _show(self, step: _Step, message: Message) -> None:
@@ -207,7 +201,7 @@ class Sender:
         outgoing = step.outgoing
         if sent is None:
             await self._post(step, message)
-        elif not outgoing.thread_of and sent.channel_id != outgoing.channel_id:
+        elif sent.channel_id != outgoing.channel_id:
             await self._post(step, message)
             moved = Message(f"This message is now in <#{outgoing.channel_id}>.")
             try:
@@ -219,7 +213,7 @@ class Sender:
             try:
                 await self._edit(step, message, sent)
             except SlackRefused as error:
-                if outgoing.thread_of or error.error not in MESSAGE_GONE:
+                if error.error not in MESSAGE_GONE:
                     raise
                 await self._post(step, message)
 

@@ -129,12 +129,6 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
     await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
 
 
-async def written(tx: Transaction, keys: Sequence[str]) -> list[str]:
-    """Return the given keys that have messages, sent or not."""
-    query = select(outbox_messages.c.key).where(outbox_messages.c.key.in_(keys)).distinct()
-    return list((await tx.connection.execute(query)).scalars())
-
-
 async def waiting(tx: Transaction, key: str) -> Waiting:
     """Return a key's unsent messages, and what is known about its card if there are any."""
     rows = (await tx.connection.execute(_WAITING, {"its_key": key})).all()

@@ -215,7 +215,7 @@ class Run:
         review = review_now(self.bot, request, at, current)
         if not review.is_over:
             # A change without approval gets a card only after its first attempts.
-            if request.requested.without_approval and not request.attempts.retries:
+            if request.requested.without_approval and request.attempts.retried_by is None:
                 return False
             decided = review_now(self.bot, request, request.decided_at or at, current)
             if not review.news or not decided.news or decided.is_over:

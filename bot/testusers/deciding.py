@@ -228,8 +228,7 @@ def _followed(
     moved = request
     if click.act is Act.RETRY:
         # A retry keeps the approvals, so nobody has to approve again.
-        retries = (*request.attempts.retries, at.isoformat())
-        attempts = replace(request.attempts.cleared(), retries=retries, retried_by=by)
+        attempts = replace(request.attempts.cleared(), retried_by=by)
         moved = replace(request, state=State.APPLYING, attempts=attempts)
     elif decision.next_state is not None:
         moved = request.moved(decision.next_state, by, at)

@@ -23,7 +23,6 @@ from bot.testusers.transitions import (
     put_timer,
     put_timers_of,
     tell_requester,
-    tell_thread,
     write_card,
 )
 
@@ -75,7 +74,6 @@ class ChangeSet:
         for request in (self._requests[request_id] for request_id in self._decided):
             reason = {"reason": request.attempts.failure} if request.state is State.FAILED else {}
             await tell_requester(tx, request, request.state.value, **reason)
-            await tell_thread(tx, request)
             await put_timer(tx, request.id, self._at)
         for request_id, identities in self._over.items():
             await tell_requester(tx, self._requests[request_id], "ended", identities=identities)

@@ -9,7 +9,7 @@ from bot.errors import DatabaseUnavailable, SlackError
 from bot.permissions import Permission, Person
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
-from bot.slack.sender import Draw, Outgoing, Renderer, drawn
+from bot.slack.sender import Outgoing, Renderer, drawn
 from bot.store import outbox
 from bot.store.engine import Transaction
 from bot.store.outbox import OutboxMessage, SentCard
@@ -130,12 +130,11 @@ class RequestMessages:
         # The messages that are kept up to date, by kind.
         self.cards = {
             transitions.CARD: self._card,
-            transitions.REMINDER: _loading(self._waiting),
-            transitions.ESCALATION: _loading(self._waiting),
-            transitions.FAILURE: _loading(self._failure),
         }
         # The messages that are posted once, by kind.
         self.notes = {
+            transitions.REMINDER: _loading(self._waiting),
+            transitions.ESCALATION: _loading(self._waiting),
             transitions.OUTCOME: _loading(self._outcome),
             transitions.ENDING: _loading(self._ending),
         }
@@ -156,23 +155,12 @@ class RequestMessages:
 
         return Outgoing(channel_of(bot, request.flow), draw)
 
-    async def _failure(
-        self, _tx: Transaction, request: Request, _: OutboxMessage
-    ) -> Outgoing | None:
-        """Return the thread message that says the change failed, or that it later succeeded."""
-        if request.state is State.APPLYING:
-            return None
-        return self._in_thread(request, drawn(notes.failure_in_thread(request)))
-
     async def _waiting(
-        self, tx: Transaction, request: Request, outbox_message: OutboxMessage
+        self, _: Transaction, request: Request, outbox_message: OutboxMessage
     ) -> Outgoing | None:
-        """Return a reminder or an escalation, or the text that replaces it after a decision."""
+        """Return a reminder or an escalation, or None if the request has been decided."""
         if request.state is not State.PENDING:
-            # After a decision, only a message that was sent is updated.
-            if await outbox.sent_card(tx, outbox_message.key) is None:
-                return None
-            return self._in_thread(request, drawn(notes.no_longer_waiting(request)))
+            return None
         escalate_to: Sequence[str] = ()
         if outbox_message.kind == transitions.ESCALATION:
             escalate_to = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
@@ -182,9 +170,6 @@ class RequestMessages:
             approvers = "" if can_decide else await addressed(self._bot, request)
             return notes.still_waiting(request, approvers, escalate_to)
 
-        return self._in_thread(request, draw)
-
-    def _in_thread(self, request: Request, draw: Draw) -> Outgoing:
         channel = channel_of(self._bot, request.flow)
         return Outgoing(channel, draw, thread_of=card_key(request.id))
 

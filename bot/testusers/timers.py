@@ -17,19 +17,20 @@ from bot.testusers.rules.requests import THE_BOT, Request
 from bot.testusers.rules.review import review
 from bot.testusers.transitions import (
     ENDING,
-    ESCALATE,
+    ESCALATION,
     OPEN_STATES,
-    REMIND,
+    REMINDER,
     apply_transition,
     ask_again,
     current_list,
     expired_entry,
     put_timer,
     write_card,
-    write_in_thread,
 )
 
-EXPIRE, ANNOUNCE_END = "expire", "announce_end"
+EXPIRE, REMIND, ESCALATE, ANNOUNCE_END = "expire", "remind", "escalate", "announce_end"
+# The timers that post a message in the card's thread.
+IN_THREAD = {REMIND: REMINDER, ESCALATE: ESCALATION}
 ANNOUNCED_BEFORE = timedelta(hours=1)
 
 
@@ -113,4 +114,5 @@ async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: d
             to = bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
             detail = {"flow": request.flow.sid, "to": to}
             await audit.append(tx, AuditEntry(BOT, "request.escalated", request.id, detail))
-        await write_in_thread(tx, name, request)
+        kind = IN_THREAD[name]
+        await outbox.put(tx, OutboxMessage(f"{kind}:{request.id}", kind, request.id))

@@ -22,18 +22,14 @@ from bot.testusers.rules.requests import THE_BOT, Request
 from bot.testusers.rules.review import CurrentList, Review, reconsidered, review
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"
-ESCALATION, FAILURE, ENDING = "testusers.escalation", "testusers.failure", "testusers.ending"
+ESCALATION, ENDING = "testusers.escalation", "testusers.ending"
 CARD, OUTCOME, REMINDER = "testusers.card", "testusers.outcome", "testusers.reminder"
 STILL_CHECKING = (
     "I'm still checking whether this change went through. Please try again in a minute."
 )
 # The key in an apply job's payload for the people who were missing from the list.
 MISSING = "gone"
-# The timers that post a message in the card's thread.
-REMIND, ESCALATE = "remind", "escalate"
-IN_THREAD = {REMIND: REMINDER, ESCALATE: ESCALATION}
 _GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
-OUTCOME_STATES = frozenset({State.APPLIED, State.FAILED, State.DENIED, State.EXPIRED})
 
 
 def card_key(request_id: str) -> str:
@@ -79,36 +75,10 @@ async def write_related_cards(
             await write_card(tx, other.id)
 
 
-async def write_in_thread(tx: Transaction, timer: str, request: Request) -> None:
-    """Queue the message of a `REMIND` or `ESCALATE` timer, to be posted or edited in the thread.
-
-    Each round of approval has its own messages.
-    """
-    kind = IN_THREAD[timer]
-    asked_at = request.round.asked_at
-    of_round = f":{asked_at.isoformat()}" if asked_at else ""
-    key = f"{kind}:{request.id}{of_round}"
-    await outbox.put(tx, OutboxMessage(key, kind, request.id))
-
-
 async def tell_requester(tx: Transaction, request: Request, event: str, **detail: object) -> None:
     """Queue a message to the requester about an event. Messages are sent in order."""
     payload = {"event": event, **detail}
     await outbox.put(tx, OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
-
-
-async def tell_thread(tx: Transaction, request: Request) -> None:
-    """Report a failure in the card's thread, because editing the card notifies nobody.
-
-    Each failure gets its own message, which is edited when the request moves on.
-    """
-    keys = [f"{FAILURE}:{request.id}:{n}" for n in range(len(request.attempts.retries) + 1)]
-    if request.state is State.FAILED:
-        shown = [] if request.requested.without_approval else keys[-1:]
-    else:
-        shown = await outbox.written(tx, keys)
-    for key in shown:
-        await outbox.put(tx, OutboxMessage(key, FAILURE, request.id))
 
 
 async def review_of(bot: Parts, tx: Transaction, request: Request) -> Review:
@@ -192,22 +162,15 @@ async def apply_transition(
 
 
 async def _follow(tx: Transaction, old: Request, new: Request) -> None:
-    states = {old.state, new.state}
-    if new.state is not State.APPLYING:
-        await tell_thread(tx, new)
-    if State.PENDING in states:
+    if State.PENDING in {old.state, new.state}:
         waiting = await store.requests_in(tx, State.PENDING, flow_key=new.flow.key)
         await write_related_cards(tx, new, waiting)
-    if old.state is State.PENDING:
-        for timer in {*IN_THREAD}.intersection(old.round.rung):
-            await write_in_thread(tx, timer, old)
     if new.state is State.PENDING:
         await put_timer(tx, new.id, await tx.now())
-    if new.state is State.APPLYING:
-        await put_apply_job(tx, new.flow.key)
-    if new.state is State.PENDING:
         await tell_requester(tx, new, "asked_again")
-    elif new.state in OUTCOME_STATES or new.decided_by == THE_BOT:
+    elif new.state is State.APPLYING:
+        await put_apply_job(tx, new.flow.key)
+    elif new.state is not State.CANCELLED or new.decided_by == THE_BOT:
         await tell_requester(tx, new, new.state.value)
 
 

@@ -104,10 +104,6 @@ async def test_a_failure_shows_the_reason_and_retry_applies(world):
     assert "pplied" not in message.all_text
     assert message.buttons == ["Retry"]
     await world.told(OTTO, "*Failed: nothing was changed*")
-    thread = world.slack.workspace.thread
-    await world.slack.until(
-        lambda: "nothing was changed*. Approved by" in thread("C0APPROVALS", message.ts)[-1].text
-    )
     fault.lift()
     await world.click(ABEL, message, "Retry")
     await world.shows(message, "Applied")
@@ -292,9 +288,6 @@ async def test_a_request_is_remembered_once_and_expires(world):
     await world.later(timedelta(hours=25))
     await world.shows(message, "Expired")
     assert message.buttons == []
-    await world.shows(
-        reminder, "*Expired* because nobody approved it in time: Otto Operator asked to add"
-    )
     assert thread("C0APPROVALS", message.ts) == [reminder]
     await world.told(OTTO, "*Expired* because nobody approved it in time")
 

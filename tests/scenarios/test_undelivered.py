@@ -45,17 +45,6 @@ async def test_reminder_and_escalation_wait_for_the_card(world):
     assert f"<@{ADAM}> Still waiting for approval: Otto Operator wants to add" in said
 
 
-async def test_reminder_and_escalation_are_corrected_once_decided(world):
-    message = await world.asked("add welcome +1")
-    await world.later(timedelta(hours=5))
-    await world.slack.until(lambda: len(thread(world, message)) == 2)
-    await world.later(timedelta(hours=25))
-    await world.shows(message, "*Expired*")
-    await world.slack.until(lambda: all(item.is_edited for item in thread(world, message)))
-    for item in thread(world, message):
-        assert item.text.startswith("No longer waiting for approval. :alarm_clock: *Expired*")
-
-
 async def test_refused_direct_message_is_given_up_after_a_day(world):
     message = await world.asked("add welcome +1")
     workspace = world.slack.workspace
@@ -86,9 +75,7 @@ async def test_a_second_round_of_approval_has_a_reminder_and_an_escalation_of_it
     world.services.state.faults.add(refusal)
     message = await world.asked("add welcome +1 for 2h")
     await world.later(timedelta(hours=5))
-    first = await world.slack.until(
-        lambda: len(thread(world, message)) == 2 and thread(world, message)
-    )
+    await world.slack.until(lambda: len(thread(world, message)) == 2)
     await world.approve(message, "Failed")
     refusal.lift()
     world.flow.identities[:] = ["+1"]
@@ -100,6 +87,4 @@ async def test_a_second_round_of_approval_has_a_reminder_and_an_escalation_of_it
         return [item for item in thread(world, message) if "waiting for approval" in item.text]
 
     new = await world.slack.until(lambda: len(reminders()) == 4 and reminders()[2:])
-    assert all(item.text.startswith("No longer waiting for approval") for item in first)
     assert all("Still waiting for approval" in item.text for item in new)
-    assert not any(item.is_edited for item in new)

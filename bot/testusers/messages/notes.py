@@ -149,19 +149,6 @@ def with_next_steps(message: Message, request: Request, card: str | None) -> Mes
     return _with_steps(message, card, *act_buttons(request, Act.CANCEL))
 
 
-def failure_in_thread(request: Request) -> Message:
-    """Return the thread message that says the change failed, or what has happened since."""
-    asked = f"{who(request.requester)} asked to {change_of(request)}"
-    if request.state is State.FAILED:
-        return Message.of(*_failure(request, asked, request.attempts.failure))
-    if request.state is not State.APPLIED:
-        return Message.of(f"An earlier attempt failed. {phrases.outcome_line(request, asked)}")
-    done, by = request.result.done, request.attempts.retried_by
-    at = text.time(done.at) if done else ""
-    how = f"after a retry by {who(by)}" if by else "after all"
-    return Message.of(f":white_check_mark: *Applied* {how} ({at}): {change_of(request)}.")
-
-
 def still_waiting(request: Request, approvers: str, escalate_to: Sequence[str] = ()) -> Message:
     """Return a reminder for a pending request, or an escalation that mentions `escalate_to`.
 
@@ -171,12 +158,6 @@ def still_waiting(request: Request, approvers: str, escalate_to: Sequence[str] =
     expires = f"The request expires {text.time(request.expires_at)}."
     line = f"Still waiting for approval: {asked}. {expires}"
     return Message.of(f"{phrases.mentions(escalate_to)} {line}".strip(), *filter(None, [approvers]))
-
-
-def no_longer_waiting(request: Request) -> Message:
-    """Return the text that replaces a reminder or an escalation once the request is decided."""
-    asked = f"{who(request.requester)} asked to {change_of(request)}"
-    return Message.of(f"No longer waiting for approval. {phrases.outcome_line(request, asked)}")
 
 
 def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Message:

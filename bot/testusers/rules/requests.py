@@ -207,15 +207,14 @@ class Round:
 class Attempts:
     """The attempts to apply an approved change.
 
-    `is_unsure` is True if a failed change may have reached the service anyway. `retries` contains
-    the times when someone pressed Retry, and `retried_by` is the last person who did.
+    `is_unsure` is True if a failed change may have reached the service anyway. `retried_by` is the
+    last person who pressed Retry.
     """
 
     tries: int = 0
     retry_at: datetime | None = None
     failure: str = ""
     is_unsure: bool = False
-    retries: tuple[str, ...] = ()
     retried_by: Who | None = None
 
     def cleared(self) -> "Attempts":

@@ -8,7 +8,6 @@ from bot.services.errors import ResponseUnreadable, ServiceFailed, ServiceRefuse
 from bot.store.outbox import OutboxMessage
 from bot.testusers import asking, reading, store
 from bot.testusers.deciding import Click, decide
-from bot.testusers.messages import notes
 from bot.testusers.messages.pages import FlowPage
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import ShownRequest
@@ -242,23 +241,6 @@ async def test_two_changes_in_a_row_do_not_end_the_grant_of_somebody_missing(wor
     for who in ("+1", "+2"):
         await world.applied(f"add welcome {who}")
     assert "+7" in await granted(world)
-
-
-async def test_the_note_about_a_failure_says_what_has_happened_since(world):
-    world.service.post_faults = [ServiceRefused("flow", "x", status=400, message="x")]
-    request = await world.approved("add welcome +1 for 2h")
-    await world.work()
-    world.service.lists[WELCOME] = ["+1"]
-    await world.decide(Act.RETRY, request)
-    await world.work()
-    stored = await world.stored(request)
-    assert "*Waiting for approval*" in notes.failure_in_thread(stored).text
-    world.messages.clear()
-    await world.decide(Act.DENY, request, ADA, "no")
-    await world.work()
-    assert "testusers.failure" in [message.kind for message in world.messages]
-    said = notes.failure_in_thread(await world.stored(request)).text
-    assert said.startswith("An earlier attempt failed. :no_entry: *Denied* by Ada Approver")
 
 
 async def test_outside_edits_seen_while_asking_again_are_mentioned(world):
