@@ -1,6 +1,5 @@
 """The calls that setup makes to get refresh tokens, organizations and flows."""
 
-import re
 from typing import TypeVar
 
 from pydantic import BaseModel, SecretStr
@@ -25,14 +24,12 @@ from bot.settings import Settings
 from bot.setup.answers import DataCenterAnswer, SetupError
 
 REFUSED_CLIENT = frozenset({"invalid_client", "invalid_client_secret", "unauthorized_client"})
-API_DOMAIN = re.compile(r"https://www\.zohoapis\.([a-z.]+)")
 MOST_FLOWS = 200
 
 
 class _Tokens(BaseModel):
     error: str | None = None
     refresh_token: str | None = None
-    api_domain: str = ""
 
 
 class _Flow(BaseModel):
@@ -80,7 +77,12 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
         tokens = _Tokens(error=error.message or "no reason was given")
     except ServiceError as error:
         raise SetupError(f"{error.sentence} Check token_url and the data center.") from None
-    domain = API_DOMAIN.fullmatch(tokens.api_domain)
+    if tokens.refresh_token:
+        return tokens.refresh_token
+    problem = (
+        "no refresh token was returned for the code, so access would end within an hour. Create"
+        " the code in a self client or with offline access."
+    )
     if tokens.error:
         refused = "client_id or client_secret" if tokens.error in REFUSED_CLIENT else "code"
         problem = (
@@ -88,15 +90,6 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
             " client of this data center. A code works only once, and expires after three minutes"
             " unless you chose a longer time."
         )
-    elif domain and domain[1] != data_center:
-        problem = f"The code is for the data center {domain[1]}, not {data_center}."
-    elif not tokens.refresh_token:
-        problem = (
-            "no refresh token was returned for the code, so access would end within an hour. Create"
-            " the code in a self client or with offline access."
-        )
-    else:
-        return tokens.refresh_token
     raise SetupError(f"{data_center}: {problem}")
 
 

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from bot.settings import phrase_of
-from bot.settings.model import DataCenter, OrganizationId
+from bot.settings.model import DataCenter
 
 
 class SetupError(Exception):
@@ -52,7 +52,6 @@ class DataCenterAnswer(_Answer):
     client_id: Typed | None = None
     client_secret: Secret = None
     code: Secret = None
-    organization_id: OrganizationId | None = None
 
     @model_validator(mode="after")
     def _one_credential(self) -> Self:
@@ -86,14 +85,7 @@ class EmailAnswer(_VendorAnswer):
     api_key: Typed = Field(repr=False)
 
 
-class _People(_Answer):
-    viewers: Holders = []
-    operators: Holders = []
-    approvers: Holders = []
-    admins: Holders = []
-
-
-class Answers(_People):
+class Answers(_Answer):
     """The answers to all questions in `gatehouse setup`."""
 
     slack_bot_token: Typed = Field(repr=False)
@@ -102,6 +94,10 @@ class Answers(_People):
     url: Typed | None = None
     alerts_channel: Typed
     approvals_channel: Typed
+    viewers: Holders = []
+    operators: Holders = []
+    approvers: Holders = []
+    admins: Holders = []
     inventory: InventoryAnswer | None = None
     flow: FlowAnswer | None = None
     email: EmailAnswer | None = None

@@ -78,20 +78,23 @@ def inventory_settings(answer: InventoryAnswer, others: Table) -> Table:
     A code works only once, so codes are exchanged only after all settings, including `others`, are
     validated.
     """
-    tokens: dict[str, str] = {}
-    check_settings({**others, **_inventory_settings(answer, tokens)})
+    settings = _inventory_settings(answer)
+    check_settings({**others, **settings})
+    problems: list[str] = []
     for name, center in answer.data_centers.items():
         if center.code:
-            address = _token_url(answer, name)
+            oauth = settings["inventory_data_centers"][name]["oauth"]
+            exchange = refresh_token_of(name, center, oauth["token_url"])
             try:
-                tokens[name] = asyncio.run(refresh_token_of(name, center, address))
+                oauth["refresh_token"] = asyncio.run(exchange)
             except SetupError as error:
-                again = [f"The code for {used} has been used. Create a new one." for used in tokens]
-                raise SetupError(*error.problems, *again) from None
-    return _inventory_settings(answer, tokens)
+                raise SetupError(*error.problems, *problems) from None
+            problems.append(f"The code for {name} has been used. Create a new one.")
+    return settings
 
 
-def _inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> Table:
+def _inventory_settings(answer: InventoryAnswer) -> Table:
+    """Return the inventory settings, with codes in place of refresh tokens."""
     vendor = INVENTORY[answer.vendor]
     base_url = answer.base_url or vendor.base_url
     # If the root is on a .com host, the roots of other data centers are derived from it. In any
@@ -101,23 +104,16 @@ def _inventory_settings(answer: InventoryAnswer, tokens: Mapping[str, str]) -> T
     for name, center in answer.data_centers.items():
         credential: Table = {"authtoken": center.authtoken}
         if center.code:
+            token_url = answer.token_url or vendor.token_urls.get(name, vendor.token_url)
             oauth = {
                 "client_id": center.client_id,
                 "client_secret": center.client_secret,
-                "refresh_token": tokens.get(name, "a-code-that-is-not-exchanged-yet"),
-                "token_url": _token_url(answer, name),
+                "refresh_token": center.code,
+                "token_url": token_url.replace(DATA_CENTER, name),
             }
             credential = {"oauth": oauth}
         if not is_regional:
             credential["base_url"] = base_url.replace(DATA_CENTER, name)
-        if center.organization_id:
-            credential["organization_id"] = center.organization_id
         centers[name] = credential
     root = {"inventory_base_url": base_url} if is_regional else {}
     return {**root, "inventory_data_centers": centers, **vendor.settings}
-
-
-def _token_url(answer: InventoryAnswer, data_center: str) -> str:
-    vendor = INVENTORY[answer.vendor]
-    address = answer.token_url or vendor.token_urls.get(data_center, vendor.token_url)
-    return address.replace(DATA_CENTER, data_center)

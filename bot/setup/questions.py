@@ -5,7 +5,7 @@ import getpass
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ from bot.setup.vendors import EMAIL, FLOW, INVENTORY
 from bot.slack.manifest import manifest_text
 
 QUESTIONS = 12
-LONGEST_ALIAS = 50
+LONGEST_ALIAS = 40
 SECOND_SECRETS = {
     "slack_signing_secret": "Signing Secret",
     "slack_app_token": "app-level token (xapp-…)",
@@ -99,9 +99,8 @@ class _Questions:
     """Asks the questions. The settings so far are valid after the third question."""
 
     def __init__(self, rest: Table) -> None:
-        self._settings = dict(rest)
+        self._settings: Table = {**rest, "roles": {"viewer": [EVERYBODY]}}
         self._workspace = Workspace()
-        self._roles: dict[str, list[str]] = {"viewer": [EVERYBODY]}
 
     def ask(self) -> Table:
         print(
@@ -129,7 +128,6 @@ class _Questions:
         for number, (role, question) in enumerate(PEOPLE.items(), start=4):
             _ask(number, question, partial(self._take_people, role))
         print("Everyone else can view data, with identities masked. To change this, edit ROLES.\n")
-        self._settings["roles"] = self._roles
         self._ask_inventory()
         self._ask_flow()
         _ask(
@@ -173,7 +171,7 @@ class _Questions:
     def _take_people(self, role: str, text: str) -> None:
         named = {ROLES[role]: text.replace(",", " ").split()}
         if found := self._workspace.ids(named)[ROLES[role]]:
-            self._roles[role] = found
+            self._settings["roles"][role] = found
 
     def _ask_inventory(self) -> None:
         def take_place(text: str) -> dict[str, Any] | None:
@@ -239,12 +237,7 @@ class _Questions:
             del words[: len(keys)]
         answer = answer_of(InventoryAnswer, {**place, "data_centers": centers})
         settings = self._take(inventory_settings(answer, self._settings))
-        reports = asyncio.run(listings(settings))
-        for report in reports:
-            # A code works only once, so this isn't asked again.
-            if report.failure:
-                print(f"   {on_one_line(report.failure)}")
-        return reports
+        return asyncio.run(listings(settings))
 
     def _ask_flow(self) -> None:
         flows = _ask(
@@ -283,7 +276,10 @@ class _Questions:
         numbers = _numbers([word for word in words if "=" not in word], len(flows))
         for number in numbers if words else range(1, len(flows) + 1):
             sid, name = list(flows.items())[number - 1]
-            aliases[alias_of(name, aliases)] = sid
+            alias = re.sub(r"\W+", "-", name.casefold()).strip("-")[:LONGEST_ALIAS] or "flow"
+            while alias in aliases:
+                alias += "-2"
+            aliases[alias] = sid
         self._take({"flow_aliases": aliases})
 
     def _take_email(self, text: str) -> None:
@@ -292,19 +288,6 @@ class _Questions:
             self._take(
                 email_settings(answer_of(EmailAnswer, {**vendor, "api_key": " ".join(words)}))
             )
-
-
-def alias_of(name: str, taken: Collection[str]) -> str:
-    """Return a short alias for a flow, made from its name, that isn't in `taken`.
-
-    >>> alias_of("Welcome call (EU)", {})
-    'welcome-call-eu'
-    >>> alias_of("welcome", {"welcome"})
-    'welcome-2'
-    """
-    base = re.sub(r"\W+", "-", name.casefold()).strip("-")[: LONGEST_ALIAS - 4] or "flow"
-    numbered = (f"{base}-{number}" for number in range(2, 1000))
-    return next(alias for alias in (base, *numbered) if alias not in taken)
 
 
 def _vendor(text: str, usual: str) -> tuple[dict[str, str], list[str]]:

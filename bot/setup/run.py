@@ -51,10 +51,7 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     print(f"Wrote {out}. Checking the settings:\n")
     findings = asyncio.run(examine(checked))
     print(redactor_of(checked).clean(as_table(findings)))
-    program = shlex.quote(sys.argv[0])
-    if program.endswith("__main__.py"):
-        program = f"{shlex.quote(sys.executable)} -m bot"
-    start = f"{CONFIG}={shlex.quote(str(out))} {program}"
+    start = f"{CONFIG}={shlex.quote(str(out))} {shlex.quote(sys.executable)} -m bot"
     if not all(finding.is_well for finding in findings):
         print(f"\nCorrect {out} and try again: {start} check")
         return FOUND
@@ -67,13 +64,13 @@ def _require_writable(out: Path) -> None:
 
     Check this before exchanging a code, because a code works only once.
     """
-    problem = ""
-    if out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
-        problem = "can't be written"
-    elif out.resolve().parent.stat().st_mode & stat.S_IWOTH:
-        problem = "is in a folder that every user can write to"
-    if problem:
-        raise SetupError(f"{out} {problem}. Use --out with a file in another folder.")
+    folder = out.resolve().parent
+    is_shared = folder.is_dir() and folder.stat().st_mode & stat.S_IWOTH
+    if out.is_dir() or is_shared or not os.access(folder, os.W_OK):
+        raise SetupError(
+            f"{out} can't be written, or every user can write to its folder. Use --out with a file"
+            " in another folder."
+        )
 
 
 def _from_file(answers_file: Path, rest: Table) -> Table:

@@ -88,7 +88,7 @@ WRONG = [
     ("approvals_channel", "#alerts", 1, "is public"),
     ("approvers", ["@abbel", "@ada"], 2, "approvers: No person or user group is named “@abbel”"),
     ("inventory/data_centers/eu/code", "demo-code-used", 2, "eu: code was rejected (invalid_code)"),
-    ("inventory/data_centers/eu/code", "demo-code-in", 2, "code is for the data center in, not eu"),
+    ("inventory/data_centers/eu/code", "demo-code-in", 1, "inventory eu"),
     ("inventory/data_centers/eu/client_secret", "x", 2, "client_secret was rejected"),
     ("slack_app_token", "xapp-gone", 1, "Slack refuses SLACK_APP_TOKEN"),
     ("approvers", ["U0NOBODY", "@ada"], 1, "There is no user U0NOBODY"),
