@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
 from bot.ops.clock import Clock
@@ -20,8 +20,7 @@ from bot.services.errors import (
     ServiceError,
     ServiceRefused,
     code_and_words,
-    json_of,
-    wrong_form,
+    model_in,
 )
 from bot.services.http import ServiceHttp
 from bot.settings.model import OAuthSettings
@@ -73,14 +72,15 @@ MARGIN_SECONDS = 60.0
 PAUSE_SECONDS = 10.0
 SHORT_PAUSE_SECONDS = 1.0
 # The lifetime to assume if the provider doesn't state one.
-ASSUMED_LIFE_SECONDS = 600.0
+ASSUMED_LIFE_SECONDS = 660.0
 # Longer lifetimes aren't trusted, because some providers state them in milliseconds.
 LONGEST_LIFE_SECONDS = 3_600.0
 TOKENS_IN_USE = 2
 OAUTH_WORDS = ("error", "error_description")
 # `invalid_grant` is in the RFC. At least one provider sends `invalid_code` with status 200 instead.
-REFUSED_TOKEN = frozenset({"invalid_grant", "invalid_code"})
-REFUSED_CLIENT = {
+REFUSED = {
+    "invalid_grant": "refresh token",
+    "invalid_code": "refresh token",
     "invalid_client": "client_id or client_secret",
     "unauthorized_client": "client_id or client_secret",
     "invalid_client_secret": "client_secret",
@@ -100,9 +100,10 @@ class _Renewal(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
-    access_token: SecretStr = Field(min_length=1)
-    expires_in: float | None = Field(default=None, strict=False, allow_inf_nan=False)
-    refresh_token: SecretStr | None = None
+    # Printable ASCII, because the token goes into a header.
+    access_token: str = Field(pattern=r"^[!-~]+$", repr=False)
+    expires_in: float | None = Field(default=None, strict=False, allow_inf_nan=False, ge=0)
+    refresh_token: str | None = Field(default=None, repr=False)
 
 
 @dataclass(eq=False, repr=False)
@@ -170,9 +171,8 @@ class OAuthCredential(Credential):
     async def _renew_once(self) -> Signed:
         if self._failure is not None:
             error, until = self._failure
-            seconds = until - self.clock.monotonic()
-            if seconds > 0:
-                raise self._throttled(seconds) if isinstance(error, ProviderThrottled) else error
+            if self.clock.monotonic() < until:
+                raise error
         return await asyncio.shield(self._renewals.start("", self._renew))
 
     async def _renew(self, _: str) -> Signed:
@@ -183,25 +183,24 @@ class OAuthCredential(Credential):
             pause = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * 2.0**self._throttled_in_a_row)
             pause = max(pause, error.retry_after)
             self._throttled_in_a_row += 1
-            self._failure = error, self.clock.monotonic() + pause
-            raise self._throttled(pause) from None
+            failure = self._throttled(pause)
+            self._failure = failure, self.clock.monotonic() + pause
+            raise failure from None
         except ServiceError as error:
-            pause = SHORT_PAUSE_SECONDS if error.retryable else PAUSE_SECONDS
+            pause = SHORT_PAUSE_SECONDS if error.is_passing else PAUSE_SECONDS
             self._failure = error, self.clock.monotonic() + pause
             raise
         self._failure = None
         self._throttled_in_a_row = 0
-        token = renewal.access_token.get_secret_value()
+        token = renewal.access_token
         # Keep redacting the previous token, because a call may still be using it.
         self.http.redactor.add(token)
         self._hidden = [*(hidden for hidden in self._hidden if hidden != token), token]
         if len(self._hidden) > TOKENS_IN_USE:
             self.http.redactor.forget(self._hidden.pop(0))
-        stated = renewal.expires_in or 0
-        life = min(stated, LONGEST_LIFE_SECONDS)
-        self._ends_at = asked_at + life if 0 < stated == life else float("inf")
-        usable = life - min(MARGIN_SECONDS, life / 8) if life > 0 else ASSUMED_LIFE_SECONDS
-        self._renew_at = asked_at + usable
+        life = min(renewal.expires_in or ASSUMED_LIFE_SECONDS, LONGEST_LIFE_SECONDS)
+        self._ends_at = asked_at + life
+        self._renew_at = self._ends_at - min(MARGIN_SECONDS, life / 8)
         self._token = Signed(token, headers=authorization(self.template, token))
         return self._token
 
@@ -240,36 +239,26 @@ class OAuthCredential(Credential):
         """Return the error for a refusal by the provider, whatever its HTTP status is."""
         said = failure.message
         error = said.partition(": ")[0].casefold()
-        where = f"for {self.data_center} in INVENTORY_DATA_CENTERS"
         is_throttled = any(word in said.casefold() for word in THROTTLED)
         if isinstance(failure, RateLimited) or is_throttled:
             return self._throttled(getattr(failure, "retry_after", 0.0))
-        if error in REFUSED_TOKEN:
-            sentence = (
-                f"The refresh token {where} was rejected ({said}). It was revoked, has expired, or"
-                " belongs to another client. Create a new token."
-            )
-        elif error in REFUSED_CLIENT:
-            sentence = f"The {REFUSED_CLIENT[error]} {where} was rejected ({said})."
-        else:
+        if error not in REFUSED:
             return failure
+        sentence = (
+            f"The {REFUSED[error]} for {self.data_center} in INVENTORY_DATA_CENTERS was rejected"
+            f" ({said}). It was revoked, has expired, or belongs to another client. Create new"
+            " credentials at the provider."
+        )
         return CredentialsRefused("oauth", sentence, message=said)
 
     def _renewal_in(self, call: ServiceCall, answer: Answer) -> _Renewal:
-        body = json_of(call, answer)
-        if isinstance(body, dict) and isinstance(body.get("error"), str):
-            _, said = code_and_words(call, answer.body, self.http.redactor)
+        _, said = code_and_words(call, answer.body, self.http.redactor)
+        if said:
             sentence = f"{call.subject} rejected the request: “{said}”."
             refusal = ServiceRefused("oauth", sentence, status=answer.status, message=said)
             raise self._explained(refusal)
-        try:
-            renewal = _Renewal.model_validate(body)
-        except ValidationError:
-            raise wrong_form(call, "no usable access token") from None
-        token = renewal.access_token.get_secret_value()
-        if not (token.isascii() and token.isprintable() and " " not in token):
-            raise wrong_form(call, "its access token has invalid characters")
-        if renewal.refresh_token not in (None, self.grant.refresh_token):
+        renewal = model_in(call, answer, _Renewal)
+        if renewal.refresh_token not in (None, self.grant.refresh_token.get_secret_value()):
             sentence = (
                 f"{call.subject} issues a new refresh token each time, which is not supported."
                 " Turn off token rotation at the provider, or use an authtoken."
