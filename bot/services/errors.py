@@ -23,9 +23,8 @@ from bot.services.calls import Answer, ServiceCall
 class ServiceError(GatehouseError):
     """A failed call to a service.
 
-    `service` is `inventory`, `flow`, `email`, or `oauth`. `retryable` is True if the call may
-    succeed when it's repeated shortly afterward. `sent` is False if the call was never sent.
-    `message` and `code` come from the service's response, if it contains them.
+    `service` is `inventory`, `flow`, `email`, or `oauth`. `sent` is False if the call was never
+    sent. `message` and `code` come from the service's response, if it contains them.
     """
 
     outcome = "service_error"
@@ -42,7 +41,6 @@ class ServiceError(GatehouseError):
     ) -> None:
         super().__init__(sentence)
         self.service = service
-        self.retryable = self.is_passing
         self.sent = sent
         self.message = message
         self.status = status
@@ -206,9 +204,7 @@ def seconds_in(headers: Mapping[str, str]) -> float:
     if _SECONDS.fullmatch(told):
         return float(told)
     try:
-        until = parsedate_to_datetime(told)
-        since = parsedate_to_datetime(headers.get("Date", "")) if "Date" in headers else None
-        seconds = (until - (since or datetime.now(UTC))).total_seconds()
+        seconds = (parsedate_to_datetime(told) - datetime.now(UTC)).total_seconds()
     except (TypeError, ValueError):
         return 0.0
     return min(max(0.0, seconds), LONGEST_SECONDS)

@@ -1,7 +1,6 @@
 """The HTTP client for all services, with a shared session and limits on time and size."""
 
 import asyncio
-import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -39,7 +38,6 @@ MOST_SMALL_BYTES = 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024
 RETRY_PAUSES_SECONDS = (0.3, 1.0)
-_SERVER_ERROR = 500
 
 log = structlog.get_logger(__name__)
 
@@ -88,24 +86,18 @@ def proxy_for(url: URL) -> str | None:
 def proxy_problem(url: URL, accident: Exception) -> str | None:
     """Return why no connection to the URL's proxy was made, or None if that isn't the problem."""
     proxy = proxy_for(url)
-    is_connection = isinstance(
-        accident, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
-    )
+    is_connection = isinstance(accident, _UNCONNECTED)
     if proxy is None or not is_connection or isinstance(accident, _CERTIFICATE):
         return None
     return f"the proxy {URL(proxy).host} can't be reached. Check {url.scheme.upper()}_PROXY."
 
 
+@lru_cache
 def tls_context() -> ssl.SSLContext:
     """Return the TLS settings for all connections.
 
     aiohttp creates its own before the settings are read, so it would ignore `SSL_CERT_FILE`.
     """
-    return _tls_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-
-
-@lru_cache(maxsize=4)
-def _tls_context(_cert_file: str | None, _cert_dir: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -144,14 +136,10 @@ class CheckedRequest(aiohttp.ClientRequest):
     may_send: Callable[[], bool] | None = None
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Send the request. Raise NeverSentError if its permit expired or a header is invalid."""
+        """Send the request, or raise NeverSentError if its permit has expired."""
         if self.may_send is not None and not self.may_send():
             raise NeverSentError
-        try:
-            return await super().send(conn)
-        except ValueError as error:
-            # A header is invalid, and nothing was sent. The exception's text quotes the header.
-            raise UnsendableError from error
+        return await super().send(conn)
 
 
 def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
@@ -180,20 +168,11 @@ class NeverSentError(Exception):
     """The request wasn't sent, because its permit had expired."""
 
 
-class UnsendableError(NeverSentError):
-    """A header contains a character that HTTP doesn't allow, so nothing was sent."""
-
-
-_UNSENDABLE = (
-    "The call to {label} can't be sent, because its credential or URL contains a character that"
-    " HTTP doesn't allow. Check the setting for a line break."
-)
 _HELD_UP = "The call to {label} took too long to start, so it wasn't sent. Please try again."
 _CERTIFICATE = (aiohttp.ClientConnectorCertificateError, ssl.SSLError)
+_UNCONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]] = (
-    (UnsendableError, _UNSENDABLE),
     (NeverSentError, _HELD_UP),
-    (aiohttp.ConnectionTimeoutError, "{subject} can't be reached: the connection timed out."),
     (_CERTIFICATE, "{subject} has an invalid TLS certificate."),
     (
         (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL),
@@ -204,12 +183,7 @@ _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]]
         aiohttp.ClientHttpProxyError,
         "{subject} can't be reached: the proxy refused to connect (HTTP {status}).",
     ),
-    (aiohttp.ClientConnectorError, "{subject} can't be reached."),
-)
-# After these errors, an immediate retry wouldn't help or would take too long.
-_FINAL = (
-    *(UnsendableError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError),
-    *_CERTIFICATE,
+    (_UNCONNECTED, "{subject} can't be reached."),
 )
 
 
@@ -225,9 +199,7 @@ def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) 
         if isinstance(accident, types):
             status = getattr(accident, "status", 0)
             sentence = unsent.format(subject=call.subject, label=call.label, status=status)
-            error = ServiceUnreachable(call.service, sentence, sent=False)
-            error.retryable = not isinstance(accident, _FINAL) or status >= _SERVER_ERROR
-            return error
+            return ServiceUnreachable(call.service, sentence, sent=False)
     if isinstance(accident, TimeoutError):
         sentence = f"{call.subject} didn't respond within {seconds:g} seconds."
         return ServiceTimeout(call.service, sentence)
@@ -261,14 +233,16 @@ class ServiceHttp:
         in a thread, so it must not access shared data.
 
         With `retried`, a GET is repeated up to twice after connection errors and 5xx statuses, but
-        not after a timeout, because a person is waiting. Each attempt needs its own permit.
+        not if that took long, because a person is waiting. Each attempt needs its own permit.
         """
+        time = asyncio.get_running_loop().time
+        ends_at = time() + CONNECT_SECONDS
         for pause in RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ():
             try:
                 async with permits() as permit:
                     return await self._attempt(call, read, permit)
-            except (ServiceUnreachable, ServiceFailed) as failure:
-                if not failure.retryable:
+            except (ServiceUnreachable, ServiceFailed):
+                if time() >= ends_at:
                     raise
             await self.clock.sleep(pause)
         async with permits() as permit:
@@ -279,29 +253,30 @@ class ServiceHttp:
     ) -> Read:
         started = self.clock.monotonic()
         status = None
+        body = b""
         outcome = "cancelled"
         try:
-            async with limited(call, self.total_seconds) as ends:
-                response = await self.session.request(
-                    call.method,
-                    call.url,
-                    params=call.params,
-                    headers=call.headers,
-                    data=None if call.form is None else aiohttp.FormData(call.form),
-                    allow_redirects=False,
-                    timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                    middlewares=(once(permit.may_send),),
-                )
-            async with response:
-                status = response.status
-                await permit.responded(ReportedLimits.from_headers(response.headers))
-                try:
-                    async with limited(call, self.total_seconds, ends):
-                        body = await body_of(call, response)
-                except ServiceError:
-                    if response.ok:
-                        raise
-                    body = b""
+            try:
+                async with (
+                    limited(call, self.total_seconds),
+                    self.session.request(
+                        call.method,
+                        call.url,
+                        params=call.params,
+                        headers=call.headers,
+                        data=None if call.form is None else aiohttp.FormData(call.form),
+                        allow_redirects=False,
+                        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+                        middlewares=(once(permit.may_send),),
+                    ) as response,
+                ):
+                    status = response.status
+                    await permit.responded(ReportedLimits.from_headers(response.headers))
+                    body = await body_of(call, response)
+            except ServiceError:
+                # An error's status counts, whatever becomes of its body.
+                if status is None or response.ok:
+                    raise
             failure = failure_of_status(call, status, response.headers, body, self.redactor)
             if failure is not None:
                 raise call.explain(failure)
@@ -333,17 +308,11 @@ class ServiceHttp:
 
 
 @asynccontextmanager
-async def limited(
-    call: ServiceCall, seconds: float, ends_at: float | None = None
-) -> AsyncIterator[float]:
-    """Convert the HTTP library's exceptions to ServiceError, and stop after `seconds`.
-
-    Yield the time of the end, which can be passed on to a later part of the call as `ends_at`.
-    """
-    ends_at = ends_at or asyncio.get_running_loop().time() + seconds
+async def limited(call: ServiceCall, seconds: float) -> AsyncIterator[None]:
+    """Convert the HTTP library's exceptions to ServiceError, and stop after `seconds`."""
     try:
-        async with asyncio.timeout_at(ends_at):
-            yield ends_at
+        async with asyncio.timeout(seconds):
+            yield
     except (aiohttp.ClientError, OSError, NeverSentError) as accident:
         raise failure_of_accident(call, accident, seconds) from None
 
