@@ -74,9 +74,6 @@ TOUCH = text("UPDATE alembic_version SET version_num = version_num")
 insert_into = postgresql.insert
 # The number of rows to delete at once. Other writers have to wait for each batch.
 BATCH = 2_000
-# Wake the job loop for jobs due within this time. For later jobs, regular polling is enough.
-SOON_SECONDS = 5.0
-A_LITTLE_SECONDS = 0.005
 # The value is constant during a PostgreSQL statement, so queries that use it can use indexes.
 POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
@@ -95,8 +92,8 @@ class Transaction:
 
     def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
         self.connection = connection
-        self.has_due_job = False
-        self.due_in: float | None = None
+        self.has_stored_job = False
+        """True if the transaction has stored or released jobs, which might be due."""
         self._clock = clock
         self._now: datetime | None = None
 
@@ -125,15 +122,6 @@ class Transaction:
         """Send the next statement, which must be the last, together with the commit."""
         await self.connection.execution_options(**LAST)
 
-    def note_job(self, due_at: datetime | None) -> None:
-        """Record when a stored job is due (None: now), to run it at that time."""
-        now = self._now if self._clock is None else self._clock.now()
-        seconds = (due_at - now).total_seconds() if due_at and now else 0.0
-        if seconds <= 0:
-            self.has_due_job = True
-        elif self.due_in is None or seconds < self.due_in:
-            self.due_in = seconds
-
     @property
     def clock(self) -> ColumnElement[float]:
         """An SQL expression for the time in seconds since 1970, which avoids a separate query.
@@ -151,6 +139,10 @@ class Transaction:
 
 Claim = Callable[[Transaction], Awaitable[Callable[[], None]]]
 UntilEnds = Callable[[str, float], Awaitable[bool]]
+
+
+async def _is_not_run_here(_key: str, _seconds: float) -> bool:
+    return False
 
 
 class Database:
@@ -172,31 +164,14 @@ class Database:
         """True if a newer version has migrated the database. This process then stops writing."""
         self._writer = asyncio.Lock()
         self._file_id: tuple[int, int] | None = None
-        # If this process has no job loop, other processes find a due job within a second.
-        self._claim: Claim | None = None
-        self._wake: Callable[[], None] = lambda: None
-        self._until_job_ends: UntilEnds | None = None
+        self.claim_due_jobs: Claim | None = None
+        """Claims due jobs at the end of a transaction that stores jobs.
+
+        Its result is called after the commit. Other job loops find a due job within a second.
+        """
+        self.until_job_ends: UntilEnds = _is_not_run_here
+        """Waits for a job, as `JobLoop.until_ends` does."""
         self._cause_told_at = -math.inf
-
-    def on_due_jobs(
-        self, claim: Claim, wake: Callable[[], None], until_ends: UntilEnds | None = None
-    ) -> None:
-        """Set the functions that run the jobs that this process stores.
-
-        `claim` is called at the end of a transaction that stores a due job, which saves a
-        transaction. It returns the function to call after the commit. `wake` is called when a job
-        that was stored for later becomes due. `until_ends` waits for a running job.
-        """
-        self._claim = claim
-        self._wake = wake
-        self._until_job_ends = until_ends
-
-    async def until_job_ends(self, key: str, seconds: float) -> bool:
-        """Wait for the job with this key, but at most this many seconds.
-
-        Return False without waiting if this process doesn't run the job now.
-        """
-        return self._until_job_ends is not None and await self._until_job_ends(key, seconds)
 
     @property
     def is_pooled(self) -> bool:
@@ -224,8 +199,8 @@ class Database:
                 yield tx
                 # PostgreSQL gets the claim together with the COMMIT.
                 is_committing = True
-                if self._claim is not None and tx.has_due_job:
-                    start = await self._claim(tx)
+                if self.claim_due_jobs is not None and tx.has_stored_job:
+                    start = await self.claim_due_jobs(tx)
                 self._require_same_file()
         except DatabaseUnavailable as error:
             # SQLite runs in this process, so a failed commit is always undone.
@@ -234,8 +209,6 @@ class Database:
             raise
         if start is not None:
             start()
-        if tx.due_in is not None and tx.due_in <= SOON_SECONDS:
-            asyncio.get_running_loop().call_later(tx.due_in + A_LITTLE_SECONDS, self._wake)
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:

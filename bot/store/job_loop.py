@@ -4,12 +4,10 @@ import asyncio
 import itertools
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from contextvars import copy_context
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import Context
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 import structlog
@@ -18,14 +16,13 @@ from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.ops.clock import Clock, since_boot
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
-from bot.store.jobs import Job
+from bot.store.jobs import Again, Job
 
 log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 RENEW_SECONDS = 5.0
-# The maximum number of jobs at once: the sum of the limits of all kinds, plus a few others.
-AT_ONCE = 116
+CLAIMED_AT_ONCE = 8
 LONGEST_PAUSE_SECONDS = 20.0
 # A call takes at most 10 s, so a call sent this soon after a renewal ends before the lease
 # expires.
@@ -69,7 +66,7 @@ class Lease:
         Call this at the end of the transaction: to avoid deadlocks, job rows are locked last.
         """
         before = self.since_boot()
-        if not await jobs.renew(tx, self.owner, [self.job.key]):
+        if not await jobs.renew(tx, self.owner, self.job.key):
             raise LeaseLost(f"The lease on {self.job.key} was lost.")
         self.held_at = before
 
@@ -79,10 +76,7 @@ class Lease:
         Call this last. If the job was replaced during the run, the new job stays.
         """
         again = Again(outcome) if isinstance(outcome, datetime) else outcome
-        if again is None:
-            await jobs.finish(tx, self.owner, self.job, None)
-        else:
-            await jobs.finish(tx, self.owner, self.job, again.at, again.tries)
+        await jobs.finish(tx, self.owner, self.job, again)
         self.is_finished = True
 
     async def remember(self, tx: Transaction, payload: Mapping[str, Any]) -> None:
@@ -99,14 +93,6 @@ class Lease:
             raise LeaseLost(f"The lease on {self.job.key} is too old, so nothing was sent.")
 
 
-@dataclass(frozen=True)
-class Again:
-    """The time of a job's next run, and the number of consecutive failures so far."""
-
-    at: datetime
-    tries: int = 0
-
-
 Outcome = datetime | Again | None
 Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 
@@ -115,13 +101,13 @@ Runner = Callable[[Job, Lease], Awaitable[Outcome]]
 class Kind:
     """The way to run jobs of a kind.
 
-    `run` returns None when the job is done, or the time of the next run. At most `at_once` jobs
-    run at once, and at most half of these can be retries. This way, jobs that wait for a slow
-    service don't delay other jobs. `plan` schedules jobs at startup.
+    `run` returns None when the job is done, or the time of the next run. About `at_once` jobs run
+    at once, so that jobs that wait for a slow service don't delay other kinds of jobs. `plan`
+    schedules jobs at startup.
     """
 
     run: Runner
-    at_once: int = AT_ONCE
+    at_once: int = 8
     plan: Callable[[Transaction], Awaitable[None]] | None = None
 
 
@@ -142,19 +128,17 @@ class JobLoop:
         self._clock = clock
         self._owner = owner
         self._kinds = kinds
-        self._most = {name: kind.at_once for name, kind in kinds.items()}
         self._awake = asyncio.Event()
-        self._stopping = False
+        self._is_claiming = False
+        self._is_crowded = False
         self._is_database_away = False
-        self._has_ended = asyncio.Event()
-        self._has_ended.set()
         self._claims = itertools.count(1)
-        self._context = copy_context()
         self._running: dict[Lease, asyncio.Task[None]] = {}
-        database.on_due_jobs(self._claim_with, self.wake, self.until_ends)
+        database.claim_due_jobs = self._claim
+        database.until_job_ends = self.until_ends
 
     def wake(self) -> None:
-        """Look for due jobs immediately. Call this after committing a due job."""
+        """Look for due jobs immediately."""
         self._awake.set()
 
     async def until_ends(self, key: str, seconds: float) -> bool:
@@ -174,13 +158,12 @@ class JobLoop:
                 await kind.plan(tx)
 
     async def run(self) -> None:
-        """Run due jobs until `stop` is called."""
-        self._has_ended.clear()
-        self._context = copy_context()
+        """Run due jobs until `stop` is called and the running jobs have ended."""
+        self._is_claiming = True
         renewing = asyncio.create_task(self._renew_for_ever(), name="jobs-renew")
         try:
-            while not self._stopping:
-                await self._claim()
+            while self._is_claiming:
+                await self._look()
                 pause = asyncio.create_task(self._clock.sleep(POLL_SECONDS))
                 woken = asyncio.create_task(self._awake.wait())
                 await asyncio.wait({pause, woken}, return_when=asyncio.FIRST_COMPLETED)
@@ -190,83 +173,62 @@ class JobLoop:
             while self._running:
                 await asyncio.wait(self._running.values())
         finally:
-            self._has_ended.set()
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
 
     async def stop(self, seconds: float) -> None:
         """Stop claiming jobs. Wait up to `seconds` for running jobs, then cancel them."""
-        self._stopping = True
+        self._is_claiming = False
         self._awake.set()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._has_ended.wait()
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=seconds)
         left = list(self._running.values())
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    async def _claim(self) -> None:
-        """Start as many due jobs as there is room for."""
+    async def _look(self) -> None:
+        """Start due jobs, with a transaction that does nothing else."""
         self._awake.clear()
-        claimed: list[Lease] = []
-        might_be_more = True
         try:
             async with self._database.transaction() as tx:
-                while might_be_more and len(self._running) + len(claimed) < AT_ONCE:
-                    might_be_more = await self._claim_some(tx, claimed)
+                tx.has_stored_job = True
         except DatabaseUnavailable as error:
             if not self._is_database_away:
                 log.warning("jobs.database", reason=error.sentence)
             self._is_database_away = True
-            return
-        self._is_database_away = False
-        self._start(claimed)
+        else:
+            self._is_database_away = False
 
-    async def _claim_with(self, tx: Transaction) -> Callable[[], None]:
+    async def _claim(self, tx: Transaction) -> Callable[[], None]:
         """Claim due jobs at the end of a transaction, and return the function that starts them.
 
-        Transactions that end at the same moment may exceed the limits by a few jobs.
+        The jobs that are claimed together, or at the same moment, may exceed a limit by a few.
         """
-        if self._stopping or self._has_ended.is_set() or len(self._running) >= AT_ONCE:
-            return self.wake
-        claimed: list[Lease] = []
-        await tx.end_with_next()
-        if await self._claim_some(tx, claimed):
-            self.wake()
-        return partial(self._start, claimed)
+        leases: list[Lease] = []
 
-    async def _claim_some(self, tx: Transaction, claimed: list[Lease]) -> bool:
-        """Add to the claimed jobs. Return True if there might be more."""
-        count, full, full_of_retried = self._limits(claimed)
-        owner = f"{self._owner}-{next(self._claims)}"
-        held_at = self._clock.since_boot()
-        batch = await jobs.claim(
-            tx, owner, count, exclude_kinds=full, exclude_retried=full_of_retried
-        )
-        claimed += [
-            Lease(self._database, owner, job, self._clock.since_boot, held_at) for job in batch
-        ]
-        return len(batch) == count
+        def start() -> None:
+            for lease in leases:
+                # The caller's context names a Slack request that has nothing to do with the job.
+                self._running[lease] = asyncio.create_task(
+                    self._run(lease), name=f"job {lease.job.key}", context=Context()
+                )
+            if len(leases) == CLAIMED_AT_ONCE:
+                self.wake()
 
-    def _start(self, claimed: Sequence[Lease]) -> None:
-        for lease in claimed:
-            # The caller's context names a Slack request that has nothing to do with the job.
-            self._running[lease] = asyncio.create_task(
-                self._run(lease), name=f"job {lease.job.key}", context=self._context.copy()
-            )
-
-    def _limits(self, claimed: Sequence[Lease]) -> tuple[int, set[str], set[str]]:
-        """Return how many jobs to claim, which kinds to skip, and which kinds to skip on retry."""
-        running = [lease.job for lease in (*self._running, *claimed)]
-        crowd = Counter(job.kind for job in running)
-        retried = Counter(job.kind for job in running if job.tries > 0)
-        left = {kind: most - crowd[kind] for kind, most in self._most.items()}
-        left_retried = {kind: most // 2 - retried[kind] for kind, most in self._most.items()}
-        counts = [count for count in (*left.values(), *left_retried.values()) if count > 0]
-        full = {kind for kind, count in left.items() if count <= 0}
-        full_of_retried = {kind for kind, count in left_retried.items() if count <= 0}
-        return min([AT_ONCE - len(running), *counts]), full, full_of_retried
+        if self._is_claiming:
+            running = Counter(lease.job.kind for lease in self._running)
+            full = [name for name, kind in self._kinds.items() if running[name] >= kind.at_once]
+            self._is_crowded = bool(full)
+            owner = f"{self._owner}-{next(self._claims)}"
+            held_at = self._clock.since_boot()
+            await tx.end_with_next()
+            claimed = await jobs.claim(tx, owner, CLAIMED_AT_ONCE, exclude_kinds=full)
+            leases += [
+                Lease(self._database, owner, job, self._clock.since_boot, held_at)
+                for job in claimed
+            ]
+        return start
 
     async def _run(self, lease: Lease) -> None:
         with structlog.contextvars.bound_contextvars(job=lease.job.key):
@@ -276,14 +238,10 @@ class JobLoop:
                 # The job runs again after the lease expires.
                 log.warning("job.database", reason=error.sentence)
             finally:
-                if self._is_crowded(lease.job.kind):
-                    # Due jobs may have been waiting for this one to end.
-                    self._awake.set()
                 self._running.pop(lease, None)
-
-    def _is_crowded(self, kind: str) -> bool:
-        of_kind = sum(lease.job.kind == kind for lease in self._running)
-        return len(self._running) >= AT_ONCE or of_kind >= self._most.get(kind, AT_ONCE) // 2
+                if self._is_crowded:
+                    # Due jobs may have been waiting for this one to end.
+                    self.wake()
 
     async def _run_and_finish(self, lease: Lease) -> None:
         job = lease.job
@@ -307,8 +265,8 @@ class JobLoop:
                 await lease.finish(tx, outcome)
                 return
             pause = min(2.0 ** min(job.tries, 10), LONGEST_PAUSE_SECONDS)
-            again_at = await tx.now() + timedelta(seconds=pause)
-            await jobs.finish(tx, lease.owner, job, again_at, job.tries + 1, error=failure)
+            again = Again(await tx.now() + timedelta(seconds=pause), job.tries + 1)
+            await jobs.finish(tx, lease.owner, job, again, failure)
 
     async def _renew_for_ever(self) -> None:
         while True:
@@ -317,11 +275,10 @@ class JobLoop:
                 continue
             try:
                 async with self._database.transaction() as tx:
-                    for owner in {lease.owner for lease in self._running}:
-                        keys = [lease.job.key for lease in self._running if lease.owner == owner]
+                    for lease in self._running:
                         # Skip locked rows to avoid deadlocks. Their leases are renewed in a later
                         # round, long before they expire.
-                        await jobs.renew(tx, owner, keys, skip_locked=True)
+                        await jobs.renew(tx, lease.owner, lease.job.key, skip_locked=True)
             except DatabaseUnavailable as error:
                 log.warning("jobs.renew", reason=error.sentence)
             except Exception:

@@ -6,7 +6,7 @@ process takes the job. Replacing a running job increments the job's generation, 
 old run doesn't remove the new job.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
@@ -39,6 +39,14 @@ class Job:
     tries: int = 0
 
 
+@dataclass(frozen=True)
+class Again:
+    """The time of a job's next run, and the number of consecutive failures so far."""
+
+    at: datetime
+    tries: int = 0
+
+
 # Statements are built only once, because building them takes longer than executing them.
 _INSERT = insert_into(jobs)
 _AGAIN = {
@@ -50,7 +58,6 @@ _ALL_AGAIN = {**_AGAIN, "payload": _INSERT.excluded.payload}
 _PUT = _INSERT.on_conflict_do_update(index_elements=[jobs.c.key], set_=_ALL_AGAIN)
 _ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
 _EXCLUDED = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
-_EXCLUDED_RETRY = (jobs.c.tries > 0) & jobs.c.kind.in_(bindparam("exclude_retried", expanding=True))
 _OWNED = jobs.c.owner == bindparam("its_owner")
 _MINE = (jobs.c.key == bindparam("its_key")) & _OWNED
 _UNCHANGED = _MINE & (jobs.c.generation == bindparam("its_generation"))
@@ -71,7 +78,7 @@ def _claiming(clock: ColumnElement[float]) -> Update:
     is_free = jobs.c.leased_until.is_(None) | (jobs.c.leased_until <= clock)
     chosen = (
         select(jobs.c.key)
-        .where(jobs.c.due_at <= clock, is_free, ~_EXCLUDED, ~_EXCLUDED_RETRY)
+        .where(jobs.c.due_at <= clock, is_free, ~_EXCLUDED)
         .order_by(jobs.c.due_at)
         .limit(bindparam("most"))
         .with_for_update(skip_locked=True)
@@ -86,12 +93,10 @@ def _claiming(clock: ColumnElement[float]) -> Update:
 
 @cache
 def _renewing(clock: ColumnElement[float], *, skip_locked: bool) -> Update:
-    is_key = jobs.c.key.in_(bindparam("its_keys", expanding=True))
-    is_held = is_key & _OWNED & (jobs.c.leased_until > clock)
-    unlocked = select(jobs.c.key).where(is_held).with_for_update(skip_locked=True)
-    is_unlocked = jobs.c.key.in_(unlocked.scalar_subquery())
-    renewed = update(jobs).where(is_unlocked if skip_locked else is_held)
-    return renewed.values(leased_until=clock + LEASE_SECONDS).returning(jobs.c.key)
+    is_held = _MINE & (jobs.c.leased_until > clock)
+    held = select(jobs.c.key).where(is_held).with_for_update(skip_locked=skip_locked)
+    renewed = update(jobs).where(jobs.c.key.in_(held.scalar_subquery()))
+    return renewed.values(leased_until=clock + LEASE_SECONDS)
 
 
 def _new_row(job: Job) -> dict[str, Any]:
@@ -104,7 +109,7 @@ async def put(tx: Transaction, job: Job, *, keeps_payload: bool = False) -> None
     If `keeps_payload` is True, a job that is replaced keeps its payload.
     """
     await tx.write(_PUT_BUT_PAYLOAD if keeps_payload else _PUT, _new_row(job))
-    tx.note_job(job.due_at)
+    tx.has_stored_job = True
 
 
 async def put_if(tx: Transaction, job: Job, condition: ColumnElement[bool]) -> None:
@@ -113,7 +118,7 @@ async def put_if(tx: Transaction, job: Job, condition: ColumnElement[bool]) -> N
     values = [literal(value, jobs.c[name].type) for name, value in row.items()]
     insert = insert_into(jobs).from_select([*row], select(*values).where(condition))
     await tx.write(insert.on_conflict_do_update(index_elements=[jobs.c.key], set_=_ALL_AGAIN))
-    tx.note_job(job.due_at)
+    tx.has_stored_job = True
 
 
 async def payload_of(tx: Transaction, key: str) -> Mapping[str, Any]:
@@ -130,7 +135,7 @@ async def remember(tx: Transaction, job: Job) -> None:
 async def ensure(tx: Transaction, job: Job) -> bool:
     """Add the job unless a job with the same key exists. Return True if the job was added."""
     added = await tx.connection.execute(_ENSURE, _new_row(job))
-    tx.note_job(job.due_at)
+    tx.has_stored_job = True
     return added.rowcount > 0
 
 
@@ -150,17 +155,15 @@ async def claim(
     count: int,
     *,
     exclude_kinds: Collection[str] = (),
-    exclude_retried: Collection[str] = (),
 ) -> list[Job]:
     """Claim up to `count` due jobs for `owner`, oldest first, and return them.
 
     Other owners can't claim these jobs until the leases expire. Skip jobs of the kinds in
-    `exclude_kinds`, and retries of the kinds in `exclude_retried`.
+    `exclude_kinds`.
     """
     parameters = {
         "most": count,
         "exclude_kinds": list(exclude_kinds),
-        "exclude_retried": list(exclude_retried),
         "its_owner": owner,
         **tx.clock_parameters,
     }
@@ -172,42 +175,33 @@ async def claim(
     return sorted(claimed, key=lambda job: job.due_at)
 
 
-async def renew(
-    tx: Transaction, owner: str, keys: Sequence[str], *, skip_locked: bool = False
-) -> set[str]:
-    """Renew the leases that `owner` still holds on the given jobs. Return the keys of renewed jobs.
+async def renew(tx: Transaction, owner: str, key: str, *, skip_locked: bool = False) -> bool:
+    """Renew the lease on a job, and return True if `owner` still held it.
 
-    If `skip_locked` is True, skip rows that other transactions have locked.
+    If `skip_locked` is True, skip the job if another transaction has locked its row.
     """
     statement = _renewing(tx.clock, skip_locked=skip_locked)
-    parameters = {"its_owner": owner, "its_keys": list(keys), **tx.clock_parameters}
-    rows = await tx.connection.execute(statement, parameters)
-    return {row.key for row in rows}
+    parameters = {"its_owner": owner, "its_key": key, **tx.clock_parameters}
+    renewed = await tx.connection.execute(statement, parameters)
+    return renewed.rowcount > 0
 
 
 async def finish(
-    tx: Transaction,
-    owner: str,
-    job: Job,
-    again_at: datetime | None,
-    tries: int = 0,
-    error: str | None = None,
+    tx: Transaction, owner: str, job: Job, again: Again | None, error: str | None = None
 ) -> None:
-    """End a run. If `again_at` is None, remove the job. Otherwise, reschedule it.
+    """End a run. If `again` is None, remove the job. Otherwise, reschedule it.
 
-    If the job was replaced during the run, the new job stays unchanged.
+    If the job was replaced during the run, the new job stays unchanged, and can now be claimed.
     """
     lease = {"its_key": job.key, "its_owner": owner}
     unchanged = {**lease, "its_generation": job.generation}
-    if again_at is None:
+    if again is None:
         await tx.write(_REMOVE, unchanged)
     else:
-        again = {"again_at": again_at, "again_tries": tries, "error": error}
-        await tx.write(_RESCHEDULE, {**unchanged, **again})
-        tx.note_job(again_at)
+        rescheduled = {"again_at": again.at, "again_tries": again.tries, "error": error}
+        await tx.write(_RESCHEDULE, {**unchanged, **rescheduled})
     await tx.write(_RELEASE, lease)
-    # A new job with the same key couldn't be claimed during the run.
-    tx.note_job(None)
+    tx.has_stored_job = True
 
 
 async def release_all(tx: Transaction) -> None:

@@ -20,8 +20,8 @@ from bot.services.errors import (
     ServiceError,
 )
 from bot.store.engine import Transaction
-from bot.store.job_loop import Again, Lease
-from bot.store.jobs import Job
+from bot.store.job_loop import Lease
+from bot.store.jobs import Again, Job
 from bot.testusers import store
 from bot.testusers.finishing import ChangeSet
 from bot.testusers.lists import read_current
@@ -63,8 +63,6 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     is_well = True
     if waiting.ready or waiting.post or waiting.over or job.payload.get(MISSING):
         is_well = await Run(bot, lease, waiting, recent, dict(waiting.grants)).apply()
-    # Scheduled runs count as retries, which can take up at most half of a kind's job slots. That
-    # way, removals and checks can't delay newly approved requests.
     tries = 1 if is_well else job.tries + 1
     async with bot.database.transaction() as tx:
         waiting = await _waiting(tx, job.subject)

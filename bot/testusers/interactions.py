@@ -16,8 +16,8 @@ from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.received_events import take_in
 from bot.store import jobs
-from bot.store.job_loop import Again, Lease, Outcome
-from bot.store.jobs import Job
+from bot.store.job_loop import Lease, Outcome
+from bot.store.jobs import Again, Job
 from bot.testusers.asking import undo
 from bot.testusers.deciding import Click, decide
 from bot.testusers.messages import notes

@@ -80,10 +80,11 @@ class Rig:
             except SlackError as error:
                 raised.append(error)
                 async with self.database.transaction() as tx:
-                    await jobs.finish(tx, "me", job, await tx.now(), job.tries + 1)
+                    again = jobs.Again(await tx.now(), job.tries + 1)
+                    await jobs.finish(tx, "me", job, again)
             else:
                 async with self.database.transaction() as tx:
-                    await jobs.finish(tx, "me", job, again_at)
+                    await jobs.finish(tx, "me", job, again_at and jobs.Again(again_at))
         return raised
 
     async def due_in(self) -> float | None:

@@ -15,7 +15,8 @@ from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, Se
 from bot.slack.people import People
 from bot.store import audit, jobs, outbox
 from bot.store.engine import Database, Transaction
-from bot.store.job_loop import Again, Lease
+from bot.store.job_loop import Lease
+from bot.store.jobs import Again
 from bot.testusers import store, timers
 from bot.testusers.applying import run_changes
 from bot.testusers.asking import ask, undo
@@ -246,9 +247,8 @@ class World:
         lease = Lease(self.database, self.owner, job, self.clock.since_boot)
         outcome = await runner(job, lease)
         again = Again(outcome) if isinstance(outcome, datetime) else outcome
-        at, tries = (again.at, again.tries) if again else (None, 0)
         async with self.database.transaction() as tx:
-            await jobs.finish(tx, lease.owner, job, at, tries)
+            await jobs.finish(tx, lease.owner, job, again)
 
     async def _deliver(self, job: jobs.Job, lease: Lease) -> datetime | None:
         async with self.database.transaction() as tx:

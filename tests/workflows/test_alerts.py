@@ -120,7 +120,7 @@ async def probe(database, inventory, directory):
     job = await the_job(database)
     again_at = await Probes(inventory, directory, TERMS).run(job, FakeLease(database))
     async with database.transaction() as tx:
-        await jobs.finish(tx, "me", job, again_at)
+        await jobs.finish(tx, "me", job, again_at and jobs.Again(again_at))
     return again_at
 
 
@@ -130,7 +130,7 @@ async def probe_in_vain(database, inventory, directory, error) -> None:
     with pytest.raises(type(error)):
         await Probes(inventory, directory, TERMS).run(job, FakeLease(database))
     async with database.transaction() as tx:
-        await jobs.finish(tx, "me", job, await tx.now(), job.tries + 1)
+        await jobs.finish(tx, "me", job, jobs.Again(await tx.now(), job.tries + 1))
 
 
 async def next_try(database) -> float | None:

@@ -11,7 +11,8 @@ from bot.approvals.rules import Act, Reason, State
 from bot.errors import DatabaseUnavailable, SlackUnreachable
 from bot.slack.messages.block_kit import Message
 from bot.store import audit, jobs, outbox
-from bot.store.job_loop import Again, Lease, Runner
+from bot.store.job_loop import Lease, Runner
+from bot.store.jobs import Again
 from bot.testusers import store
 from bot.testusers.interactions import (
     INTERACTION,
