@@ -108,7 +108,8 @@ async def lasts(began: float, seconds: float) -> None:
 
 
 FULL_SECONDS = 20.0
-DRILL_SECONDS = 600.0
+# A Home tab may lag by a minute, and a scene has up to thirty steps to be killed after.
+DRILL_SECONDS = 1800.0
 MOST_CHARACTERS = 6000
 
 

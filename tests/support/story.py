@@ -109,7 +109,7 @@ class Story:
     def _cards_by_identity(self) -> dict[str, list[Message]]:
         found: dict[str, list[Message]] = {}
         for message in self.fleet.slack.workspace.messages(APPROVALS):
-            for identity in set(IDENTITY.findall(message.text)):
+            for identity in set(IDENTITY.findall(message.all_text)):
                 found.setdefault(identity, []).append(message)
         return found
 
@@ -138,7 +138,7 @@ class Story:
 
     def of(self, card: Message) -> ExpectedRequest:
         """Return the request shown on a card."""
-        return self.expected_requests[IDENTITY.findall(card.text)[0]]
+        return self.expected_requests[IDENTITY.findall(card.all_text)[0]]
 
     def edit(self, flow: str, identity: str) -> None:
         """Add an identity in the service's own console."""
