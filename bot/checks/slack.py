@@ -4,17 +4,18 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from bot.approvals.rules import EVERY_FLOW, FlowRules
+from bot.approvals.rules import EVERY_FLOW
 from bot.checks.database import slack_clock
 from bot.checks.findings import CheckParts, Finding, failed, well
-from bot.checks.rules import Part, Severity
-from bot.errors import OrganizationWideInstall, SlackError, SlackRefused
+from bot.checks.rules import Part
+from bot.errors import NotFound, OrganizationWideInstall, SlackError, SlackRefused
 from bot.ops.clock import since_boot
 from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy
 from bot.settings.model import revealed
 from bot.slack.client import SlackClient
 from bot.slack.manifest import missing_scopes
 from bot.slack.messages.text import count
+from bot.slack.people import is_not_found
 
 # Slack's errors for tokens that are invalid or no longer valid.
 TOKEN_ERRORS = frozenset(
@@ -95,8 +96,6 @@ async def _channel(
         channel = await parts.slack.channel(channel_id)
     except SlackError as error:
         name = error.error if isinstance(error, SlackRefused) else ""
-        if name == "missing_scope":
-            return [mistake("scope_missing", "cannot be looked up: a scope is missing.")]
         if name not in {"channel_not_found", "not_in_channel"}:
             return [failed(setting, error)]
         words = (
@@ -118,10 +117,10 @@ async def _channel(
 
 
 async def roles(parts: CheckParts) -> list[Finding]:
-    """Return a finding for each invalid ID, and for each flow that too few people can change."""
-    slack, settings, policy = parts.slack, parts.settings, parts.settings.policy
+    """Return a finding for each invalid ID, or else for each flow with too few people."""
+    policy = parts.settings.policy
     try:
-        team_id = (await slack.who_am_i()).team_id
+        team_id = (await parts.slack.who_am_i()).team_id
     except SlackError as error:
         return [failed(ROLES, error)]
     lists = {
@@ -135,103 +134,54 @@ async def roles(parts: CheckParts) -> list[Finding]:
         named.setdefault(policy.access_contact, "ACCESS_CONTACT")
     people: dict[str, frozenset[str]] = {}
     wrong = []
-    for name, setting in named.items():
-        found = await _look_up(slack, team_id, name, f"correct {setting}")
-        if isinstance(found, Finding):
-            wrong.append(found)
-        else:
-            people[name] = found
+    for slack_id, setting in named.items():
+        try:
+            people[slack_id] = await _members(parts.slack, team_id, slack_id)
+        except (SlackError, NotFound) as error:
+            code = error.outcome
+            if isinstance(error, NotFound) or is_not_found(error):
+                code = "group_unknown" if slack_id.startswith("S") else "user_unknown"
+            wrong.append(Finding(ROLES, code, f"{slack_id} in {setting}: {error.sentence}"))
     # Without the flow service, there is nothing to approve.
-    is_sure = all(finding.severity is not Severity.UNSURE for finding in wrong)
-    if is_sure and not settings.missing_for("flow"):
-        wrong += _deciders(policy, people)
+    if not wrong and not parts.settings.missing_for("flow"):
+        people[EVERY_FULL_MEMBER] = _all_of(people, named)
+        wrong = list(_too_few(policy, people))
     return wrong or [well(ROLES, f"All {len(named)} people and groups exist.")]
 
 
-async def _look_up(
-    slack: SlackClient, team_id: str, slack_id: str, advice: str
-) -> frozenset[str] | Finding:
-    """Return the user ID or the group's member IDs, or a finding if the ID can't be confirmed."""
-    try:
-        if slack_id.startswith("S"):
-            return await slack.members(slack_id)
-        user = await slack.user(slack_id)
-    except SlackRefused as error:
-        kind = "group" if slack_id.startswith("S") else "user"
-        code, problem = f"{kind}_unknown", f"There is no {kind} {slack_id} ({error.error})"
-        if error.error == "plan_upgrade_required":
-            code, problem = "groups_not_in_plan", "This workspace's plan excludes user groups"
-        elif error.error == "missing_scope":
-            code, problem = "scope_missing", f"{slack_id} cannot be looked up"
-            advice = "update the app from the manifest"
-    except SlackError as error:
-        return failed(ROLES, error)
-    else:
-        if user.is_deleted:
-            code, problem = "user_deactivated", f"{slack_id} belongs to a deactivated account"
-        elif user.team_id not in ("", team_id):
-            code = "user_of_another_workspace"
-            problem = f"{slack_id} belongs to another workspace"
-        else:
-            return frozenset({slack_id})
-    return _mistake(code, problem, advice)
+async def _members(slack: SlackClient, team_id: str, slack_id: str) -> frozenset[str]:
+    """Return the user IDs of a group's members, or of one person who can use the bot."""
+    if slack_id.startswith("S"):
+        return await slack.members(slack_id)
+    user = await slack.user(slack_id)
+    if user.is_deleted:
+        raise NotFound("This account is deactivated.")
+    if user.team_id not in ("", team_id):
+        raise NotFound("This account belongs to another workspace.")
+    return frozenset({slack_id})
 
 
-def _deciders(policy: Policy, people: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
+def _too_few(policy: Policy, people: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
     """Yield a finding for each flow whose changes too few people can ask for or approve."""
+    operators = _all_of(people, policy.holders(Permission.REQUEST))
     for flow_sid in dict.fromkeys((EVERY_FLOW, *policy.flow_approvers, *policy.flow_policies)):
         rules = policy.of_flow(flow_sid)
-        target = f"requests for flow {flow_sid}"
-        if flow_sid == EVERY_FLOW:
-            target = "requests for any other flow" if policy.flow_policies else "requests"
         for key, listed in (("requesters", rules.requesters), ("auto", rules.automatic)):
-            is_known = listed is not None and people.keys() >= set(listed)
-            if is_known and not _can_ask(policy, people, _all_of(people, listed or ())):
-                problem = f"Nobody in “{key}” can make {target}"
-                yield _mistake("nobody_can_ask", problem, "give them the operator role in ROLES")
-        holders = rules.approvers or policy.holders(Permission.DECIDE)
-        if EVERY_FULL_MEMBER not in holders:
-            yield from _approvers(policy, rules, target, _all_of(people, holders), people)
-
-
-def _approvers(
-    policy: Policy,
-    rules: FlowRules,
-    target: str,
-    approvers: frozenset[str],
-    people: Mapping[str, frozenset[str]],
-) -> Iterator[Finding]:
-    needed, others = rules.approvals_needed, len(approvers) - 1
-    source = rules.sources.get("approvers")
-    advice = f"see {source}" if source else "give someone the approver role in ROLES"
-    asking = _can_ask(policy, people, approvers)
-    if rules.requesters is not None:
-        asking &= _all_of(people, rules.requesters)
-    if not approvers:
-        yield _mistake("nobody_can_approve", f"Nobody can approve {target}", advice)
-    elif len(approvers) < needed:
-        problem = f"{needed} people must approve {target}, but only {len(approvers)} can"
-        yield _mistake("too_few_approvers", problem, advice)
-    elif asking and others < needed and not policy.allow_self_approval:
-        owner = f"{min(asking)}'s" if len(asking) == 1 else "Approvers'"
-        all_others = count(needed, "other person", "other people")
-        problem = (
-            f"{owner} own {target} can never be approved, because {all_others} must approve them,"
-            f" and {others or 'nobody'} can"
-        )
-        yield _mistake("lonely_approver", problem, advice)
+            if listed and operators.isdisjoint(_all_of(people, listed)):
+                sentence = (
+                    f"Nobody in “{key}” of flow {flow_sid} can make requests. Give them the"
+                    " operator role in ROLES."
+                )
+                yield Finding(ROLES, "nobody_can_ask", sentence)
+        holders = policy.holders(Permission.DECIDE, flow_sid)
+        approvers = _all_of(people, holders)
+        if EVERY_FULL_MEMBER not in holders and len(approvers) < rules.approvals_needed:
+            sentence = (
+                f"Flow {flow_sid} has {count(len(approvers), 'approver')}, but each change needs"
+                f" {count(rules.approvals_needed, 'approval')}. Add approvers."
+            )
+            yield Finding(ROLES, "too_few_approvers", sentence)
 
 
 def _all_of(people: Mapping[str, frozenset[str]], holders: Iterable[str]) -> frozenset[str]:
-    return frozenset().union(*(people.get(holder, ()) for holder in holders))
-
-
-def _can_ask(
-    policy: Policy, people: Mapping[str, frozenset[str]], among: frozenset[str]
-) -> frozenset[str]:
-    operators = policy.holders(Permission.REQUEST)
-    return among if EVERY_FULL_MEMBER in operators else among & _all_of(people, operators)
-
-
-def _mistake(code: str, problem: str, advice: str) -> Finding:
-    return Finding(ROLES, code, f"{problem}: {advice}.")
+    return frozenset().union(*(people[holder] for holder in holders))

@@ -210,7 +210,6 @@ def _codes_of_check() -> set[str]:
     }
     named = {
         *("not_configured", "not_tried", "token_refused", "user_unknown", "group_unknown"),
-        *("groups_not_in_plan", "user_deactivated", "user_of_another_workspace"),
     }
     causes = {cause.code for cause in (UNKNOWN_CAUSE, *CAUSES)}
     return (literal | outcomes | causes | named) - {"service_error", "quota"}

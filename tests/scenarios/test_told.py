@@ -285,7 +285,6 @@ CASES = (
     Case("the service blocks an organization because of another program", after=block),
     Case("a message can't be delivered to a person", after=approve_for_somebody_gone),
     Case("a service is only partly set up", before=without_flow_token),
-    Case("only one person can approve", before=setting(ROLES=json.dumps({"admin": ["U0ADMIN"]}))),
     no_database(
         "PostgreSQL can't be reached, or refuses the connection",
         lambda _: "postgresql://gatehouse@127.0.0.1:9/gatehouse",
