@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from yarl import URL
 
 from bot.app import gatehouse
-from bot.checks.database import database, database_clock, prepare, usable_database
+from bot.checks.database import database, prepare, usable_database
 from bot.checks.findings import NOT_TRIED, CheckParts, Finding
 from bot.checks.rules import Part
 from bot.checks.services import email, flows, gateway, inventory
@@ -53,10 +53,7 @@ async def _examine(
         found += [Finding(name, NOT_TRIED, sentence) for name in names]
     of_inventory, listed = await inventory(parts, can_be_granted=stored.is_well)
     found += [*of_inventory, *await flows(parts), *await email(parts), *gateway(settings, listed)]
-    found.append(stored)
-    if stored.is_well:
-        found += await database_clock(parts)
-    return found
+    return [*found, stored]
 
 
 def examine_environment(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:

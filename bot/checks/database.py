@@ -1,4 +1,4 @@
-"""Checks the database, and compares this machine's clock with the clocks of Slack and the database.
+"""Checks the database, and compares this machine's clock with Slack's clock.
 
 The bot reads the clock at startup and then counts elapsed time, so a clock that is temporarily
 wrong doesn't end access early. If the machine's clock was wrong at startup, or stopped while the
@@ -7,8 +7,7 @@ machine was suspended, the bot adopts the corrected time.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from datetime import UTC
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from tempfile import TemporaryDirectory
 
@@ -27,15 +26,11 @@ from bot.store.engine import Database, is_locked, sqlite_file
 log = structlog.get_logger(__name__)
 
 # Warn early: if the clocks differ by five minutes, the bot refuses every request from Slack.
-WRONG_SECONDS, REFUSED_SECONDS = 60.0, 300.0
-# The database's clock determines when requests expire and which calls count against limits.
-DATABASE_WRONG_SECONDS = 5.0
+WRONG_SECONDS = 60.0
 # Smaller steps are ordinary clock adjustments, or delays between readings.
 LEAST_STEP_SECONDS = 1.0
-# Two synchronized clocks differ by less than this.
+# Two synchronized clocks differ by less than this. Slack's `Date` header is in whole seconds.
 AGREES_SECONDS = 2.0
-# The `Date` header is in whole seconds.
-ROUNDING_SECONDS = 1.0
 
 
 @contextmanager
@@ -92,63 +87,24 @@ async def database(parts: CheckParts) -> list[Finding]:
     except DatabaseUnavailable as error:
         return [_failure(error)]
     kind = "SQLite" if database.is_sqlite else "PostgreSQL"
-    way = " behind a pooler" if database.is_pooled else ""
-    return [well(Part.DATABASE, f"{kind}{way} is reachable, migrated and writable.")]
+    return [well(Part.DATABASE, f"{kind} is reachable, migrated and writable.")]
 
 
-def _seconds_ahead(asked_at: float, reported: float) -> float:
-    """Return the smallest possible difference between this machine's clock and another, in seconds.
-
-    The result is negative if this machine's clock is behind. The other clock showed `reported` at
-    some time between `asked_at` (in seconds since boot) and now.
-    """
-    offset = machine_offset()
-    at_most = offset + since_boot() - reported
-    return max(offset + asked_at - reported - ROUNDING_SECONDS, min(0.0, at_most))
-
-
-async def slack_clock(parts: CheckParts, date: str, asked_at: float) -> list[Finding]:
-    """Compare this machine's clock with the `Date` header of a response from Slack.
-
-    `asked_at` is the time of the call, in seconds since boot.
-    """
-    clock, parsed = parts.clock, None
-    with suppress(ValueError):
-        parsed = parsedate_to_datetime(date)
-    if parsed is None or not isinstance(clock, SystemClock):
+def slack_clock(parts: CheckParts, date: str) -> list[Finding]:
+    """Compare this machine's clock with the `Date` header of a response from Slack."""
+    clock = parts.clock
+    if not date or not isinstance(clock, SystemClock):
         return []
-    reported = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
-    offset, ahead = machine_offset(), _seconds_ahead(asked_at, reported)
+    offset = machine_offset()
+    ahead = offset + since_boot() - parsedate_to_datetime(date).timestamp()
     if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) <= AGREES_SECONDS:
         log.warning("clock.renewed", seconds=round(offset - clock.offset, 3))
         clock.offset = offset
     if abs(ahead) <= WRONG_SECONDS:
         return [well(Part.CLOCK, "agrees with Slack's clock.")]
-    refuses = "At a difference of 300 s, Gatehouse refuses every request from Slack."
-    if abs(ahead) >= REFUSED_SECONDS:
-        refuses = "Gatehouse refuses every request from Slack."
-    sentence = f"{_difference(ahead)} Slack's. {refuses} Turn on time synchronization."
-    return [Finding(Part.CLOCK, "clock_off", sentence)]
-
-
-async def database_clock(parts: CheckParts) -> list[Finding]:
-    """Compare this machine's clock with the clock of a database server."""
-    if parts.database.is_sqlite or not isinstance(parts.clock, SystemClock):
-        return []
-    asked_at = since_boot()
-    try:
-        ahead = _seconds_ahead(asked_at, (await parts.database.now()).timestamp())
-    except DatabaseUnavailable:
-        return []
-    if abs(ahead) <= DATABASE_WRONG_SECONDS:
-        return [well(Part.DATABASE_CLOCK, "agrees with this machine's clock.")]
-    sentence = (
-        f"{_difference(ahead)} the database's, which requests and limits depend on. Synchronize"
-        " both clocks."
-    )
-    return [Finding(Part.DATABASE_CLOCK, "database_clock_off", sentence)]
-
-
-def _difference(ahead: float) -> str:
     side = "ahead of" if ahead > 0 else "behind"
-    return f"This machine's clock is {abs(round(ahead))} s {side}"
+    sentence = (
+        f"This machine's clock is {abs(round(ahead))} s {side} Slack's. From a difference of 300 s"
+        " on, Gatehouse refuses every request from Slack. Turn on time synchronization."
+    )
+    return [Finding(Part.CLOCK, "clock_off", sentence)]

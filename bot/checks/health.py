@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 
 from bot.checks import messages
-from bot.checks.database import database, database_clock
+from bot.checks.database import database
 from bot.checks.findings import CheckParts, Finding, well
 from bot.checks.rules import READINESS, UNALERTED, JobCount, Part, Severity, Status, Trouble
 from bot.checks.services import credentials
@@ -32,7 +32,6 @@ Count = Callable[[Transaction], Awaitable[int]]
 EVERY: dict[Check, float] = {
     database: 5,
     slack_token: 15,
-    database_clock: 15,
     credentials: 15,
     channels: 60,
 }

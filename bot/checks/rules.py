@@ -56,7 +56,6 @@ class Part(StrEnum):
     APPROVALS_CHANNEL = "APPROVALS_CHANNEL"
     ALERTS_CHANNEL = "ALERTS_CHANNEL"
     CLOCK = "clock"
-    DATABASE_CLOCK = "database clock"
     SERVICE_CREDENTIALS = "service credentials"
 
     @property
@@ -83,7 +82,6 @@ NOUNS = {
     Part.APPROVALS_CHANNEL: "the approvals channel",
     Part.ALERTS_CHANNEL: "the alerts channel",
     Part.CLOCK: "the clock",
-    Part.DATABASE_CLOCK: "the database's clock",
     Part.SERVICE_CREDENTIALS: "a service's credential",
 }
 
