@@ -21,7 +21,7 @@ from bot.gateway.clients import new_token
 from bot.ops.logs import configure_logs
 from bot.ops.loop import run
 from bot.serve import CannotStartError, serve
-from bot.settings import Settings, SettingsError, settings_from, unused
+from bot.settings import Settings, SettingsError, settings_from
 from bot.settings.sources import Sources, find_sources
 from bot.setup.run import set_up
 from bot.slack.manifest import manifest_link, manifest_text
@@ -162,8 +162,6 @@ def _serve(_options: argparse.Namespace) -> int:
     redactor = redactor_of(settings)
     configure_logs(settings.log_level, settings.log_format, redactor)
     log.info("settings", files=sources.files)
-    for name, reason in unused(sources.environment).items():
-        log.warning("setting.unused", reason=f"{name} {reason}")
     try:
         run(serve(settings, redactor))
     except CannotStartError as error:
@@ -192,7 +190,7 @@ def _check(options: argparse.Namespace) -> int:
     # The report already shows failures, so don't log them.
     configure_logs("CRITICAL", settings.log_format, redactor)
     place = ", ".join(sources.files) or "the environment"
-    found = run(examine(settings, sources.environment))
+    found = run(examine(settings))
     findings = [Finding("settings", WELL, f"Read from {place}."), *found]
     print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
     return 0 if all(finding.is_well for finding in findings) else BROKEN

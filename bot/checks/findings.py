@@ -60,11 +60,7 @@ class Finding:
     @property
     def severity(self) -> Severity:
         """The severity, which follows from the code."""
-        severity = SEVERITIES.get(self.code, Severity.PROBLEM)
-        # Slack says which scopes a token has. Elsewhere, a missing scope hides what is checked.
-        if self.subject is Part.SLACK_SCOPES and severity is Severity.UNSURE:
-            return Severity.PROBLEM
-        return severity
+        return SEVERITIES.get(self.code, Severity.PROBLEM)
 
     @property
     def is_well(self) -> bool:

@@ -30,17 +30,12 @@ class Severity(IntEnum):
 SEVERITIES = {
     "ok": Severity.WELL,
     "not_configured": Severity.NOT_CONFIGURED,
-    "setting_unknown": Severity.WARNING,
-    "setting_unused": Severity.WARNING,
-    "metrics_without_token": Severity.WARNING,
     "reserve_too_large": Severity.WARNING,
     "not_tried": Severity.UNTRIED,
-    "scope_missing": Severity.UNSURE,
     "slack_unreachable": Severity.UNSURE,
     "slack_rate_limited": Severity.UNSURE,
     "slack_refused": Severity.UNSURE,
     "channel_public": Severity.HARMLESS,
-    "database_encoding": Severity.HARMLESS,
 }
 """The severity of each code. Every other code is a problem."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from http import HTTPStatus
 
 from pydantic import SecretStr
@@ -15,8 +14,6 @@ from bot.organizations.client import InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import CallCause
 from bot.services.errors import (
-    CredentialsRefused,
-    PermissionMissing,
     ProxyUnreachable,
     Redirected,
     ResponseUnreadable,
@@ -24,7 +21,7 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceUnreachable,
 )
-from bot.settings.model import SERVICES, ClientSettings, ServiceName, Settings
+from bot.settings.model import SERVICES, ServiceName, Settings
 from bot.slack.messages.text import count
 from bot.testusers.client import NO_SUCH_FLOW, FlowClient
 
@@ -32,10 +29,6 @@ CAUSE = CallCause("check")
 NO_FLOW_SERVICE = (
     "That address returns 404 for every request, even with an incorrect token, so it is not the"
     " flow service. Check FLOW_BASE_URL, which must not include /v2."
-)
-BASIC_REFUSED = (
-    "The key is valid, but HTTP Basic is rejected: the account uses two-factor authentication, or"
-    " the service doesn't support HTTP Basic. Set EMAIL_AUTH=bearer."
 )
 
 
@@ -91,8 +84,6 @@ async def _organizations(client: InventoryClient, named: OrganizationKey) -> Seq
 
 
 def _not_listed(subject: str, error: GatehouseError) -> Finding:
-    if isinstance(error, PermissionMissing):
-        return Finding(subject, "listing_scope_missing", error.sentence)
     is_elsewhere = isinstance(error, ServiceUnreachable | Redirected | ResponseUnreadable)
     if not isinstance(error, ProxyUnreachable) and (is_elsewhere or _is_404(error)):
         advice = "Check INVENTORY_BASE_URL or the data center's base_url."
@@ -147,20 +138,13 @@ async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
 
 
 async def email(parts: CheckParts) -> list[Finding]:
-    """Check the email API key. If HTTP Basic is rejected, try Bearer to find out why."""
-    settings = parts.settings
-    client = email_client(settings, parts.http)
+    """Check the email API key."""
+    client = email_client(parts.settings, parts.http)
     if client is None:
-        return [_missing(settings, "email")]
+        return [_missing(parts.settings, "email")]
     try:
         await client.get("templates")
     except ServiceError as error:
-        is_refused = isinstance(error, CredentialsRefused | PermissionMissing)
-        if is_refused and settings.email_auth == "basic":
-            as_bearer = settings.model_copy(update={"email_auth": "bearer"})
-            with suppress(ServiceError):
-                await (email_client(as_bearer, parts.http) or client).get("templates")
-                return [Finding("email", "basic_refused", BASIC_REFUSED)]
         return [failed("email", error)]
     return [well("email", f"The key works ({client.auth}).")]
 
@@ -188,37 +172,18 @@ def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[F
     clients, port = settings.gateway_clients, settings.gateway_port
     if port is None and not clients:
         return []
-    findings = [_client(name, client, settings, listed) for name, client in clients.items()]
-    if port is None:
-        sentence = "GATEWAY_CLIENTS is set but GATEWAY_PORT is not, so clients can't connect."
-        return [Finding("gateway", "gateway_off", sentence), *findings]
-    if not clients:
-        sentence = "GATEWAY_PORT is set but GATEWAY_CLIENTS is empty, so no clients are allowed."
-        return [Finding("gateway", "gateway_empty", sentence)]
-    where = f"{settings.gateway_host}:{port}"
-    return [well("gateway", f"listens on {where} for {count(len(clients), 'client')}."), *findings]
-
-
-def _client(
-    name: str, client: ClientSettings, settings: Settings, listed: Mapping[str, Collection[str]]
-) -> Finding:
-    subject = f"gateway {name}"
-    if not settings.inventory_data_centers:
-        sentence = "can't make any calls because INVENTORY_DATA_CENTERS is not set."
-        return Finding(subject, "gateway_idle", sentence)
-    paths = () if client.organizations == "*" else client.organizations
-    keys = map(OrganizationKey.of_path, paths)
-    unknown = [
-        str(key)
-        for key in keys
-        if key.organization_id not in listed.get(key.data_center, [key.organization_id])
-    ]
+    if port is None or not clients:
+        sentence = "The gateway needs both GATEWAY_PORT and GATEWAY_CLIENTS. Set both or neither."
+        return [Finding("gateway", "half_configured", sentence)]
+    unknown = []
+    for name, client in clients.items():
+        paths = () if client.organizations == "*" else client.organizations
+        unknown += [
+            f"{key} ({name})"
+            for key in map(OrganizationKey.of_path, paths)
+            if key.organization_id not in listed.get(key.data_center, [key.organization_id])
+        ]
     if unknown:
-        sentence = (
-            f"The service doesn't list these organizations: {', '.join(unknown)}. Correct them in"
-            " GATEWAY_CLIENTS."
-        )
-        return Finding(subject, "organization_not_listed", sentence)
-    granted = count(len(paths), "organization") if paths else "every organization"
-    methods = ", ".join(client.methods)
-    return well(subject, f"may use {methods} for {granted}, with a share of {client.share:g}.")
+        sentence = f"GATEWAY_CLIENTS has organizations that aren't listed: {', '.join(unknown)}."
+        return [Finding("gateway", "organization_not_listed", sentence)]
+    return [well("gateway", f"has {count(len(clients), 'client')}.")]
