@@ -12,15 +12,11 @@ from bot.ids import FLOW_SID
 from bot.ops.secrets import secret_problems
 from bot.settings.files import EXAMPLES, in_environment, in_toml
 from bot.settings.model import KEYS, PROXIES, Settings
-from bot.settings.sources import CONFIG, ENV_FILE, SettingsError, Sources
+from bot.settings.sources import SettingsError, Sources
 from bot.spelling import closest
 
 __all__ = ["EXAMPLES", "Settings", "SettingsError"]
 
-# Settings of earlier versions, and the reason why they have no effect.
-UNUSED = {
-    "AUDIT_KEY": "is no longer used, because audit log entries aren't signed. Remove the setting."
-}
 # Stand-ins for missing or invalid required settings, used to check the other settings.
 PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
 
@@ -49,17 +45,8 @@ WORDS = {
     "unexpected_keyword_argument": "is not a known key",
 }
 
-# Names of variables that other programs hardly use.
-PREFIXES = re.compile(
-    r"(GATEHOUSE|GATEWAY|INVENTORY|FLOW|EMAIL|SLACK|ALERTS?|APPROVALS?|AUDIT|METRICS?|REQUEST|REMIND"
-    r"|ROLES|RETAIN|COMMANDS?|ALLOW|ACCESS)_",
-    re.IGNORECASE,
-)
-# Such a variable is a misspelled setting if its name is at least this similar.
+# A variable of several words is a misspelled setting if its name is at least this similar.
 MISSPELLED = 0.92
-NAMES = {*EXAMPLES, *UNUSED, CONFIG, ENV_FILE}
-# Variables that Kubernetes sets in every pod if there is a Service named "gatehouse".
-SERVICE_LINK = re.compile(r"\w+_(SERVICE_(HOST|PORT)|PORT_[0-9]+_)\w*=|\w+_PORT=(tcp|udp)://")
 # Pairs of a setting's name and a problem with its value.
 Problems = Iterator[tuple[str, str]]
 
@@ -96,11 +83,6 @@ def settings_from(sources: Sources) -> Settings:
         *_mistyped(sources.environment),
     ]
     if problems:
-        problems += [
-            _line(sources, name, "still has the placeholder “…”. Replace it")
-            for name, value in right.items()
-            if "…" in str(value)
-        ]
         raise SettingsError(list(dict.fromkeys(problems)))
     return settings
 
@@ -122,8 +104,6 @@ def _problem_of(sources: Sources, path: Sequence[str], problem: str) -> str:
     name, *parts = path
     if problem == WORDS["extra_forbidden"]:
         problem += f".{_closest(parts[-1], KEYS)}"
-    if parts and parts[-1] in Settings.model_fields.keys() - KEYS:
-        problem = "is a setting of its own. Move it above the first table"
     where = f"{' → '.join(parts)}: " if parts else ""
     return _line(sources, name, f"{where}{problem}")
 
@@ -182,23 +162,10 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
     return [
         f"{near} is probably misspelled as {name}, which isn't a setting. Correct the name"
         f" (example: {in_environment(near.lower())})"
-        for name in unknown(environment)
+        for name in sorted(environment.keys() - {*EXAMPLES, *PROXIES})
+        if "_" in name
         for near in closest(name, EXAMPLES, likeness=MISSPELLED)
     ]
-
-
-def unused(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of earlier versions that are set, each with the reason to remove it."""
-    return {name: reason for name, reason in UNUSED.items() if name in environment}
-
-
-def unknown(environment: Mapping[str, str]) -> list[str]:
-    """Return the names of variables that begin like a setting's name but aren't settings."""
-    return sorted(
-        name
-        for name, value in environment.items()
-        if name not in NAMES and PREFIXES.match(name) and not SERVICE_LINK.match(f"{name}={value}")
-    )
 
 
 def _roots(settings: Settings) -> Problems:
