@@ -80,7 +80,12 @@ async def run_click(bot: Parts, job: Job, lease: Lease) -> Outcome:
         return await bot.database.now() + timedelta(seconds=READY_SECONDS)
     interaction = _STORED.validate_python(job.payload)
     message, outcome = await _answer(bot, interaction, job.key)
-    is_told = await _tell(bot, interaction, message, outcome)
+    is_told = True
+    # A click on the Home tab has no URL to reply to. If all is well, the tab shows the result.
+    if interaction.reply_to or outcome != "ok":
+        # The job isn't repeated for the reply, because that would record the click again.
+        to = interaction.slack_user_id
+        is_told = await bot.replies.say(interaction.reply_to, message, to=to)
     if outcome == UnknownPerson.outcome and not is_told and job.tries < WHO_TRIES:
         # Slack is unavailable, so nothing was done and the person got no answer.
         at = await bot.database.now() + timedelta(seconds=WHO_SECONDS)
@@ -125,19 +130,3 @@ async def _carry_out(bot: Parts, interaction: StoredInteraction) -> Message:
         return await answer_to(bot, person, await undo(bot, person, shown))
     decided = await decide(bot, Click(person, act, shown, interaction.denial_reason))
     return notes.decided(act, decided.reason, decided.request, decided.needed)
-
-
-async def _tell(bot: Parts, interaction: StoredInteraction, message: Message, outcome: str) -> bool:
-    """Send the reply, and return False if Slack doesn't take it.
-
-    The job isn't repeated for the reply, because that would record the click again. The card shows
-    the result, so only an error is sent as a direct message instead.
-    """
-    url = interaction.reply_to
-    if not url and outcome == "ok":
-        # The click came from the Home tab, which shows the result.
-        return True
-    is_told = await bot.replies.say(url, message, to=interaction.slack_user_id)
-    if not is_told and url and outcome not in {"ok", UnknownPerson.outcome}:
-        is_told = await bot.replies.say("", message, to=interaction.slack_user_id)
-    return is_told

@@ -227,15 +227,5 @@ async def test_click_is_retried_when_an_earlier_approver_is_unknown(database, cl
     assert (await world.stored(request)).state is State.APPLYING
 
 
-async def test_refusal_whose_answer_slack_does_not_take_is_said_directly(world):
-    request = await world.ask("add welcome +1")
-    job = await kept(world, request)
-    await world.decide(Act.DENY, request, ABEL, "no")
-    replies = FakeReplies(takes=False)
-    assert await clicks_of(world, replies)(job, Lease(world.database, "one", job)) is None
-    assert replies.direct == replies.said
-    assert "Abel Approver already denied this" in replies.direct[0]
-
-
 async def unreachable(slack_user_id: str) -> None:
     raise SlackUnreachable
