@@ -69,11 +69,12 @@ class Act(StrEnum):
     UNDO = "undo"
 
 
-_STARTS_IN: Mapping[Act, frozenset[State]] = {
-    Act.APPROVE: frozenset({State.PENDING}),
-    Act.DENY: frozenset({State.PENDING}),
-    Act.CANCEL: frozenset({State.PENDING}),
-    Act.RETRY: frozenset({State.FAILED}),
+# The state that a request must be in for an action, and the state that it moves to.
+_MOVES: Mapping[Act, tuple[State, State]] = {
+    Act.APPROVE: (State.PENDING, State.APPLYING),
+    Act.DENY: (State.PENDING, State.DENIED),
+    Act.CANCEL: (State.PENDING, State.CANCELLED),
+    Act.RETRY: (State.FAILED, State.APPLYING),
 }
 
 
@@ -145,39 +146,24 @@ def decide(
     decided here, because an undo is a separate request. `approvals_needed` is the required number
     of different approvers. `entitled_ids` are the earlier approvers who can still approve.
     """
-    if request.state not in _STARTS_IN[act]:
+    start, end = _MOVES[act]
+    if request.state is not start:
         return Decision(Reason.WRONG_STATE)
     if act is Act.CANCEL and actor_id != request.requester_id:
         return Decision(Reason.NOT_THE_REQUESTER)
-    if request.state is State.PENDING and at >= request.expires_at:
-        return Decision(Reason.TOO_LATE, State.EXPIRED)
-    if act is Act.APPROVE:
-        return _count(request, actor_id, approvals_needed, entitled_ids)
+    if start is State.PENDING and at >= request.expires_at:
+        return Decision(Reason.TOO_LATE)
     if act is Act.RETRY and request.is_being_undone:
         return Decision(Reason.BEING_UNDONE)
-    return Decision(Reason.ALLOWED, _NEXT[act])
-
-
-_NEXT: Mapping[Act, State] = {
-    Act.DENY: State.DENIED,
-    Act.CANCEL: State.CANCELLED,
-    Act.RETRY: State.APPLYING,
-}
-
-
-def _count(request: Facts, actor_id: str, needed: int, entitled_ids: Collection[str]) -> Decision:
-    standing = tuple(
-        approver_id
-        for approver_id in dict.fromkeys(request.approver_ids)
-        if approver_id in entitled_ids
-    )
-    has_approved = actor_id in standing
-    counted = standing if has_approved else (*standing, actor_id)
-    if len(counted) < needed:
-        reason = Reason.APPROVED_BEFORE if has_approved else Reason.QUORUM_OPEN
-        return Decision(reason, None, counted)
-    # If fewer approvals are needed than before, the earlier approvals may now be enough.
-    return Decision(Reason.ALLOWED, State.APPLYING, counted)
+    counted: tuple[str, ...] = ()
+    if act is Act.APPROVE:
+        standing = [who for who in request.approver_ids if who in entitled_ids]
+        counted = tuple(dict.fromkeys([*standing, actor_id]))
+        # If fewer approvals are needed than before, the earlier approvals may now be enough.
+        if len(counted) < approvals_needed:
+            reason = Reason.APPROVED_BEFORE if actor_id in standing else Reason.QUORUM_OPEN
+            return Decision(reason, None, counted)
+    return Decision(Reason.ALLOWED, end, counted)
 
 
 def judge(
@@ -288,14 +274,11 @@ def duration_problem(policy: FlowPolicy, duration_seconds: float | None) -> str 
 
     `duration_seconds` is None for access without an end date.
     """
-    if policy.longest_seconds is None:
+    most = policy.longest_seconds
+    if most is None or (duration_seconds is not None and duration_seconds <= most):
         return None
-    longest = spell_duration(policy.longest_seconds)
-    if duration_seconds is None:
-        return f"Access to this flow can last at most {longest}. Add an end, e.g. “for {longest}”."
-    if duration_seconds > policy.longest_seconds:
-        return f"That's too long: access to this flow can last at most {longest}."
-    return None
+    longest = spell_duration(most)
+    return f"Access to this flow can last at most {longest}. Add an end, e.g. “for {longest}”."
 
 
 # The prefix of a rule's ID, which is stored in place of an approver's Slack user ID.

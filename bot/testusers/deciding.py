@@ -71,7 +71,7 @@ async def decide(bot: Parts, click: Click) -> Decided:
     request's card says something else by now, it's brought up to date. Otherwise, it asks for a new
     decision.
     """
-    request = await _look(bot, click.person, click.act, click.shown.request_id)
+    request = await look(bot, click.person, click.act, click.shown.request_id)
     lapsed = await _lapsed(bot, request) if click.act is Act.APPROVE else set()
     may_ask = await _may_still_ask(bot, request, click.act)
     async with bot.database.transaction() as tx:
@@ -158,21 +158,23 @@ async def _carry_out(
 
 async def look_to_deny(bot: Parts, person: Person, shown: ShownRequest) -> Request:
     """Return the request for the denial form, or raise Conflict if it can't be denied."""
-    request = await _look(bot, person, Act.DENY, shown.request_id)
+    request = await look(bot, person, Act.DENY, shown.request_id)
     if request.state is not State.PENDING:
         raise Conflict(state_sentence(request, await bot.database.now()))
     await require_current(bot, request, shown)
     return request
 
 
-async def _look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
-    """Return the request in any state, or raise Refused if the person has no permission."""
+async def look(bot: Parts, person: Person, act: Act, request_id: str) -> Request:
+    """Return the request in any state, or raise Refused if the person can't take this action."""
     async with bot.database.read_only(sees_snapshot=False) as tx:
         request = await store.load_request(tx, request_id)
+    sid = request.flow.sid if request else None
     if act is Act.CANCEL:
         await bot.people.require(person, Permission.REQUEST)
+    elif act is Act.UNDO:
+        await bot.people.require(person, Permission.REQUEST, flow_sid=sid)
     else:
-        sid = request.flow.sid if request else None
         requester = request.requester.slack_user_id if request and act is Act.APPROVE else None
         await bot.people.require(person, Permission.DECIDE, flow_sid=sid, requester=requester)
     if request is None:
@@ -243,7 +245,6 @@ def _followed(
         "flow": request.flow.sid,
         "state": moved.state,
         "approvers": decision.approver_ids,
-        "lapsed": sorted({*request.facts.approver_ids} - {*moved.facts.approver_ids}),
         "reason": moved.round.denial_reason,
     }
     return moved, AuditEntry(click.person.slack_user_id, _ACTION[click.act], request.id, detail)
@@ -257,24 +258,21 @@ NEXT_STEP = {
 }
 
 
+SENTENCES = {
+    Reason.APPROVED_BEFORE: "You've already approved this. It still needs someone else's approval.",
+    Reason.BEING_UNDONE: (
+        "This can't be retried, because someone has asked to undo it, or it was undone."
+    ),
+    Reason.IN_DOUBT: STILL_CHECKING,
+}
+
+
 def _refusal(
     reason: Reason, request: Request, news: Iterable[str], now: datetime
 ) -> Conflict | Refused:
     """Return what the person reads whose click wasn't carried out. `request` is up to date."""
     if reason is Reason.NOT_THE_REQUESTER:
         return Refused(f"Only {request.requester.name} can cancel this request.")
-    sentence = state_sentence(request, now)
-    match reason:
-        case Reason.APPROVED_BEFORE:
-            sentence = "You've already approved this. It still needs someone else's approval."
-        case Reason.BEING_UNDONE:
-            sentence = (
-                "This can't be retried, because someone has asked to undo it, or it was undone."
-            )
-        case Reason.TOO_LATE:
-            sentence = f"Too late. {sentence}"
-        case Reason.IN_DOUBT:
-            sentence = STILL_CHECKING
-        case Reason.NEWS | Reason.MAY_NOT_ASK:
-            sentence = " ".join(("Nothing was applied.", *news, NEXT_STEP[request.state]))
-    return Conflict(sentence)
+    if reason in (Reason.NEWS, Reason.MAY_NOT_ASK):
+        return Conflict(" ".join(("Nothing was applied.", *news, NEXT_STEP[request.state])))
+    return Conflict(SENTENCES.get(reason) or state_sentence(request, now))

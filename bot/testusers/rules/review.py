@@ -12,14 +12,15 @@ from datetime import UTC, datetime, timedelta
 
 from bot.approvals.rules import FlowPolicy, State
 from bot.approvals.times import spell_duration
-from bot.testusers.rules.changes import Change, Flow, outside_edits
+from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import (
+    THE_BOT,
+    Comparison,
     Effect,
     Grant,
     RecordedChange,
     Request,
     RequestedChange,
-    Who,
 )
 
 LATER = datetime.max.replace(tzinfo=UTC)
@@ -54,15 +55,13 @@ class CurrentList:
     grants: Mapping[str, Grant]
 
 
-def reconsidered(
-    request: Request, review: Review, at: datetime, request_hours: float, bot: Who
-) -> Request:
+def reconsidered(request: Request, review: Review, at: datetime, request_hours: float) -> Request:
     """Return the request as pending again, or as expired if nothing is left to do.
 
     Earlier approvals are dropped unless the effect still matches the card.
     """
     if review.is_over:
-        return request.moved(State.EXPIRED, bot, at)
+        return request.moved(State.EXPIRED, THE_BOT, at)
     is_waiting = request.state is State.PENDING
     new_round = replace(
         request.round,
@@ -99,8 +98,9 @@ def review(
 ) -> Review:
     """Calculate a request's effect at this time, and compare it with what its card shows."""
     requested = request.requested
+    compared = requested.compared
     listed = current.identities
-    own = requested.unseen(current.recorded)
+    edits = compared.edits_until(listed, compared.unseen(current.recorded))
     grant_ends = {
         identity: grant.ends_at for identity, grant in current.grants.items() if grant.ends_at
     }
@@ -121,16 +121,16 @@ def review(
         change=Change(settled.additions + change.additions, settled.removals + change.removals),
         end_changes=end_changes,
         current_ends={person: grant_ends[person] for person in end_changes if person in grant_ends},
-        outside=requested.outside.then(
-            outside_edits(requested.seen, own, listed).without(requested.change.identities)
+        compared=Comparison(
+            listed,
+            max([compared.seen_change_id, *(one.id for one in current.recorded)]),
+            edits.without(requested.change.identities),
+            at,
         ),
-        seen=listed,
-        seen_change_id=max([requested.seen_change_id, *(one.id for one in current.recorded)]),
-        shown_at=at,
     )
-    before = requested.effects(request.left, requested.shown_at or request.created_at)
+    before = requested.effects(request.left, compared.shown_at or request.created_at)
     after = now.effects(change, at)
-    news = tuple(_news(request, flow, capped, len(over), before, after))
+    news = tuple(_news(request, flow, policy, capped, len(over), before, after))
     reviewed = replace(request, flow=flow, requested=now)
     # An approval by a rule counts as one approval.
     given = len(request.round.approvals) or int(request.round.rule is not None)
@@ -174,6 +174,7 @@ _NEWS = {
 def _news(
     request: Request,
     flow: Flow,
+    policy: FlowPolicy,
     capped: RequestedChange,
     number_over: int,
     before: Mapping[str, Effect],
@@ -183,11 +184,8 @@ def _news(
     if was.alias is not None and was.alias != flow.alias:
         yield f"“{was.alias}” is no longer this flow's alias. The request still changes this flow."
     if capped != request.requested:
-        longest = spell_duration(capped.duration_seconds or 0)
-        limit = (
-            f"can now last at most {longest}" if capped.duration_seconds else "must now end sooner"
-        )
-        yield f"Access to this flow {limit}."
+        longest = spell_duration(policy.longest_seconds or 0)
+        yield f"Access to this flow can now last at most {longest}."
     if number_over:
         yield f"{_people(number_over)} left out, because the requested end date has passed."
     changed = Counter(

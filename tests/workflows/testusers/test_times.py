@@ -20,7 +20,7 @@ HOUR = 3600
 async def test_an_approval_at_the_end_comes_too_late_even_before_the_job(world):
     request = await world.ask("add welcome +1")
     world.clock.advance(24 * HOUR)
-    with pytest.raises(Conflict, match="Too late"):
+    with pytest.raises(Conflict, match="This request expired"):
         await world.decide(Act.APPROVE, request)
     assert (await world.stored(request)).state is State.EXPIRED
     await world.work()
