@@ -182,7 +182,7 @@ class Run:
                 left.append(request)
         known = missing_since(self.lease.job.payload)
         gone = await _end_what_is_gone(changes, waiting, left, listed, known)
-        seen = [request.requested.seen_change_id for request in left]
+        seen = [request.requested.compared.seen_change_id for request in left]
         recorded = await store.changes_after(tx, self.flow.key, min(seen)) if seen else []
         current = CurrentList(listed, recorded, self.granted)
         left = [

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from bot.approvals.rules import (
     RULE_NAME,
+    Act,
     ApprovedByRule,
+    FlowRules,
     State,
     duration_problem,
     is_automatic,
@@ -20,7 +22,8 @@ from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction, serialise
 from bot.testusers import store
-from bot.testusers.lists import load_known, read_after
+from bot.testusers.deciding import look
+from bot.testusers.lists import load_known, read_after, read_list
 from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.parts import Parts
@@ -58,16 +61,15 @@ MOST_PENDING = 20
 
 @dataclass(frozen=True)
 class Asked:
-    """The result of asking for a change. `request` is None if no request was made.
+    """The result of asking for a change.
 
-    `dropped` is the part that's left out because the list already shows it. No request is made if
-    nothing is left, or if an earlier request for the same change (`earlier`) is still open.
+    `dropped` is the part that's left out because the list already shows it. If nothing is left,
+    no request is made, and `request` is None.
     """
 
     flow: Flow
     dropped: Change
     request: Request | None = None
-    earlier: Request | None = None
 
 
 async def require_asking(
@@ -82,10 +84,7 @@ async def require_asking(
 
 
 async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
-    """Make a request from a command or a form. Skip the approval if `requested.now` is set.
-
-    Unless `now` is set, no request is made if an open one asks for the same change.
-    """
+    """Make a request from a command or a form. Skip the approval if `requested.now` is set."""
     permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
     flow = bot.flows.named(requested.flow)
     await require_asking(bot, person, permission, flow)
@@ -99,70 +98,46 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     if problem := identities_problem(identities):
         raise misuse(requested.kind, problem, has_right_form=True)
     is_addition = requested.kind == "add"
-    wanted = Change(identities) if is_addition else Change(removals=identities)
-    has_end = ends_at is not None or requested.duration_seconds is not None
-    planned, dropped = planned_change(
-        read,
-        wanted,
-        wanted.additions if has_end else (),
+    wanted = RequestedChange(
+        Change(identities) if is_addition else Change(removals=identities),
         duration_seconds=requested.duration_seconds,
         reason=requested.reason,
         presets=requested.presets,
         without_approval=requested.now,
-        ends=dict.fromkeys(wanted.additions, ends_at) if ends_at else {},
+        ends=dict.fromkeys(identities, ends_at) if ends_at else {},
     )
+    planned, dropped = planned_change(read, wanted)
     if planned.change.is_empty:
         return Asked(flow, dropped)
-    if problem := limit_problem(bot, requested, now, person.time_zone):
-        raise misuse("add", problem)
-    return await _open(bot, person, Asked(flow, dropped), planned)
+    return Asked(flow, dropped, await _open(bot, person, flow, planned))
 
 
 async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     """Make a request that reverses the part of an applied request that's still in effect."""
-    await bot.people.require(person, Permission.REQUEST)
-    async with bot.database.read_only() as tx:
-        undone = await store.load_request(tx, shown.request_id)
-        if undone is None:
-            raise NotFound("That request no longer exists.")
-        flow = undone.flow
-        known = await load_known(tx, flow)
-    await require_asking(bot, person, flow=flow)
-    now = known.at
+    undone = await look(bot, person, Act.UNDO, shown.request_id)
+    flow = undone.flow
     done = undone.result.done
     if undone.result.undone_by:
         raise Conflict("Someone has already asked to undo this.")
     if done is None or not undone.can_be_undone:
         raise Conflict("This change isn't in effect, so there's nothing to undo.")
     await require_current(bot, undone, shown)
-    read = await read_after(bot, flow, known)
-    wanted, ends = inverse_of(done, undone.gone, read.identities, now)
-    planned, dropped = planned_change(
-        read,
-        wanted,
-        ends,
-        ends=ends,
-        undo_of=undone.id,
-        reason=f"Undoes {undone.requester.name}'s request",
-    )
+    read = await read_list(bot, flow)
+    inverse, ends = inverse_of(done, undone.gone, read.identities, await bot.database.now())
+    reason = f"Undoes {undone.requester.name}'s request"
+    wanted = RequestedChange(inverse, ends=ends, undo_of=undone.id, reason=reason)
+    planned, dropped = planned_change(read, wanted)
     if planned.change.is_empty:
         return Asked(flow, dropped)
-    policy = bot.people.policy.of_flow(flow.sid)
-    for identity in planned.change.additions:
-        end = ends.get(identity)
-        if problem := duration_problem(policy, (end - now).total_seconds() if end else None):
-            raise Conflict(f"This can't be undone with a button. {problem}")
-    return await _open(bot, person, Asked(flow, dropped), planned, undone=undone)
+    return Asked(flow, dropped, await _open(bot, person, flow, planned, undone=undone))
 
 
-def limit_problem(
-    bot: Parts, requested: ChangeRequest, now: datetime, time_zone: str = "UTC"
-) -> str | None:
-    """Return a sentence that says why the policy doesn't allow the request, or None if it does."""
+def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
+    """Return a sentence that says why the policy doesn't allow a form's change, or None if so."""
     policy = bot.people.policy.of_flow(bot.flows.named(requested.flow).sid)
     if requested.kind == "remove":
         return None
-    ends_at = end_of(time_zone, requested, now)
+    ends_at = end_of("UTC", requested, now)
     lasts = (ends_at - now).total_seconds() if ends_at else requested.duration_seconds
     return duration_problem(policy, lasts)
 
@@ -176,22 +151,22 @@ def longest(bot: Parts, flow: Flow) -> str:
 async def _open(
     bot: Parts,
     person: Person,
-    asked: Asked,
+    flow: Flow,
     requested: RequestedChange,
     *,
     undone: Request | None = None,
-) -> Asked:
-    """Store a request, unless an open one asks for the same."""
-    flow = asked.flow
+) -> Request:
+    """Store a request, and approve it if a rule does, unless the flow's policy doesn't allow it."""
+    policy = bot.people.policy.of_flow(flow.sid)
     async with bot.database.transaction() as tx:
         # Otherwise, requests made at the same moment could exceed the limits of a person.
         await serialise(tx, f"asking:{person.slack_user_id}")
         waiting = await store.pending_near(tx, flow.key, person.slack_user_id)
         at = await tx.now()
         is_now = requested.without_approval
-        same = [one for one in waiting if _asks_for(one, flow, requested)]
-        if same and not is_now and undone is None:
-            return replace(asked, earlier=same[0])
+        for seconds in requested.lasting(at):
+            if problem := duration_problem(policy, seconds):
+                raise Conflict(problem)
         expires_at = at + timedelta(hours=bot.settings.request_hours)
         by = Who.of(person)
         request = Request(bot.new_id(), flow, by, requested, at, expires_at)
@@ -216,9 +191,9 @@ async def _open(
             await write_card(tx, undone.id)
         if is_now:
             await put_apply_job(tx, flow.key)
-            return replace(asked, request=request)
-        if approved := await _approved_by_rule(bot, tx, person, request):
-            return replace(asked, request=approved)
+            return request
+        if approved := await _approved_by_rule(tx, person, request, policy):
+            return approved
         own = [one for one in waiting if one.requester.slack_user_id == person.slack_user_id]
         if len(own) >= MOST_PENDING:
             raise Conflict(
@@ -229,11 +204,7 @@ async def _open(
         await write_related_cards(tx, request, waiting)
         if timer := next_timer(bot, request):
             await put_timer(tx, request.id, timer[0])
-    return replace(asked, request=request)
-
-
-def _asks_for(request: Request, flow: Flow, requested: RequestedChange) -> bool:
-    return request.flow.key == flow.key and request.requested.terms == requested.terms
+    return request
 
 
 async def _note_undone_by(tx: Transaction, undone: Request, request_id: str) -> None:
@@ -245,10 +216,9 @@ async def _note_undone_by(tx: Transaction, undone: Request, request_id: str) -> 
 
 
 async def _approved_by_rule(
-    bot: Parts, tx: Transaction, person: Person, request: Request
+    tx: Transaction, person: Person, request: Request, policy: FlowRules
 ) -> Request | None:
     """Approve the new request by rule and return it, or return None if no rule approves it."""
-    policy = bot.people.policy.of_flow(request.flow.sid)
     if policy.auto is None:
         return None
     requested = request.requested
@@ -257,13 +227,12 @@ async def _approved_by_rule(
     zone = zone_of(person.time_zone) or UTC
     midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
     used = await store.count_by_rule(tx, person.slack_user_id, counted_as, midnight)
-    ends = [requested.end_of(identity, now) for identity in requested.change.additions]
     effects = requested.effects(requested.change, now).values()
     if not is_automatic(
         policy,
         used,
         {person.slack_user_id, *person.groups},
-        [(end - now).total_seconds() if end else None for end in ends],
+        requested.lasting(now),
         takes_away=not TAKES_AWAY.isdisjoint(effects),
     ):
         return None
@@ -280,9 +249,6 @@ async def _approved_by_rule(
     return approved
 
 
-MINUTE = timedelta(minutes=1)
-
-
 async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
     """Fill in the current end of access and, unless an end was typed, a later end.
 
@@ -295,16 +261,10 @@ async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
     if not ends:
         return known
     ends_at, granted_at = max(ends)
-    if known.duration or known.until:
-        return replace(known, ends_at=ends_at)
-    later = _in_whole_minutes(ends_at + (ends_at - granted_at))
-    return replace(known, until=later, ends_at=ends_at)
-
-
-def _in_whole_minutes(at: datetime) -> datetime:
-    """Return the time, rounded up to a whole minute."""
-    whole = at.replace(second=0, microsecond=0)
-    return whole if whole == at else whole + MINUTE
+    until = known.until
+    if until is None and not known.duration:
+        until = ends_at + (ends_at - granted_at)
+    return replace(known, until=until, ends_at=ends_at)
 
 
 async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Prefilled:
@@ -337,7 +297,7 @@ async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], second
             endless = f"“{grant.identity[:80]}” already has access with no end date"
             raise Conflict(f"{endless}, so there's nothing to extend.")
         ends.append(grant.ends_at)
-    return _in_whole_minutes(max(ends) + timedelta(seconds=seconds))
+    return max(ends) + timedelta(seconds=seconds)
 
 
 async def _grants(

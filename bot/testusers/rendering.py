@@ -94,10 +94,6 @@ async def answer_to(
     """Return the reply to the requester, with a link to the card if the request needs approval."""
     channel = channel_of(bot, asked.flow)
     request = asked.request
-    if earlier := asked.earlier:
-        link = await card_link(bot, earlier.id)
-        now = bot.clock.now()
-        return notes.asked_before(earlier, person.slack_user_id, now, channel, link)
     more = [notes.time_zone_used(person.time_zone)] if has_typed_time else []
     if request is None or not request.waits:
         return notes.asked(asked.flow, asked.dropped, request, channel, *more)

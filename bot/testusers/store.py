@@ -168,9 +168,11 @@ async def _requests(
 
 def _row_of(request: Request) -> dict[str, Any]:
     """Return the request's row. For a closed request, the list it was compared with is left out."""
-    by, requested = request.decided_by, request.requested
+    by = request.decided_by
+    requested = _REQUESTED_CHANGE.dump_python(request.requested, mode="json")
+    compared = requested.pop("compared")
     if request.state in OVER:
-        requested = replace(requested, seen=())
+        compared["seen"] = []
     return {
         "id": request.id,
         "flow_key": request.flow.key,
@@ -180,7 +182,7 @@ def _row_of(request: Request) -> dict[str, Any]:
         "requester_name": request.requester.name,
         "created_at": request.created_at,
         "expires_at": request.expires_at,
-        "requested": _REQUESTED_CHANGE.dump_python(requested, mode="json"),
+        "requested": requested | compared,
         "state": request.state.value,
         "version": request.version,
         "decided_by_id": by and by.slack_user_id,
@@ -200,7 +202,7 @@ def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
         row.id,
         Flow(row.flow_sid, row.flow_alias),
         Who(row.requester_id, row.requester_name),
-        _REQUESTED_CHANGE.validate_python(row.requested),
+        _REQUESTED_CHANGE.validate_python({**row.requested, "compared": row.requested}),
         row.created_at,
         row.expires_at,
         State(row.state),

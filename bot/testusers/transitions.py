@@ -94,9 +94,9 @@ def review_now(bot: Parts, request: Request, at: datetime, current: CurrentList)
 
 async def current_list(tx: Transaction, request: Request) -> CurrentList:
     """Return the list that the request was compared with, after the bot's own changes since."""
-    key, requested = request.flow.key, request.requested
-    own = await store.changes_after(tx, key, requested.seen_change_id)
-    listed = apply_changes(requested.seen, [recorded.change for recorded in own])
+    key, compared = request.flow.key, request.requested.compared
+    own = await store.changes_after(tx, key, compared.seen_change_id)
+    listed = apply_changes(compared.seen, [recorded.change for recorded in own])
     return CurrentList(listed, own, await store.grants_of_flow(tx, key))
 
 
@@ -182,7 +182,7 @@ async def ask_again(
     actor: str = BOT,
 ) -> Request:
     """Ask for a new decision on the request, or expire the request if nothing is left to do."""
-    moved = reconsidered(request, review, await tx.now(), request_hours, THE_BOT)
+    moved = reconsidered(request, review, await tx.now(), request_hours)
     detail = {"flow": request.flow.sid, "news": moved.round.news}
     entry = AuditEntry(actor, "request.asked_again", request.id, detail)
     if moved.state is State.EXPIRED:

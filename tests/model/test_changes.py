@@ -35,6 +35,7 @@ from bot.testusers.rules.changes import (
 )
 from bot.testusers.rules.requests import (
     Attempts,
+    Comparison,
     Done,
     Grant,
     Request,
@@ -204,7 +205,7 @@ def test_who_came_goes_who_went_comes_and_ends_are_as_before(done: Done, listed:
 
 def asked(change: Change, name: str = "r", *, retry_at: datetime | None = None, **more) -> Request:
     """Return an approved request."""
-    requested = RequestedChange(change, more.pop("seen", ()), 0, **more)
+    requested = RequestedChange(change, Comparison(more.pop("seen", ())), **more)
     attempts = Attempts(retry_at=retry_at)
     return Request(
         name, Flow("FW1"), OTTO, requested, NOW, LATER, State.APPLYING, attempts=attempts

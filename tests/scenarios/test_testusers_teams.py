@@ -56,18 +56,6 @@ async def test_a_preset_that_is_deleted_says_what_it_contained(world):
     assert "It contained `+2`." in await say(world, OTTO, "preset delete demo")
 
 
-async def test_the_same_again_is_answered_with_a_link_to_the_open_card(world):
-    await world.ask(OTTO, "/testusers", "add welcome +1 because a demo")
-    await world.card()
-    answer = await world.ask(ADA, "/testusers", "add welcome +1")
-    assert "Otto Operator already asked for this just now" in answer.all_text
-    assert "View the card" in answer.all_text
-    own = await world.ask(OTTO, "/testusers", "add welcome +1 because a demo")
-    assert "You already asked for this just now" in own.all_text
-    assert answer.buttons == []
-    assert len(world.cards()) == 1
-
-
 async def test_a_list_is_filtered_by_what_its_reader_sees(world):
     world.flow.identities[:] = ["+15550100", "+15559999", "Zoë"]
     assert "*1 test user* matching `0100`" in await say(world, OTTO, "list welcome 0100")

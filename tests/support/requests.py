@@ -10,6 +10,7 @@ from bot.testusers.rules.changes import Change, Flow, identities_problem
 from bot.testusers.rules.requests import (
     Approval,
     Attempts,
+    Comparison,
     Done,
     Ended,
     Request,
@@ -54,8 +55,7 @@ def requests(draw: st.DrawFn) -> Request:
     }
     requested = RequestedChange(
         change,
-        ("old",),
-        0,
+        Comparison(("old",)),
         end_changes=change.additions[:1],
         ends=draw(st.sampled_from([{}, ends])),
         reason=reason,

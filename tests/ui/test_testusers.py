@@ -16,6 +16,7 @@ from bot.testusers.rules.changes import Change, identities_problem
 from bot.testusers.rules.requests import (
     Approval,
     Attempts,
+    Comparison,
     Done,
     Ended,
     Grant,
@@ -74,7 +75,9 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
     assert identities_problem(people) is None
     assert identities_problem((*people, people[0] + "x")) is not None
     until = {one: NOW + timedelta(hours=number % ends) for number, one in enumerate(people)}
-    requested = RequestedChange(Change(people), people, 0, people[9:], ends=until, reason=words)
+    requested = RequestedChange(
+        Change(people), Comparison(people), people[9:], ends=until, reason=words
+    )
     done = Done(NOW, Change(people[:9]), Change(people[9:]), Change(people), 1, 2, until, until)
     by = LONG if len(words) > 9 else ADA
     approvals = (Approval(by, NOW),) * (20 if by is LONG else 2)
@@ -137,19 +140,19 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
 )
 def test_who_decides_reads_the_end_beside_the_names(change, ends, duration, words) -> None:
     until = {one: NOW + timedelta(hours=hours) for one, hours in ends.items()}
-    requested = RequestedChange(Change(*change), (), 0, ("+2",), duration, until)
+    requested = RequestedChange(Change(*change), Comparison(), ("+2",), duration, until)
     request = Request("1", FLOW, OTTO, requested, NOW, NOW)
     assert words in "\n".join(texts_of(card(request, 1, "")))
 
 
 def test_who_decides_sees_the_id_of_a_requester_with_the_name_of_somebody_else() -> None:
     impostor = Who("U0IMPOSTOR", ADA.name)
-    request = Request("1", FLOW, impostor, RequestedChange(Change(("+1",)), (), 0), NOW, NOW)
+    request = Request("1", FLOW, impostor, RequestedChange(Change(("+1",))), NOW, NOW)
     assert "requester U0IMPOSTOR" in "\n".join(texts_of(card(request, 1, "")))
 
 
 def test_requester_is_told_whose_access_has_ended() -> None:
-    request = Request("1", FLOW, OTTO, RequestedChange(Change(("+1", "+2")), (), 0), NOW, NOW)
+    request = Request("1", FLOW, OTTO, RequestedChange(Change(("+1", "+2"))), NOW, NOW)
     message = notes.outcome(request, {"event": "ended", "identities": ["+2"]})
     assert message.text == "Access to *welcome* has ended for `+2`."
 
@@ -195,7 +198,7 @@ def test_every_list_fits(identities) -> None:
 
 def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     requested = RequestedChange(
-        Change(("+15550100", "b"), ("ada",)), (), 0, reason="+15550100 is a bad Ada"
+        Change(("+15550100", "b"), ("ada",)), reason="+15550100 is a bad Ada"
     )
     denied = Round(denial_reason="not for +15550100")
     request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, denied)
@@ -215,7 +218,7 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
 
 def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:
     for people, buttons in ((("+1", "+2"), 3), (tuple(f"{n:0300}" for n in range(9)), 1)):
-        request = Request("1", FLOW, OTTO, RequestedChange(Change(people), (), 0), NOW, NOW)
+        request = Request("1", FLOW, OTTO, RequestedChange(Change(people)), NOW, NOW)
         page = Page([OpenRow(request, decides=True, cancels=True)], 1)
         message = pages.open_requests(page, "C0A", Reader(True))
         assert len(message.slack_blocks[-1]["elements"]) == buttons
@@ -238,7 +241,7 @@ def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:
 )
 def test_everybody_decides_from_the_list_with_the_ends(duration, hours, words) -> None:
     ends = {one: NOW + timedelta(hours=number) for one, number in hours.items()}
-    requested = RequestedChange(Change(("+1", "+2")), (), 0, (), duration, ends)
+    requested = RequestedChange(Change(("+1", "+2")), Comparison(), (), duration, ends)
     request = Request("1", FLOW, OTTO, requested, NOW, NOW)
     page = Page([OpenRow(request, decides=True, cancels=False)], 1)
     message = pages.open_requests(page, "C0A", Reader(True))

@@ -57,7 +57,7 @@ def shown_on_card(typed: str, zone_name: str, now: datetime = NOW) -> set[dateti
     assert isinstance(command, ChangeRequest)
     ends_at = end_of(zone_name, command, now)
     ends = {"+1": ends_at} if ends_at else {}
-    requested = RequestedChange(Change(("+1",)), (), 0, ends=ends)
+    requested = RequestedChange(Change(("+1",)), ends=ends)
     request = Request("1", FLOW, OTTO, requested, now, now + timedelta(hours=24))
     shown = "\n".join(texts_of(card(request, 1, "")))
     moments = {int(seconds) for seconds in re.findall(r"<!date\^(\d+)\^", shown)}

@@ -157,7 +157,7 @@ class _Card:
             return ""
         # Added people who are still on the list won't be on it when this change is applied.
         new = set(requested.change.additions).difference(requested.end_changes)
-        seen = [identity for identity in requested.seen if identity not in new]
+        seen = [identity for identity in requested.compared.seen if identity not in new]
         return _sizes(len(seen), len(apply_change(seen, requested.change)))
 
     def also_open(self) -> Iterator[str]:

@@ -70,20 +70,6 @@ def not_automatic(rule: AutomaticRule) -> str:
     return f"The automatic rule allows at most {longest}, and {rule.a_day} requests a day."
 
 
-def asked_before(
-    earlier: Request,
-    reader_id: str,
-    now: datetime,
-    channel_id: str,
-    card: str | None = None,
-) -> Message:
-    """Return the reply to a repeated request, with a link to the open request's card."""
-    asker = "You" if earlier.requester.slack_user_id == reader_id else who(earlier.requester)
-    when = phrases.ago(now - earlier.created_at)
-    line = f"{asker} already asked for this {when}: {change_of(earlier)}."
-    return _with_steps(Message.of(f"{line} It's waiting in <#{channel_id}>."), card)
-
-
 def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
     """Return the reply to the person who clicked a button on a card."""
     change = change_of(request)

@@ -159,7 +159,7 @@ def parts(request: Request, *, each_end: bool = False) -> list[Part]:
     With `each_end`, people with different ends of access are in different groups.
     """
     requested = request.requested
-    at = requested.shown_at or request.created_at
+    at = requested.compared.shown_at or request.created_at
     found: dict[tuple[Effect, object], Part] = {}
     for identity, effect in requested.effects(requested.change, at).items():
         term = _term(request, identity, effect, is_actual=each_end)

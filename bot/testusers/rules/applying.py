@@ -29,7 +29,6 @@ from bot.testusers.rules.changes import (
     apply_change,
     difference,
     net_change,
-    outside_edits,
     stored_spellings,
 )
 from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
@@ -213,12 +212,13 @@ def make_plan(
     for request in requests:
         wanted = request.change_at(at)
         change = net_change(wanted, set(current), {}, timed=()).change
-        own = [*request.requested.unseen(recorded), *made]
+        compared = request.requested.compared
+        own = [*compared.unseen(recorded), *made]
         step = Step(
             request.id,
             change,
             wanted.without(change.identities),
-            request.requested.outside.then(outside_edits(request.requested.seen, own, listed)),
+            compared.edits_until(listed, own),
             len(current),
             wanted,
             request.left.without(wanted.additions).additions,

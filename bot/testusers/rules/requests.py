@@ -1,16 +1,15 @@
 """Requests and grants as stored, and the values derived from them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from bot.approvals.rules import ApprovedByRule, Facts, State
 from bot.permissions import Person
 from bot.store.audit_entry import BOT
-from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, net_change
+from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, net_change, outside_edits
 
 # If access is shorter than this, its end isn't announced.
 ANNOUNCED_FROM = timedelta(hours=3)
@@ -65,25 +64,43 @@ class RecordedChange:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """The last comparison of a change with the flow's list.
+
+    `seen` is the list, which includes the recorded changes up to `seen_change_id`. It's deleted
+    once the request is closed. `outside` contains other people's changes that earlier comparisons
+    have found. `shown_at` is the time of the comparison, or None if it's the first one.
+    """
+
+    seen: tuple[str, ...] = ()
+    seen_change_id: int = 0
+    outside: Change = NO_CHANGE
+    shown_at: datetime | None = None
+
+    def unseen(self, recorded: Iterable[RecordedChange]) -> list[Change]:
+        """Return the recorded changes that came after the comparison."""
+        return [one.change for one in recorded if one.id > self.seen_change_id]
+
+    def edits_until(self, listed: Sequence[str], own: Iterable[Change]) -> Change:
+        """Return other people's changes until the list was as `listed`, without the bot's own."""
+        return self.outside.then(outside_edits(self.seen, own, listed))
+
+
+@dataclass(frozen=True)
 class RequestedChange:
     """A requested change, as shown on its card.
 
     A person's access ends at their time in `ends`, or `duration_seconds` after the access starts.
 
     Attributes:
-        seen: The list that the change was last compared with. It includes the recorded changes up
-            to `seen_change_id`. It's deleted once the request is closed.
         end_changes: Added people who are already on the list, so only the end of their access
             changes. `current_ends` maps them to their current end, if any.
-        shown_at: The time of the last comparison, or None until the change is compared again.
         presets: The names of the presets that stood for people when the change was requested.
-        outside: Other people's changes that earlier comparisons have found.
         card_version: The version of what the card says, which goes up when the effect changes.
     """
 
     change: Change
-    seen: tuple[str, ...]
-    seen_change_id: int
+    compared: Comparison = Comparison()
     end_changes: tuple[str, ...] = ()
     duration_seconds: int | None = None
     ends: Mapping[str, datetime] = field(default_factory=dict)
@@ -91,9 +108,7 @@ class RequestedChange:
     without_approval: bool = False
     undo_of: str | None = None
     current_ends: Mapping[str, datetime] = field(default_factory=dict)
-    shown_at: datetime | None = None
     presets: tuple[str, ...] = ()
-    outside: Change = NO_CHANGE
     card_version: int = 1
 
     def end_of(self, identity: str, applied_at: datetime) -> datetime | None:
@@ -104,9 +119,10 @@ class RequestedChange:
             return None
         return applied_at + timedelta(seconds=self.duration_seconds)
 
-    def unseen(self, recorded: Iterable[RecordedChange]) -> list[Change]:
-        """Return the recorded changes that this change hasn't been compared with yet."""
-        return [one.change for one in recorded if one.id > self.seen_change_id]
+    def lasting(self, applied_at: datetime) -> list[float | None]:
+        """Return how many seconds each added person's access lasts, or None if it has no end."""
+        ends = [self.end_of(identity, applied_at) for identity in self.change.additions]
+        return [(end - applied_at).total_seconds() if end else None for end in ends]
 
     def effects(self, change: Change, at: datetime) -> dict[str, Effect]:
         """Return the effect of `change` on each person if it's applied at this time."""
@@ -121,12 +137,6 @@ class RequestedChange:
             else:
                 found[identity] = Effect.LIMIT
         return found
-
-    @property
-    def terms(self) -> tuple[object, ...]:
-        """A key for comparing requests: the people, and when their access ends."""
-        people = frozenset(self.change.additions), frozenset(self.change.removals)
-        return (*people, self.duration_seconds, tuple(sorted(self.ends.items())))
 
 
 @dataclass(frozen=True)
@@ -373,25 +383,17 @@ class ReadList:
     grants: Mapping[str, Grant]
 
 
-def planned_change(
-    read: ReadList,
-    wanted: Change,
-    timed: Collection[str],
-    **terms: Any,  # noqa: ANN401 - fields of RequestedChange
-) -> tuple[RequestedChange, Change]:
-    """Compare a change with a list. Return what's left to do, and what the list already shows.
-
-    `timed` lists the added people whose access will have an end.
-    """
+def planned_change(read: ReadList, wanted: RequestedChange) -> tuple[RequestedChange, Change]:
+    """Compare a change with a list. Return what's left to do, and what the list already shows."""
     ends = {identity: grant.ends_at for identity, grant in read.grants.items() if grant.ends_at}
-    net = net_change(wanted, read.identities, ends, timed=timed)
-    planned = RequestedChange(
-        net.change,
-        read.identities,
-        read.change_id,
-        net.end_changes,
+    timed = wanted.ends if wanted.duration_seconds is None else wanted.change.additions
+    net = net_change(wanted.change, read.identities, ends, timed=timed)
+    planned = replace(
+        wanted,
+        change=net.change,
+        compared=Comparison(read.identities, read.change_id),
+        end_changes=net.end_changes,
         current_ends={identity: ends[identity] for identity in net.end_changes if identity in ends},
-        **terms,
     )
     return planned, net.dropped
 

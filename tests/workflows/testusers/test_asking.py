@@ -5,7 +5,7 @@ import random
 import pytest
 
 from bot.approvals.rules import Act, FlowPolicy, State
-from bot.errors import Conflict, NotFound, Refused, UsageError
+from bot.errors import Conflict, NotFound, Refused
 from bot.permissions import Role
 from bot.testusers import asking, presets, store
 from bot.testusers.messages import notes, phrases
@@ -194,7 +194,7 @@ async def test_until_is_measured_against_the_longest_time(database, clock):
     """The clock shows 10:00 in Berlin."""
     world = with_policy(database, clock, longest_seconds=24 * HOUR)
     await world.ask("add welcome +1 until 2026-03-03 9:59")
-    with pytest.raises(UsageError, match="at most 1d"):
+    with pytest.raises(Conflict, match="at most 1d"):
         await world.ask("add welcome +2 until 2026-03-03 10:01")
 
 
