@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -38,7 +39,7 @@ DAYS_AHEAD = {"": (0, 1), "today": (0,), "tomorrow": (1,)}
 LONGEST = timedelta(seconds=LONGEST_SECONDS)
 NOON = 12
 LAST_MINUTE = time(23, 59)
-_CLOCK = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?(am|pm)?", re.IGNORECASE)
+_CLOCKS = ("%H:%M", "%I%p", "%I %p", "%I:%M%p", "%I:%M %p")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -118,18 +119,10 @@ def _is_day(text: str) -> bool:
 def _clock(text: str) -> time | None:
     if text.casefold() == "noon":
         return time(NOON)
-    match = _CLOCK.fullmatch(text)
-    if match is None or not (match[2] or match[3]):
-        return None
-    hour = int(match[1])
-    if match[3]:
-        if not 1 <= hour <= NOON:
-            return None
-        hour = hour % NOON + (NOON if match[3].lower() == "pm" else 0)
-    try:
-        return time(hour, int(match[2] or 0))
-    except ValueError:
-        return None
+    for form in _CLOCKS:
+        with suppress(ValueError):
+            return datetime.strptime(text.replace(".", ":"), form).time()  # noqa: DTZ007 - no date
+    return None
 
 
 def zone_of(name: str) -> ZoneInfo | None:
