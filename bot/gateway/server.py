@@ -1,7 +1,6 @@
 """The gateway's HTTP server, which authenticates clients and handles their requests."""
 
 import asyncio
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -44,10 +43,8 @@ MOST_AT_ONCE = 200
 # The maximum share of all connections that may have open requests. The rest stay free, so that
 # connections with waiting requests are never closed to make room.
 BUSY_SHARE = 0.9
-# For a client that keeps retrying: the seconds between declines, the number of declines without
-# a delay, and the longest delay in seconds.
+# For a client that keeps retrying: the seconds between declines, and the longest delay.
 BETWEEN_DECLINES_SECONDS = 0.05
-FREE_DECLINES = 10
 LONGEST_HOLD_SECONDS = 1.0
 FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
@@ -79,10 +76,10 @@ class Gateway:
         access = self.forwarder.access
         self._paths = {center: access[center].root.raw_path for center in access}
         self._running: Counter[str] = Counter()
-        # The time when the delay of declines ends for each client.
-        self._paced_until: defaultdict[str, float] = defaultdict(float)
         self._idle = asyncio.Event()
         self._idle.set()
+        # The time of the next decline that isn't delayed, for each client.
+        self._next_decline: defaultdict[str, float] = defaultdict(float)
         self._runner: web.ServerRunner | None = None
         self._is_stopping = False
         self.most_at_once = MOST_AT_ONCE
@@ -103,25 +100,19 @@ class Gateway:
         """Stop accepting requests, reject waiting calls, and let running calls finish."""
         self._is_stopping = True
         self.forwarder.turns.stop()
-        if self._runner is None:
-            return
-        for site in list(self._runner.sites):
-            await site.stop()
-        if self._runner.server is not None:
-            self._runner.server.pre_shutdown()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
-        await self._runner.cleanup()
+        if self._runner is not None:
+            await self._runner.cleanup()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the response to a request without revealing tracebacks or credentials."""
-        if raw_target(request).partition("?")[0] == HEALTH and request.method == "GET":
+        if request.raw_path.partition("?")[0] == HEALTH and request.method == "GET":
             return web.Response(text="ok", headers=answers.OWN)
         seen = Seen()
-        began = asyncio.get_running_loop().time()
         try:
-            return await self._answer(request, seen, began)
+            return await self._answer(request, seen)
         except GatehouseError as error:
             seen.outcome, answer = answers.answer_to(error)
             return self._short(request, answer)
@@ -143,19 +134,17 @@ class Gateway:
             answer.force_close()
         return answer
 
-    async def _answer(
-        self, request: web.BaseRequest, seen: Seen, began: float
-    ) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
         if self._is_stopping:
             raise Stopping
         authorizations = request.headers.getall("Authorization", [])
-        tokens = tokens_of(authorizations, raw_target(request), self.schemes)
+        tokens = tokens_of(authorizations, request.raw_path, self.schemes)
         name = client_of(self.clients, tokens)
         client = self.clients[name]
         # As a last safeguard, keep the token out of the log from here on.
         self.forwarder.redactor.add(next(iter(tokens)))
         seen.client = name
-        target = target_of(raw_target(request), self._paths)
+        target = target_of(request.raw_path, self._paths)
         seen.data_center = target.data_center
         seen.path = target.path
         require_allowed(name, client, request.method, target)
@@ -178,23 +167,19 @@ class Gateway:
                 return await self.forwarder.forward(request, call, body, seen)
         except (QuotaError, ServiceUnreachable) as error:
             if isinstance(error, QuotaError) or not error.sent:
-                await self._hold_back(name, began)
+                await self._hold_back(name)
             raise
         finally:
             self._running[name] -= 1
             if not self._running.total():
                 self._idle.set()
 
-    async def _hold_back(self, client: str, began: float) -> None:
-        """Delay the response if the client keeps retrying and the request hasn't already waited."""
+    async def _hold_back(self, client: str) -> None:
+        """Delay the response if the client keeps retrying."""
         now = asyncio.get_running_loop().time()
-        free = FREE_DECLINES * BETWEEN_DECLINES_SECONDS
-        ahead = max(0.0, self._paced_until[client] - now) + BETWEEN_DECLINES_SECONDS
-        ahead = min(ahead, free + LONGEST_HOLD_SECONDS)
-        self._paced_until[client] = now + ahead
-        held = ahead - free - (now - began)
-        if held > 0 and not self._is_stopping:
-            await asyncio.sleep(held)
+        seconds = min(max(0.0, self._next_decline[client] - now), LONGEST_HOLD_SECONDS)
+        self._next_decline[client] = now + seconds + BETWEEN_DECLINES_SECONDS
+        await asyncio.sleep(seconds)
 
     async def _address(self, client: ClientSettings, target: Target) -> tuple[OrganizationKey, URL]:
         """Return the organization that the call counts against, and the URL to call."""
@@ -221,12 +206,6 @@ class Gateway:
         if url.origin() != root.origin() or url.raw_path != target.path:
             raise malformed("The path must stay within the data center's API.")
         return key, url
-
-
-def raw_target(request: web.BaseRequest) -> str:
-    """Return the path and query, even if the target is a URL of the `Host` (RFC 9112, 3.2.2)."""
-    host = re.split("[/?#@]", request.headers.get("Host", ""))[0]
-    return request.raw_path.removeprefix(f"http://{host}")
 
 
 def too_large() -> GatewayRefusal:

@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -32,7 +32,6 @@ LOOK_SECONDS = 0.5
 BELIEVED_SECONDS = 0.5
 # Poll, because calls that end in other processes free their slots without notification.
 BUSY_SECONDS = 0.1
-AFTER_FREE_SECONDS = 0.002
 
 
 class ClientGone(GatehouseError):
@@ -51,20 +50,18 @@ class Stopping(GatehouseError):
 
 @dataclass(frozen=True)
 class _Decline:
+    """The ledger's answer, which is believed until a time that is less than a second away."""
+
     answer: NotNow
-    at: float
     until: float
 
-    def outlasts(self, deadline: float) -> bool:
-        """Return True if no slot of the day will be free by the deadline.
+    def is_final(self, seconds: float) -> bool:
+        """Return True if a call that can wait for this time won't be made.
 
         Slots of the minute and of the concurrency can be free earlier than the ledger expects.
         """
-        free_at = self.at + self.answer.free_at - self.answer.now
-        return self.answer.kind is LimitKind.DAY and free_at > deadline
-
-    def error(self, key: OrganizationKey, now: float) -> GatehouseError:
-        return decline_error(replace(self.answer, now=self.answer.now + now - self.at), key)
+        is_too_late = self.answer.free_at - self.answer.now > seconds
+        return seconds <= 0 or (self.answer.kind is LimitKind.DAY and is_too_late)
 
 
 @dataclass(eq=False)
@@ -121,11 +118,10 @@ class Turns:
         write: Write | None = None,
     ) -> AsyncIterator[Permit]:
         """Wait up to `seconds` for the call's turn, and then open its permit."""
-        now = self.clock.monotonic()
-        deadline = now + seconds
         decline = self._declined(key, client)
-        if decline is not None and (seconds <= 0 or decline.outlasts(deadline)):
-            raise decline.error(key, now)
+        if decline is not None and decline.is_final(seconds):
+            raise decline_error(decline.answer, key)
+        deadline = self.clock.monotonic() + seconds
         cause = CallCause(GATEWAY, background=True, client=client, write=write)
         request = CallRequest(key, cause, self.guard.terms, self._shares.get(client, 1.0))
         granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
@@ -135,13 +131,8 @@ class Turns:
             self.guard.tasks.start(self._serve(line), f"turns {key}")
         line.waiters.append(_Waiter(request, client, deadline, is_gone, granted))
         line.changed.set()
-        try:
-            reservation = await granted
-        except asyncio.CancelledError:
-            # The call was granted just as the client stopped waiting.
-            if not granted.cancelled() and granted.exception() is None:
-                self.guard.tasks.start(self.guard.give_back(granted.result()), "give back")
-            raise
+        # If this task is canceled just after the grant, the unused reservation expires by itself.
+        reservation = await granted
         try:
             async with self.guard.granted(request, reservation) as call:
                 yield call
@@ -174,28 +165,25 @@ class Turns:
 
     async def _grant(self, line: _Line) -> None:
         """Grant calls until none of the remaining calls can be made now."""
-        used: Counter[str] | None = None
-        while waiter := self._next(line, used or Counter()):
-            if used is None and len({waiter.client for waiter in line.waiters}) > 1:
-                async with self._asking, self.guard.database.read_only() as tx:
-                    used = await accounts.minute_by_client(tx, line.key)
-                continue
+        used: Counter[str] = Counter()
+        if self._next(line, used) and len({waiter.client for waiter in line.waiters}) > 1:
+            async with self._asking, self.guard.database.read_only() as tx:
+                used = await accounts.minute_by_client(tx, line.key)
+        while waiter := self._next(line, used):
             async with self._asking:
                 result = await self.guard.reserve(waiter.request)
             if isinstance(result, NotNow):
-                now = self.clock.monotonic()
                 client = waiter.client if result.is_share else None
-                is_busy = result.kind is LimitKind.CONCURRENT
-                seconds = 0.0 if is_busy else max(0.0, result.free_at - result.now)
-                seconds += BUSY_SECONDS if is_busy or result.kind is None else AFTER_FREE_SECONDS
-                until = now + min(BELIEVED_SECONDS, seconds)
-                self._declines[line.key, client] = _Decline(result, now, until)
+                seconds = BUSY_SECONDS
+                if result.kind is not LimitKind.CONCURRENT:
+                    seconds = max(seconds, min(BELIEVED_SECONDS, result.free_at - result.now))
+                until = self.clock.monotonic() + seconds
+                self._declines[line.key, client] = _Decline(result, until)
             elif waiter.granted.done():
                 await self.guard.give_back(result)
             else:
                 waiter.granted.set_result(result)
-                if used is not None:
-                    used[waiter.client] += 1
+                used[waiter.client] += 1
 
     def _next(self, line: _Line, used: Counter[str]) -> _Waiter | None:
         """Reject calls that can't wait any longer. Return the next call to reserve, if any."""
@@ -205,8 +193,8 @@ class Turns:
             decline = waiter.decline = self._declined(line.key, waiter.client)
             if waiter.is_gone():
                 waiter.fail(ClientGone())
-            elif decline and (waiter.deadline <= now or decline.outlasts(waiter.deadline)):
-                waiter.fail(decline.error(line.key, now))
+            elif decline and decline.is_final(waiter.deadline - now):
+                waiter.fail(decline_error(decline.answer, line.key))
             elif decline is None and not waiter.granted.done():
                 first.setdefault(waiter.client, waiter)
         line.waiters = [waiter for waiter in line.waiters if not waiter.granted.done()]

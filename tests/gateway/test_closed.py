@@ -116,7 +116,12 @@ FORMS = [
         "/eu/a%5c..%5cb",
     ),
     *("http://evil.example/eu/items", "//evil.example/eu/items", "/eu/..;/x", "/eu/%252e%252e/x"),
-    *("http://gateway@evil/eu/x", "http://gateway.evil/eu/x", "http://gateway:80/eu/x"),
+    *(
+        "http://gateway/eu/x",
+        "http://gateway@evil/eu/x",
+        "http://gateway.evil/eu/x",
+        "http://gateway:80/eu/x",
+    ),
     *(
         "http://gateway",
         "http://gateway//eu/x",
@@ -134,12 +139,11 @@ async def test_two_spellings_of_a_header_both_pass(gateway):
     assert gateway.upstream.got[0].header("x-a") == ["1", "2"]
 
 
-@pytest.mark.parametrize("before", ["", "http://evil.example:1"])
-async def test_host_of_the_client_goes_nowhere(gateway, before):
-    request = request_of(f"{before}{ITEMS}", host="evil.example:1")
+async def test_host_of_the_client_goes_nowhere(gateway):
+    request = request_of(ITEMS, host="evil.example:1")
     assert status_of(await raw(gateway, request)) == 200
     assert gateway.upstream.got[0].target.startswith(f"/eu/inventory/v1{ITEMS[3:]}&authtoken=")
-    health = request_of(f"{before}/healthz", token=None, host="evil.example:1")
+    health = request_of("/healthz", token=None, host="evil.example:1")
     assert status_of(await raw(gateway, health)) == 200
     assert gateway.upstream.got[0].header("Host") == [gateway.upstream.url.removeprefix("http://")]
 
