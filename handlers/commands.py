@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from bot.app import Gatehouse
-from bot.commands import FORM, HELP, Command
+from bot.commands import HELP, Command
 from bot.errors import NotFound, UsageError
 from bot.permissions import Person
 from bot.slack.messages import help as help_ui
@@ -72,9 +72,7 @@ class Commands:
             if error.kind is not None:
                 await people.require(person, described.permission(error.kind))
             raise
-        permission = described.permission(typed.form)
-        acts = typed.form != FORM
-        await require(self._bot.slack, person, permission, acts=acts)
+        await require(self._bot.slack, person, described.permission(typed.form))
         if typed.form == HELP:
             return await helped(people, person, partial(help_ui.of_command, described))
         return await command.answer(person, typed, body)

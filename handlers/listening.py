@@ -6,7 +6,6 @@ run, doesn't wait for them when the program stops, and only logs their errors.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -20,7 +19,7 @@ from slack_bolt.response import BoltResponse
 from slack_bolt.util.utils import get_arg_names_of_callable
 
 from bot.app import Gatehouse, SlackParts
-from bot.errors import GatehouseError, NotFound, Replayed, TooManyCommands, UsageError
+from bot.errors import GatehouseError, NotFound, Replayed, UsageError
 from bot.ops.current_delivery import delivery_id
 from bot.ops.logs import bolt_logger
 from bot.permissions import ACTING, Permission, Person
@@ -29,7 +28,7 @@ from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.payloads import Body
-from handlers.progress import AnswerAt, Progress, Respond
+from handlers.progress import Answer, AnswerAt, Respond, show
 
 log = structlog.get_logger(__name__)
 
@@ -60,9 +59,6 @@ class Needs(AsyncMiddleware):
         permission: None if the person isn't identified, because a job does that or nobody acted.
         place: Where the answer appears.
         pace: The limit that applies, "commands" or "clicks", or "" if none does.
-        requires_itself: True if the listener checks the permission, because it depends on a
-            request.
-        is_stored: True if a job answers the click. Then the job counts it, unless storing it fails.
         filled_form: Returns the value of a button that opens the form again after an error.
         label: The name in metrics and logs, or "" for the name in the payload.
     """
@@ -70,8 +66,6 @@ class Needs(AsyncMiddleware):
     permission: Permission | None
     place: AnswerAt = AnswerAt.BELOW
     pace: str = "clicks"
-    requires_itself: bool = False
-    is_stored: bool = False
     filled_form: Callable[[Body], str] | None = None
     label: str = ""
 
@@ -90,23 +84,18 @@ class Needs(AsyncMiddleware):
 # Each form of a command has a permission of its own, which `Commands` checks.
 COMMAND = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, pace="commands")
 EVENT = Needs(None, AnswerAt.NOWHERE, pace="")
-STORED_CLICK = Needs(None, AnswerAt.ANSWER_ONLY, is_stored=True)
+# A job identifies the person and answers the click, which is only stored before.
+STORED_CLICK = Needs(None)
 
 
-def form_check(bot: Gatehouse, check: Callable[[Body], Mapping[str, str]]) -> Listener:
-    """Return a middleware that keeps a form open if it has errors or comes too soon.
+def form_check(check: Callable[[Body], Mapping[str, str]]) -> Listener:
+    """Return a middleware that keeps a form open if it has errors.
 
     `check` gets the submitted view, and returns error messages by block ID.
     """
 
-    async def keep_open(body: Body, ack: AsyncAck, next_: Next) -> BoltResponse:
-        view = payloads.part(body, "view")
-        try:
-            bot.slack.pace.require(payloads.user_id(body), "clicks")
-            errors = check(view)
-        except TooManyCommands as error:
-            bot.metrics.count_command(payloads.text(view, "callback_id"), error.outcome)
-            errors = {payloads.first_input(view): error.sentence}
+    async def keep_open(view: Body, ack: AsyncAck, next_: Next) -> BoltResponse:
+        errors = check(view)
         if errors:
             return await ack(response_action="errors", errors=dict(errors))
         return await next_()
@@ -170,44 +159,40 @@ class LazyRunner(AsyncLazyListenerRunner):
         self, function: Listener, request: AsyncBoltRequest, respond: Respond | None = None
     ) -> str:
         """Answer a request without raising errors, and return an outcome such as `ok`."""
-        name = _name_of(request)
+        body = request.body
         needs: Needs = request.context["needs"]
+        name = _name_of(request)
+        is_below = payloads.hidden(payloads.part(body, "view"), "below")
+        place = AnswerAt.BELOW if is_below else needs.place
+        if respond is None:
+            url = payloads.response_url(body)
+            respond = partial(self._bot.slack.replies.say, url, to=payloads.user_id(body))
         started = self._bot.clock.monotonic()
         try:
-            outcome = await self._answer(function, request, respond or self._respond(request))
+            work = self._answer(function, request)
+            outcome = await show(work, place, respond, _action_of(body))
         except Exception:
             log.exception("answer.not_shown", name=name)
             outcome = "broken"
-        if not needs.is_stored:
-            seconds = round(self._bot.clock.monotonic() - started, 3)
-            log.info("answered", name=name, outcome=outcome, seconds=seconds)
-        if outcome != "ok" or not needs.is_stored:
-            self._bot.metrics.count_command(name, outcome)
+        if needs is STORED_CLICK and outcome == "ok":
+            # The job that answers the click counts it.
+            return outcome
+        seconds = round(self._bot.clock.monotonic() - started, 3)
+        log.info("answered", name=name, outcome=outcome, seconds=seconds)
+        self._bot.metrics.count_command(name, outcome)
         return outcome
 
-    async def _answer(self, function: Listener, request: AsyncBoltRequest, respond: Respond) -> str:
-        action = _action_of(request.body)
-        needs: Needs = request.context["needs"]
-        action_id = payloads.text(action, "action_id")
-        is_below = payloads.hidden(payloads.part(request.body, "view"), "below")
-        place = AnswerAt.BELOW if is_below else needs.place
-        shown = Progress(place, respond, action_id, payloads.value(action))
-        async with aclosing(shown) as progress:
-            try:
-                message = await self._work(function, request)
-            except Replayed as error:
-                await progress.show(None)
-                return error.outcome
-            except GatehouseError as error:
-                await progress.fail(_sentence(error, request))
-                return error.outcome
-            except Exception:
-                reference = delivery_id()
-                log.exception("answer.broken", name=_name_of(request), reference=reference)
-                await progress.fail(_with_form(replies.broken(reference), request))
-                return "broken"
-            await progress.show(message)
-        return "ok"
+    async def _answer(self, function: Listener, request: AsyncBoltRequest) -> Answer:
+        try:
+            return Answer(await self._work(function, request))
+        except Replayed as error:
+            return Answer(None, error.outcome)
+        except GatehouseError as error:
+            return Answer(_sentence(error, request), error.outcome)
+        except Exception:
+            reference = delivery_id()
+            log.exception("answer.broken", name=_name_of(request), reference=reference)
+            return Answer(_with_form(replies.broken(reference), request), "broken")
 
     async def _work(self, function: Listener, request: AsyncBoltRequest) -> Any:  # noqa: ANN401 - a message or options
         needs: Needs = request.context["needs"]
@@ -219,10 +204,7 @@ class LazyRunner(AsyncLazyListenerRunner):
             person = await people.find(user_id, payloads.team_ids(request.body))
             # People who aren't allowed to see the help don't see usage errors either.
             await people.require(person, Permission.ASK_FOR_HELP)
-            if not needs.requires_itself:
-                # Opening a form twice does no harm.
-                acts = needs.place is not AnswerAt.ANSWER_ONLY
-                await require(self._bot.slack, person, needs.permission, acts=acts)
+            await require(self._bot.slack, person, needs.permission)
             request.context["person"] = person
         arguments = build_async_required_kwargs(
             logger=self.logger,
@@ -233,20 +215,16 @@ class LazyRunner(AsyncLazyListenerRunner):
         )
         return await function(**arguments)
 
-    def _respond(self, request: AsyncBoltRequest) -> Respond:
-        url = payloads.response_url(request.body)
-        return partial(self._bot.slack.replies.say, url, to=payloads.user_id(request.body))
 
-
-async def require(slack: SlackParts, person: Person, permission: Permission, *, acts: bool) -> None:
-    """Check the permission. If `acts` is True, also check that the request isn't a repeat.
+async def require(slack: SlackParts, person: Person, permission: Permission) -> None:
+    """Check the permission and, if it is for lasting changes, that the request isn't a repeat.
 
     Raises:
         Refused: The person lacks the permission.
         Replayed: The Slack request has already been handled.
     """
     await slack.people.require(person, permission)
-    if acts and permission in ACTING and not await slack.received.take():
+    if permission in ACTING and not await slack.received.take():
         raise Replayed
 
 

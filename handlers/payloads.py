@@ -81,15 +81,6 @@ def typed(view: Body, block_id: str) -> str:
     return ""
 
 
-def first_input(view: Body) -> str:
-    """Return the block ID of a form's first input, for errors about the whole form."""
-    blocks = view.get("blocks")
-    for block in blocks if isinstance(blocks, list) else []:
-        if isinstance(block, Mapping) and block.get("type") == "input":
-            return text(block, "block_id")
-    return ""
-
-
 def hidden(view: Body, name: str) -> str:
     """Return a value that the bot stored in a form's metadata."""
     metadata = view.get("private_metadata")

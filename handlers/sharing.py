@@ -13,7 +13,6 @@ from handlers.bolt import GatehouseApp
 from handlers.commands import Commands
 from handlers.listening import Needs, acknowledge
 from handlers.payloads import Body
-from handlers.progress import AnswerAt
 
 SHARED_BEFORE = "This answer has already been shared."
 ONLY_HERE = "Answers can be shared only in channels, not in direct or group messages."
@@ -40,7 +39,7 @@ def with_share(message: Message, command: str, body: Body) -> Message:
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register the button."""
     sharing = Sharing(bot, app.commands)
-    shares = Needs(Permission.READ, AnswerAt.ANSWER_ONLY)
+    shares = Needs(Permission.READ)
     app.action(ids.SHARE, middleware=[shares])(ack=acknowledge, lazy=[sharing.share])
 
 

@@ -34,13 +34,7 @@ from bot.testusers.parts import Parts
 from bot.testusers.rendering import answer_to
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import (
-    COMMAND,
-    STORED_CLICK,
-    Needs,
-    acknowledge,
-    form_check,
-)
+from handlers.listening import COMMAND, STORED_CLICK, Needs, acknowledge, form_check
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 from handlers.sharing import with_share
@@ -78,21 +72,20 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
             ack=acknowledge, lazy=[testusers.turn(show)]
         )
     asks = Needs(Permission.REQUEST)
-    opens_form = Needs(Permission.REQUEST, AnswerAt.ANSWER_ONLY)
-    for action_id, needs, listener in (
-        (ids.HOME_TESTUSERS, opens_form, testusers.open_form),
-        (ids.TESTUSERS_EXTEND, opens_form, testusers.fill_in),
-        (ids.TESTUSERS_PERSON, opens_form, testusers.fill_in),
-        (ids.row_of(ids.TESTUSERS_MORE), asks, testusers.fill_in),
+    for action_id, listener in (
+        (ids.HOME_TESTUSERS, testusers.open_form),
+        (ids.TESTUSERS_EXTEND, testusers.fill_in),
+        (ids.TESTUSERS_PERSON, testusers.fill_in),
+        (ids.row_of(ids.TESTUSERS_MORE), testusers.fill_in),
     ):
-        app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[listener])
+        app.action(action_id, middleware=[asks])(ack=acknowledge, lazy=[listener])
     for callback_id, opens in (
         (ids.CHANGE_TEST_USERS, testusers.open_form),
         (ids.ADD_AS_TEST_USERS, testusers.add_mentioned),
     ):
-        app.shortcut(callback_id, middleware=[opens_form])(ack=acknowledge, lazy=[opens])
-    submits = Needs(Permission.REQUEST, AnswerAt.NEW_MESSAGE, pace="", filled_form=filled_form)
-    check = form_check(bot, testusers.check_form)
+        app.shortcut(callback_id, middleware=[asks])(ack=acknowledge, lazy=[opens])
+    submits = Needs(Permission.REQUEST, AnswerAt.NEW_MESSAGE, filled_form=filled_form)
+    check = form_check(testusers.check_form)
     app.view(ids.TESTUSERS_FORM, middleware=[submits, check])(
         ack=acknowledge, lazy=[testusers.request_of_form]
     )
@@ -103,14 +96,14 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     store = app.runner.before_acknowledging(testusers.store)
     for act in STORED_ACTS:
         app.action(f"{ids.TESTUSERS_ACT}{act}", middleware=[STORED_CLICK])(store)
-    asks_why = Needs(Permission.DECIDE, AnswerAt.ANSWER_ONLY, requires_itself=True)
+    # The flow of the request decides who can deny it.
+    asks_why = Needs(Permission.ASK_FOR_HELP)
     app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}", middleware=[asks_why])(
         ack=acknowledge, lazy=[testusers.ask_why]
     )
-    denies = replace(STORED_CLICK, pace="")
-    check_reason = form_check(bot, check_denial)
+    check_reason = form_check(check_denial)
     store_denial = app.runner.before_acknowledging(testusers.store_denial)
-    app.view(ids.TESTUSERS_DENIAL, middleware=[denies, check_reason])(store_denial)
+    app.view(ids.TESTUSERS_DENIAL, middleware=[STORED_CLICK, check_reason])(store_denial)
 
 
 class Testusers:

@@ -78,8 +78,8 @@ async def test_form_left_open_for_too_long_is_answered_all_the_same(bot):
     async def answer():
         return Message("thanks")
 
-    asks = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, pace="")
-    middleware = [asks, form_check(bot.parts, lambda _: {})]
+    asks = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE)
+    middleware = [asks, form_check(lambda _: {})]
     bot.app.view("form", middleware=middleware)(ack=acknowledge, lazy=[answer])
     gone = json.dumps({"reply_to": f"{bot.slack.address}/response/gone"})
     view = bot.slack.workspace.open(USER, {**MODAL, "private_metadata": gone})

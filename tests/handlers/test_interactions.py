@@ -13,7 +13,6 @@ from bot.permissions import ACTING, Permission
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.listening import STORED_CLICK
-from handlers.progress import AnswerAt
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import USER, seen, shown_button
 
@@ -103,7 +102,7 @@ async def test_payload_of_a_socket_is_known_by_its_trigger(bot):
     assert first == again != other
 
 
-async def press_what_requires(bot, permission, place=AnswerAt.BELOW) -> list[str]:
+async def press_what_requires(bot, permission) -> list[str]:
     """Press a button that requires a permission. Return the recorded actions."""
     done = []
 
@@ -111,7 +110,7 @@ async def press_what_requires(bot, permission, place=AnswerAt.BELOW) -> list[str
         done.append(ask["actions"][0]["value"])
         return Message("done")
 
-    bot.action("act", answer, place, permission)
+    bot.action("act", answer, permission=permission)
     pressed = EntryPoint("action", "act", permission)
     await bot.slack._deliverer.interaction(payload_of(bot.slack, USER, pressed, "1"))
     await bot.outcomes()
@@ -126,14 +125,7 @@ async def test_what_acts_is_done_once_and_a_replay_is_not_answered(bot, permissi
     assert await bot.outcomes() == {("act", "replayed"): 1.0}
 
 
-@pytest.mark.parametrize(
-    ("permission", "place"),
-    [
-        (Permission.READ, AnswerAt.BELOW),
-        (Permission.ASK_FOR_HELP, AnswerAt.BELOW),
-        (Permission.REQUEST, AnswerAt.ANSWER_ONLY),
-    ],
-)
-async def test_what_only_shows_is_not_written_down(bot, permission, place):
-    assert await press_what_requires(bot, permission, place) == ["1"]
+@pytest.mark.parametrize("permission", [Permission.READ, Permission.ASK_FOR_HELP])
+async def test_what_only_shows_is_not_written_down(bot, permission):
+    assert await press_what_requires(bot, permission) == ["1"]
     assert bot.deliveries.asked == 0

@@ -8,13 +8,12 @@ from bot.errors import NotFound
 from bot.permissions import Permission
 from bot.slack.messages.block_kit import Message
 from handlers import listening, progress
-from handlers.listening import STORED_CLICK, Needs, acknowledge, form_check
+from handlers.listening import STORED_CLICK, Needs, acknowledge
 from handlers.progress import AnswerAt
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import (
     BUTTON,
     CHANNEL,
-    MODAL,
     USER,
     Held,
     seen,
@@ -66,7 +65,7 @@ async def test_no_words_stay_beside_a_form_that_opens_late(bot, monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
     message = await shown_button(bot)
     work = Held(None)
-    bot.action("press", work, place=AnswerAt.ANSWER_ONLY)
+    bot.action("press", work)
     await bot.slack.click(USER, message, "Next")
     work.release.set()
     await bot.parts.tasks.drain(5)
@@ -159,28 +158,28 @@ async def test_stored_clicks_over_the_limit_are_not_stored():
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-async def test_forms_over_the_limit_stay_open_with_what_was_typed(is_stored):
+async def test_forms_over_the_limit_are_declined_kindly(is_stored):
     async with small_bot(commands_per_minute=1) as bot:
         done = []
 
         async def work(view):
             done.append(view)
 
-        asks = Needs(None if is_stored else Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, pace="")
-        middleware = [asks, form_check(bot.parts, lambda _: {})]
-        store = bot.app.runner.before_acknowledging(work)
         if is_stored:
-            bot.app.view("form", middleware=middleware)(ack=store, lazy=[])
+            store = bot.app.runner.before_acknowledging(work)
+            bot.app.view("form", middleware=[STORED_CLICK])(store)
         else:
-            bot.app.view("form", middleware=middleware)(ack=acknowledge, lazy=[work])
-        asked, answers = EntryPoint("submission", "form", None, "{}"), []
+            asks = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, filled_form=lambda _: "7")
+            bot.app.view("form", middleware=[asks])(ack=acknowledge, lazy=[work])
+        asked = EntryPoint("submission", "form", None, "{}")
         for _ in range(4):
             body = payload_of(bot.slack, USER, asked, "{}")
-            body["view"]["blocks"] = MODAL["blocks"]
-            answers.append(await bot.slack._deliverer.interaction(body))
+            await bot.slack._deliverer.interaction(body)
         await bot.outcomes()
         assert len(done) == 2
-        assert "lot of clicks" in answers[3].json["errors"]["why"]
+        declined = bot.slack.workspace.ephemerals(USER)
+        assert ["lot of clicks" in item.text for item in declined] == [True, True]
+        assert [item.buttons for item in declined] == [[] if is_stored else ["Try again"]] * 2
 
 
 @pytest.mark.parametrize("error", [NotFound("x"), KeyError("x"), None])
