@@ -22,7 +22,8 @@ from handlers.progress import AnswerAt
 
 # Messages from people have one of these subtypes. Edits and deletions have other subtypes.
 PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"})
-FORMATTING = "`*_~"
+# People copy commands from the help, which shows them as code.
+CODE_SPAN = re.compile(r"^`+([^`]+)`+$")
 WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
 EVERYTHING = re.compile("")
 UNKNOWN_COMMAND = replace(COMMAND, label="unknown")
@@ -73,7 +74,7 @@ class Conversation:
     async def _respond(self, event_id: str, event: Body, request: AsyncBoltRequest) -> None:
         mention = f"<@{self._bot.slack.people.bot_user_id}>"
         written = payloads.text(event, "text").strip()
-        typed = without_formatting(written.removeprefix(mention))
+        typed = CODE_SPAN.sub(r"\1", written.removeprefix(mention).strip())
         first = next(iter(typed.split(maxsplit=1)), "")
         text = typed.removeprefix(first).strip()
         name = f"/{first.lstrip('/').casefold()}"
@@ -104,18 +105,6 @@ class Conversation:
         """Run the command in a button's value after checking the permission for the command."""
         name, _, text = payloads.value(action).partition(" ")
         return await self._commands.run(name, text, person, body)
-
-
-def without_formatting(text: str) -> str:
-    """Return the text without the marks of formatting that applies to all of it."""
-    plain = text.strip()
-    while len(plain) > 1 and plain[0] == plain[-1] and plain[0] in FORMATTING:
-        inside = plain[1:-1].strip()
-        # In `_remove welcome chat:bob_ chat:ada_`, the last mark belongs to an identity.
-        if re.search(rf"[{plain[0]}][\s,;.]", inside):
-            break
-        plain = inside
-    return plain
 
 
 async def outdated() -> Message:

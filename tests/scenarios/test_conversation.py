@@ -44,11 +44,13 @@ async def test_anything_else_is_answered_with_what_the_person_can_do(world):
         assert "/orgs show" in said
 
 
-async def test_formatting_of_the_whole_message_does_not_matter_but_that_of_a_part_does(world):
+async def test_formatting_never_makes_another_command(world):
     world.flow.identities[:] = ["chat:ada", "chat:ada_"]
-    for text in ("testusers remove welcome chat:ada_", "*testusers remove welcome chat:ada_*"):
+    for text in ("testusers remove welcome chat:ada_", "`testusers remove welcome chat:ada_`"):
         said = await answer(world, OTTO, text)
         assert "remove `chat:ada_`" in said
+    said = await answer(world, OTTO, "_testusers remove welcome chat:ada_")
+    assert "You can send me these commands" in said
 
 
 @pytest.mark.parametrize(
