@@ -26,14 +26,11 @@ log = structlog.get_logger(__name__)
 UNREACHABLE_PEOPLE = frozenset(
     {"user_not_found", "user_disabled", "users_not_found", "cannot_dm_bot", "messages_tab_disabled"}
 )
-# A refused direct message is retried at increasing intervals and dropped after a day.
+# A note that Slack refuses is sent again every five minutes, and dropped after a day.
+REFUSED_PAUSE = timedelta(minutes=5)
 GIVE_UP_AFTER = timedelta(days=1)
-SHORTEST_PAUSE = timedelta(seconds=20)
-LONGEST_PAUSE = timedelta(hours=1)
-# Slack's error names for a bot that is locked out. The recipient might still be reachable.
-BOT_LOCKED_OUT = frozenset(
-    {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"}
-)
+# A note for a card's thread waits for the card.
+CARD_PAUSE = timedelta(seconds=20)
 # A fixed value, because a message must have the same client_msg_id in every process.
 MESSAGE_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
 # Slack's error names for a card that can no longer be edited.
@@ -77,19 +74,15 @@ def drawn(message: Message) -> Draw:
 class _Step:
     """The next message to send, and what the database knew about its card at the time `now`.
 
-    `name` identifies the post to Slack. If `is_repeated` is True, Slack might already have the card
-    with outdated content.
+    `above` is the card whose thread the message belongs in, if any.
     """
 
     lease: Lease
+    waiting: Waiting
     message: OutboxMessage
     outgoing: Outgoing
-    sent: SentCard | None
     above: SentCard | None
     now: datetime
-    name: str
-    is_repeated: bool
-    is_last: bool
 
 
 @dataclass
@@ -142,7 +135,11 @@ class Sender:
                     # Messages of an earlier version may be of a kind that no longer exists.
                     outgoing = await renderer(tx, message) if renderer else None
                 if outgoing is not None:
-                    step = await self._step(tx, lease, waiting, message, outgoing)
+                    thread_of = outgoing.thread_of
+                    above = await outbox.sent_card(tx, thread_of) if thread_of else None
+                    if message.kind in self.cards and waiting.sent is None:
+                        await outbox.begin_post(tx, message)
+                    step = _Step(lease, waiting, message, outgoing, above, await tx.now())
                     break
                 unneeded.append(message.id)
             if unneeded:
@@ -153,57 +150,32 @@ class Sender:
                 await lease.hold(tx)
         return step
 
-    async def _step(
-        self,
-        tx: Transaction,
-        lease: Lease,
-        waiting: Waiting,
-        message: OutboxMessage,
-        outgoing: Outgoing,
-    ) -> _Step:
-        sent = waiting.sent if message.kind in self.cards else None
-        above = await outbox.sent_card(tx, outgoing.thread_of) if outgoing.thread_of else None
-        if message.kind in self.notes:
-            # Keep the name that earlier versions used, so that their posts aren't repeated.
-            name = f"letter:{message.id}:{message.created_at}"
-            is_repeated = False
-        elif sent is None:
-            await outbox.begin_post(tx, message)
-            name = f"{message.key}:{waiting.first_at}"
-            is_repeated = waiting.is_repeated
-        else:
-            # The card gets another ID if it must be posted again, such as in another channel.
-            name = f"{sent.key}:{sent.channel_id}:{sent.message_ts}"
-            is_repeated = True
-        now = await tx.now()
-        is_last = message is waiting.messages[-1]
-        return _Step(lease, message, outgoing, sent, above, now, name, is_repeated, is_last)
-
     async def _send(self, step: _Step) -> datetime | None:
         outgoing = step.outgoing
-        sent = step.sent
+        is_note = step.message.kind in self.notes
         if outgoing.thread_of and step.above is None:
             # The thread doesn't exist until the card is in Slack.
-            return step.now + SHORTEST_PAUSE
-        if sent is not None:
+            return step.now + CARD_PAUSE
+        sent = step.waiting.sent
+        if sent is not None and not is_note:
             may_edit_at = sent.sent_at + timedelta(seconds=outgoing.edit_seconds)
             if may_edit_at > step.now:
                 return may_edit_at
         message = await outgoing.draw()
-        if step.message.kind in self.notes:
+        if is_note:
             return await self._post_note(step, message)
         await self._show(step, message)
         return None
 
     async def _show(self, step: _Step, message: Message) -> None:
         """Post or edit the card."""
-        sent = step.sent
-        outgoing = step.outgoing
+        sent = step.waiting.sent
+        channel_id = step.outgoing.channel_id
         if sent is None:
             await self._post(step, message)
-        elif sent.channel_id != outgoing.channel_id:
+        elif sent.channel_id != channel_id:
             await self._post(step, message)
-            moved = Message(f"This message is now in <#{outgoing.channel_id}>.")
+            moved = Message(f"This message is now in <#{channel_id}>.")
             try:
                 await self.slack.update(sent.channel_id, sent.message_ts, moved)
             except SlackError as error:
@@ -219,12 +191,20 @@ class Sender:
 
     async def _post(self, step: _Step, message: Message) -> None:
         """Post the card. If an earlier attempt might have reached Slack, also edit the card."""
-        channel_id, message_ts = await self._to_slack(step, message)
-        version = 0 if step.is_repeated else step.message.id
-        card = SentCard(step.message.key, channel_id, message_ts, version, step.now)
+        key = step.message.key
+        sent = step.waiting.sent
+        name = f"{key}:{step.waiting.first_at}"
+        might_be_posted = step.waiting.is_repeated
+        if sent is not None:
+            # The card gets another ID if it must be posted again, such as in another channel.
+            name = f"{key}:{sent.channel_id}:{sent.message_ts}"
+            might_be_posted = True
+        channel_id, message_ts = await self._to_slack(step, message, name)
+        version = 0 if might_be_posted else step.message.id
+        card = SentCard(key, channel_id, message_ts, version, step.now)
         # Store the location first, so that the card isn't posted again after a failed edit.
-        is_stored = await self._record(step, card, step.sent)
-        if is_stored and step.is_repeated:
+        is_stored = await self._record(step, card, sent)
+        if is_stored and might_be_posted:
             await self._edit(step, message, card)
 
     async def _edit(self, step: _Step, message: Message, sent: SentCard) -> None:
@@ -247,45 +227,38 @@ class Sender:
         return is_stored
 
     async def _post_note(self, step: _Step, message: Message) -> datetime | None:
-        is_in_thread = step.above is not None
+        created_at = step.message.created_at or step.now
+        failure = None
         try:
-            await self._to_slack(step, message)
+            # Keep the name that earlier versions used, so that their posts aren't repeated.
+            await self._to_slack(step, message, f"letter:{step.message.id}:{created_at}")
         except SlackRefused as error:
-            gone_for_good = UNREACHABLE_PEOPLE | (PLACE_GONE if is_in_thread else frozenset())
-            age = step.now - (step.message.created_at or step.now)
-            if error.error not in gone_for_good and age < GIVE_UP_AFTER:
-                if is_in_thread or error.error in BOT_LOCKED_OUT:
-                    raise
-                # The person may become reachable later.
-                log.warning("outbox.refused", error=error.error)
-                return step.now + min(max(age / 2, SHORTEST_PAUSE), LONGEST_PAUSE)
-            # Drop the message, so that later messages, such as a reposted card, aren't delayed.
-            log.warning("outbox.unreachable", error=error.error)
-            await self._done(step, error.error)
-        else:
-            await self._done(step)
-        return None
-
-    async def _to_slack(self, step: _Step, message: Message) -> tuple[str, str]:
-        """Post a message, and return its channel and timestamp."""
-        channel_id = step.above.channel_id if step.above else step.outgoing.channel_id
-        thread_ts = step.above.message_ts if step.above else None
-        step.lease.check()
-        return await self.slack.post(
-            channel_id, message, thread_ts=thread_ts, client_msg_id=_client_msg_id(step.name)
-        )
-
-    async def _done(self, step: _Step, failure: str | None = None) -> None:
+            failure = error.error
+            log.warning("outbox.refused", error=failure)
+            # A message that is dropped doesn't delay later ones, such as a reposted card.
+            gone_for_good = UNREACHABLE_PEOPLE | (PLACE_GONE if step.above else frozenset())
+            age = step.now - created_at
+            if failure not in gone_for_good and age < GIVE_UP_AFTER:
+                return step.now + REFUSED_PAUSE
         async with self.database.transaction() as tx:
             await self._mark(tx, step, failure)
+        return None
+
+    async def _to_slack(self, step: _Step, message: Message, name: str) -> tuple[str, str]:
+        """Post a message, and return its channel and timestamp.
+
+        From `name`, Slack recognizes a message that is posted again after a lost response.
+        """
+        channel_id = step.above.channel_id if step.above else step.outgoing.channel_id
+        thread_ts = step.above.message_ts if step.above else None
+        client_msg_id = str(uuid.uuid5(MESSAGE_NAMESPACE, name))
+        step.lease.check()
+        return await self.slack.post(
+            channel_id, message, thread_ts=thread_ts, client_msg_id=client_msg_id
+        )
 
     async def _mark(self, tx: Transaction, step: _Step, failure: str | None = None) -> None:
         """Mark the message as sent, and finish the job if no other message was waiting."""
         await outbox.mark_sent(tx, [step.message.id], failure)
-        if step.is_last:
+        if step.message is step.waiting.messages[-1]:
             await step.lease.finish(tx)
-
-
-def _client_msg_id(name: str) -> str:
-    """Derive the client_msg_id from `name`. Slack uses this ID to detect duplicate posts."""
-    return str(uuid.uuid5(MESSAGE_NAMESPACE, name))
