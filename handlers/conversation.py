@@ -58,7 +58,7 @@ class Conversation:
         self._runner = runner
 
     async def written(self, event: Body, body: Body, request: AsyncBoltRequest) -> None:
-        """Answer a direct message, unless a process has already answered it or is answering it."""
+        """Answer a direct message, unless the event has been received before."""
         event_id = payloads.text(body, "event_id")
         is_from_person = bool(
             payloads.text(event, "user")
@@ -99,7 +99,6 @@ class Conversation:
         meant.body = {**request.body, "command": name if is_command else "message", "text": text}
         meant.context = AsyncBoltContext({**request.context, "needs": COMMAND})
         await self._runner.answer(answer, meant, port.say)
-        await self._bot.slack.received.answered(event_id)
 
     async def run_command(self, person: Person, action: Body, body: Body) -> Message | None:
         """Run the command in a button's value after checking the permission for the command."""

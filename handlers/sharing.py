@@ -59,20 +59,17 @@ class Sharing:
         """
         answer_id, _, command = payloads.value(action).partition(" ")
         await self._require_channel(payloads.channel_id(body))
+        message = await self._as_viewer(person, command)
         received = self._bot.slack.received
-        share_id = f"share:{answer_id}"
-        if not await received.claim(share_id):
+        if not await received.claim(f"share:{answer_id}"):
             raise Conflict(SHARED_BEFORE)
         try:
-            message = await self._as_viewer(person, command)
             await self._bot.slack.replies.share(payloads.response_url(body), message)
         except SlackUnreachable as error:
-            await received.answered(share_id)
             raise Conflict(UNSURE) from error
-        except BaseException:
-            await received.release(share_id)
+        except SlackError:
+            await received.release(f"share:{answer_id}")
             raise
-        await received.answered(share_id)
 
     async def _as_viewer(self, person: Person, command: str) -> Message:
         name, _, typed = command.partition(" ")
