@@ -30,8 +30,8 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
             status = status.plus(lines=await count_endless(bot.testusers))
             return with_share(status, "/gatehouse status", body)
         entries, head = await latest(bot.database, typed.count)
-        people = await bot.slack.people.names(audit.people_in(entries))
-        return audit.audit(entries, head, audit.Names(people, bot.testusers.flows.names))
+        people = await bot.slack.people.names({entry.actor for entry in entries})
+        return audit.audit(entries, head, {**people, **bot.testusers.flows.names})
 
     listener = app.commands.listener(GATEHOUSE, parse_gatehouse, answer)
     app.command("/gatehouse", middleware=[COMMAND])(ack=acknowledge, lazy=[listener])
