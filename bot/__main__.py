@@ -21,7 +21,13 @@ from bot.gateway.clients import new_token
 from bot.ops.logs import configure_logs
 from bot.ops.loop import run
 from bot.serve import CannotStartError, serve
-from bot.settings import Settings, SettingsError, settings_from
+from bot.settings import (
+    AUDIT_KEY,
+    AUDIT_KEY_UNUSED,
+    Settings,
+    SettingsError,
+    settings_from,
+)
 from bot.settings.sources import Sources, find_sources
 from bot.setup.run import set_up
 from bot.slack.manifest import manifest_link, manifest_text
@@ -162,6 +168,8 @@ def _serve(_options: argparse.Namespace) -> int:
     redactor = redactor_of(settings)
     configure_logs(settings.log_level, settings.log_format, redactor)
     log.info("settings", files=sources.files)
+    if AUDIT_KEY in sources.environment:
+        log.warning("setting.unused", reason=f"{AUDIT_KEY} {AUDIT_KEY_UNUSED}")
     try:
         run(serve(settings, redactor))
     except CannotStartError as error:
@@ -192,6 +200,8 @@ def _check(options: argparse.Namespace) -> int:
     place = ", ".join(sources.files) or "the environment"
     found = run(examine(settings))
     findings = [Finding("settings", WELL, f"Read from {place}."), *found]
+    if AUDIT_KEY in sources.environment:
+        findings.append(Finding(AUDIT_KEY, "setting_unused", AUDIT_KEY_UNUSED))
     print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
     return 0 if all(finding.is_well for finding in findings) else BROKEN
 

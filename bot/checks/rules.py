@@ -31,6 +31,7 @@ SEVERITIES = {
     "ok": Severity.WELL,
     "not_configured": Severity.NOT_CONFIGURED,
     "reserve_too_large": Severity.WARNING,
+    "setting_unused": Severity.WARNING,
     "not_tried": Severity.UNTRIED,
     "slack_unreachable": Severity.UNSURE,
     "slack_rate_limited": Severity.UNSURE,

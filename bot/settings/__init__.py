@@ -45,6 +45,9 @@ WORDS = {
     "unexpected_keyword_argument": "is not a known key",
 }
 
+AUDIT_KEY = "AUDIT_KEY"
+AUDIT_KEY_UNUSED = "is no longer used, because audit log entries aren't signed. Remove it."
+
 # A variable of several words is a misspelled setting if its name is at least this similar.
 MISSPELLED = 0.92
 # Pairs of a setting's name and a problem with its value.
