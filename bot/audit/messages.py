@@ -1,6 +1,7 @@
 """The answer to `/gatehouse audit`, with a line for each entry in the audit log."""
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from bot.slack.messages import block_kit, text
@@ -53,21 +54,58 @@ def head_message(position: int, head: str) -> Message:
     return Message(line, (block_kit.section(line),))
 
 
+# The sentence for each action. `{actor}`, `{subject}` and details stand for their values. Details
+# that a sentence doesn't name follow it.
+SENTENCES = {
+    "request.created": "{actor} asked for a change to {flow} (request {subject})",
+    "request.created_without_approval": (
+        "{actor} asked for a change to {flow} without approval (request {subject})"
+    ),
+    "request.approved": "{actor} approved a change to {flow} (request {subject})",
+    "request.approved_by_rule": "A rule approved a change to {flow} (request {subject})",
+    "request.denied": "{actor} denied a change to {flow} (request {subject})",
+    "request.cancelled": "{actor} cancelled a change to {flow} (request {subject})",
+    "request.retried": "{actor} retried a change to {flow} (request {subject})",
+    "request.applied": "Gatehouse applied a change to {flow} (request {subject})",
+    "request.failed": "A change to {flow} failed (request {subject})",
+    "request.asked_again": "A change to {flow} needs approval again (request {subject})",
+    "request.escalated": "A change to {flow} waited too long for approval (request {subject})",
+    "request.expired": "A request expired (request {subject})",
+    "request.refused": "{actor} couldn't {act} a request (request {subject})",
+    "flow.changed": "The test users of {subject} changed",
+    "grant.ended": "Access to {flow} ended for {identity}",
+    "grant.end_failed": "Access to {flow} expired but couldn't be removed",
+    "permission.refused": "{actor} was refused the permission {subject}",
+    "plan.set": "{actor} changed the plan of {subject} from {before} to {plan}",
+    "alert.muted": "{actor} muted alerts about {subject}",
+    "preset.saved": "{actor} saved the preset {subject}",
+    "preset.deleted": "{actor} deleted the preset {subject}",
+    "gateway.write": "{actor} sent {method} {path} for {organization} ({size} bytes): {status}",
+}
+
+
 def _line(entry: RecordedEntry, names: Mapping[str, str]) -> str:
-    """Return who did what to which subject, and the details that the entry has."""
+    """Return a sentence about the entry, and the details that the sentence doesn't have."""
+    actor = _shown(entry.actor, names)
+    subject = _shown(entry.subject, names)
     try:
-        details = [
-            f"{text.escape(name.replace('_', ' '), 40)}: {_shown(value or 'unknown', names)}"
+        details = {
+            name: _shown(value or "unknown", names)
             for name, value in json.loads(entry.detail).items()
             # Of an empty detail, only the status of a write says something.
             if name == "status" or (value and name != "request_id")
-        ]
+        }
     except (ValueError, AttributeError, RecursionError):
-        details = [text.code(entry.detail, DETAIL_CHARACTERS)]
-    action = text.escape(entry.action.replace(".", " ").replace("_", " "), 64)
-    actor = _shown(entry.actor, names)
-    subject = _shown(entry.subject, names)
-    return " · ".join([f"{actor}: {action} {subject}", *details])
+        details = {"detail": text.code(entry.detail, DETAIL_CHARACTERS)}
+    action = text.escape(entry.action, 64)
+    sentence = SENTENCES.get(entry.action, "{actor}: {action} {subject}")
+    rest = [
+        f"{text.escape(name.replace('_', ' '), 40)}: {value}"
+        for name, value in details.items()
+        if f"{{{name}}}" not in sentence
+    ]
+    values = {**details, "actor": actor, "action": action, "subject": subject}
+    return " · ".join([sentence.format_map(defaultdict(lambda: "unknown", values)), *rest])
 
 
 def _shown(value: object, names: Mapping[str, str]) -> str:

@@ -358,7 +358,7 @@ async def test_help_has_an_example(world):
 async def test_the_audit_says_who_by_name(world):
     await world.ask(OTTO, "/testusers", "add welcome +1 because x")
     said = (await world.ask(ADAM, "/gatehouse", "audit 5")).all_text
-    assert "*Otto Operator*: request created" in said
+    assert "*Otto Operator* asked for a change to" in said
 
 
 @pytest.mark.parametrize("clicked", [0, 1])

@@ -250,30 +250,33 @@ CHANGE = {"flow": WELCOME, "additions": ["+1", "+2", "+3", "+4"], "removals": []
         (
             recorded("request.created", actor="U0OTTO", **CHANGE, reason="demo", undo_of=None),
             (
-                "*Otto*: request created `bf98ce60cf6ef7ea` · flow: *welcome* · additions: `+1`,"
-                " `+2`, `+3` and 1 more · reason: `demo`"
+                "*Otto* asked for a change to *welcome* (request `bf98ce60cf6ef7ea`) ·"
+                " additions: `+1`, `+2`, `+3` and 1 more · reason: `demo`"
             ),
         ),
         (
-            recorded("request.applied", actor="gatehouse", approvers=["U0ADA"]),
-            "`gatehouse`: request applied `bf98ce60cf6ef7ea` · approvers: *Ada*",
+            recorded("request.applied", actor="gatehouse", **CHANGE, approvers=["U0ADA"]),
+            (
+                "Gatehouse applied a change to *welcome* (request `bf98ce60cf6ef7ea`) ·"
+                " additions: `+1`, `+2`, `+3` and 1 more · approvers: *Ada*"
+            ),
         ),
         (
             recorded("flow.changed", WELCOME.lower(), actor="gatehouse", before=[], after=["+1"]),
-            "`gatehouse`: flow changed *welcome* · after: `+1`",
+            "The test users of *welcome* changed · after: `+1`",
         ),
         (
             recorded("permission.refused", "set_plan", reason="role_too_low"),
-            "*Ada*: permission refused `set_plan` · reason: `role_too_low`",
+            "*Ada* was refused the permission `set_plan` · reason: `role_too_low`",
         ),
         (
             RecordedEntry(1, AT, "U0", "thing.happened", "eu/7", "not JSON", "0", "f"),
-            "`U0`: thing happened `eu/7` · `not JSON`",
+            "`U0`: thing.happened `eu/7` · detail: `not JSON`",
         ),
     ],
     ids=lambda item: getattr(item, "action", ""),
 )
-def test_an_entry_of_the_audit_is_one_line(entry, line):
+def test_an_entry_of_the_audit_is_one_sentence(entry, line):
     message = audit.audit([entry], "f", NAMES)
     check(message)
     assert message.text.splitlines()[1].endswith(f" – {line}")
