@@ -30,7 +30,6 @@ from bot.testusers.rules.changes import (
     is_flow_sid,
     mask,
     mask_in,
-    net_change,
     outside_edits,
 )
 from bot.testusers.rules.requests import (
@@ -38,10 +37,12 @@ from bot.testusers.rules.requests import (
     Comparison,
     Done,
     Grant,
+    ReadList,
     Request,
     RequestedChange,
     Result,
     Who,
+    planned_change,
 )
 
 SID = "FW00000000000000000000000000000001"
@@ -123,19 +124,29 @@ def test_identities_in_words_are_masked_the_longest_first() -> None:
     assert mask_in("Call Ada@example.com or ada, not Adam.", people) == "Call ….com or …, not Adam."
 
 
+def planned(
+    wanted: RequestedChange, *listed: str, granted: str = ""
+) -> tuple[RequestedChange, Change]:
+    grants = {who: Grant(who, "1", OTTO, (), NOW, END) for who in granted}
+    return planned_change(ReadList(listed, 0, grants), wanted)
+
+
 def test_what_is_true_already_is_named_and_dropped() -> None:
-    effect = net_change(Change(("a", "b"), ("c", "d")), ["a", "c"], {}, timed=())
-    assert effect.change == Change(("b",), ("c",))
-    assert effect.dropped == Change(("a",), ("d",))
-    assert effect.end_changes == ()
+    wanted = RequestedChange(Change(("a", "b"), ("c", "d")))
+    found, dropped = planned(wanted, "a", "c")
+    assert found.change == Change(("b",), ("c",))
+    assert dropped == Change(("a",), ("d",))
+    assert found.end_changes == ()
 
 
 def test_adding_somebody_again_replaces_the_end_of_a_grant() -> None:
-    made_permanent = net_change(Change(("a", "b")), ["a", "b"], {"a": END}, timed=())
+    wanted = RequestedChange(Change(("a", "b")))
+    made_permanent, dropped = planned(wanted, "a", "b", granted="a")
     assert made_permanent.change == Change(("a",))
     assert made_permanent.end_changes == ("a",)
-    assert made_permanent.dropped == Change(("b",))
-    given_an_end = net_change(Change(("b",)), ["b"], {}, timed=["b"])
+    assert made_permanent.current_ends == {"a": END}
+    assert dropped == Change(("b",))
+    given_an_end, _ = planned(RequestedChange(Change(("b",)), ends={"b": END}), "b")
     assert given_an_end.end_changes == ("b",)
 
 

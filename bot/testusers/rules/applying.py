@@ -28,7 +28,6 @@ from bot.testusers.rules.changes import (
     Flow,
     apply_change,
     difference,
-    net_change,
     stored_spellings,
 )
 from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
@@ -211,7 +210,8 @@ def make_plan(
     current, steps = tuple(listed), []
     for request in requests:
         wanted = request.change_at(at)
-        change = net_change(wanted, set(current), {}, timed=()).change
+        after = apply_change(current, wanted)
+        change = difference(current, after)
         compared = request.requested.compared
         own = [*compared.unseen(recorded), *made]
         step = Step(
@@ -224,7 +224,7 @@ def make_plan(
             request.left.without(wanted.additions).additions,
         )
         steps.append(step)
-        current = apply_change(current, change)
+        current = after
     endings = [
         Ending(grant.identity, grant.request_id, grant.identity not in current) for grant in over
     ]

@@ -9,7 +9,6 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from bot.spelling import exactly, tidy_identity, with_hyphens
 
@@ -175,42 +174,6 @@ class Change:
 
 
 NO_CHANGE = Change()
-
-
-@dataclass(frozen=True)
-class NetChange:
-    """The effect of a requested change on a list.
-
-    `change` is the part that's still needed. `dropped` is the part that's left out because the list
-    already shows it. `end_changes` lists people who are already on the list and are added again to
-    change when their access ends.
-    """
-
-    change: Change
-    dropped: Change
-    end_changes: tuple[str, ...]
-
-
-def net_change(
-    wanted: Change,
-    listed: Collection[str],
-    grant_ends: Mapping[str, datetime],
-    *,
-    timed: Collection[str],
-) -> NetChange:
-    """Return what a requested change does to a list.
-
-    `grant_ends` maps people to the end of their access, if there is one. `timed` lists the people
-    to add with an end date. Adding someone again changes or removes the end of their grant.
-    """
-    present = [identity for identity in wanted.additions if identity in listed]
-    end_changes = tuple(
-        identity for identity in present if identity in timed or identity in grant_ends
-    )
-    already_there = tuple(identity for identity in present if identity not in end_changes)
-    already_gone = tuple(identity for identity in wanted.removals if identity not in listed)
-    dropped = Change(already_there, already_gone)
-    return NetChange(wanted.without(dropped.identities), dropped, end_changes)
 
 
 def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from bot.approvals.rules import ApprovedByRule, Facts, State
 from bot.permissions import Person
 from bot.store.audit_entry import BOT
-from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, net_change, outside_edits
+from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, outside_edits
 
 # If access is shorter than this, its end isn't announced.
 ANNOUNCED_FROM = timedelta(hours=3)
@@ -384,18 +384,27 @@ class ReadList:
 
 
 def planned_change(read: ReadList, wanted: RequestedChange) -> tuple[RequestedChange, Change]:
-    """Compare a change with a list. Return what's left to do, and what the list already shows."""
+    """Compare a change with a list. Return what's left to do, and what the list already shows.
+
+    Adding someone again changes or removes the end of their grant.
+    """
+    listed = read.identities
     ends = {identity: grant.ends_at for identity, grant in read.grants.items() if grant.ends_at}
     timed = wanted.ends if wanted.duration_seconds is None else wanted.change.additions
-    net = net_change(wanted.change, read.identities, ends, timed=timed)
+    present = [identity for identity in wanted.change.additions if identity in listed]
+    end_changes = [identity for identity in present if identity in timed or identity in ends]
+    dropped = Change(
+        tuple(identity for identity in present if identity not in end_changes),
+        tuple(identity for identity in wanted.change.removals if identity not in listed),
+    )
     planned = replace(
         wanted,
-        change=net.change,
-        compared=Comparison(read.identities, read.change_id),
-        end_changes=net.end_changes,
-        current_ends={identity: ends[identity] for identity in net.end_changes if identity in ends},
+        change=wanted.change.without(dropped.identities),
+        compared=Comparison(listed, read.change_id),
+        end_changes=tuple(end_changes),
+        current_ends={identity: ends[identity] for identity in end_changes if identity in ends},
     )
-    return planned, net.dropped
+    return planned, dropped
 
 
 @dataclass(frozen=True)
