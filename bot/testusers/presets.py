@@ -7,7 +7,6 @@ from sqlalchemy import delete, select
 
 from bot.errors import NotFound
 from bot.permissions import Permission, Person
-from bot.spelling import closest
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction, upsert
@@ -59,7 +58,7 @@ async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
         preset = (await saved_presets(tx, [name])).get(name)
         deleted = await tx.connection.execute(delete(presets).where(presets.c.name == name))
         if preset is None or not deleted.rowcount:
-            raise _unknown_preset(name, list(await saved_presets(tx)))
+            raise _unknown_preset(name)
         detail = {"before": preset.identities}
         entry = AuditEntry(person.slack_user_id, "preset.deleted", name, detail)
         await audit.append(tx, entry)
@@ -76,19 +75,14 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
         return requested.identities
     async with bot.database.read_only() as tx:
         saved = await saved_presets(tx, requested.presets)
-        missing = [name for name in requested.presets if name not in saved]
-        if missing:
-            quoted = f" If “@{missing[0]}” is a test user, put it in quotes."
-            raise _unknown_preset(missing[0], list(await saved_presets(tx)), "@", quoted)
-    named = [identity for name in requested.presets for identity in saved[name].identities]
-    return tuple(dict.fromkeys((*requested.identities, *named)))
+    identities = list(requested.identities)
+    for name in requested.presets:
+        if name not in saved:
+            raise _unknown_preset(name)
+        identities += saved[name].identities
+    return tuple(dict.fromkeys(identities))
 
 
-def _unknown_preset(name: str, names: Sequence[str], mark: str = "", hint: str = "") -> NotFound:
-    """Return an error that names an unknown preset and suggests the closest existing name.
-
-    `mark` is what stands before the name in the command.
-    """
-    error = NotFound(f"There's no preset “@{name}”.{hint} See /testusers presets.")
-    near = {f"{mark}{preset}": "" for preset in closest(name, names)}
-    return error.suggesting(f"{mark}{name}", near)
+def _unknown_preset(name: str) -> NotFound:
+    quoted = "If it's a test user, put it in quotes."
+    return NotFound(f"There's no preset “@{name}”. See /testusers presets. {quoted}")

@@ -30,16 +30,13 @@ async def test_a_request_for_a_preset_is_cancelled(world):
     assert world.flow.history == []
 
 
-async def test_a_mistyped_preset_is_offered_as_a_button(world):
+async def test_a_mistyped_word_before_a_preset_is_offered_as_a_button(world):
     answer = await world.ask(OTTO, "/testusers", "preset sav Demo +1 +2")
     assert answer.buttons == ["/testusers preset save Demo +1 +2"]
     await world.slack.click(OTTO, answer, "/testusers preset save Demo +1 +2")
     await world.shows(answer, "the preset `@demo` with `+1`, `+2`")
     answer = await world.ask(OTTO, "/testusers", "add welcome @Dmo for 2h")
-    assert answer.buttons == ["/testusers add welcome @demo for 2h"]
-    answer = await world.ask(OTTO, "/testusers", "preset delete dmo")
-    assert "put it in quotes" not in answer.all_text
-    assert answer.buttons == ["/testusers preset delete demo"]
+    assert "There's no preset “@dmo”. See /testusers presets." in answer.all_text
 
 
 async def test_people_of_a_preset_stand_in_the_form_that_a_button_opens(world):
