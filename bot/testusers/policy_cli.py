@@ -14,7 +14,7 @@ from bot.permissions import Permission
 from bot.services.http import open_session
 from bot.settings import Settings
 from bot.slack.client import SlackClient, slack_web_client
-from bot.slack.people import People, is_not_found
+from bot.slack.people import People
 from bot.testusers.rules.changes import Flow, find_flow
 
 
@@ -39,11 +39,8 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
             people.meet(me.team_id, me.slack_user_id)
             lines = await explain(people, flow, slack_user_id)
         except (UnknownPerson, SlackError) as error:
-            cause = error.__cause__ if isinstance(error, UnknownPerson) else error
-            if is_not_found(cause):
-                print(f"Slack doesn't have a user with the ID {slack_user_id}.")
-            else:
-                print(cause)
+            cause = error.__cause__ or error
+            print(f"Can't look up {slack_user_id}: {cause}")
             return 1
     print("\n".join(map(on_one_line, lines)))
     return 0

@@ -6,7 +6,6 @@ and the others require `READ`.
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 
 from bot.approvals.rules import State
@@ -30,7 +29,6 @@ LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
 OWN_PAGE, MOST = 10, 10_000
 # This many rows fit into a message, whatever they contain.
 REVIEW_PAGE = 8
-LISTS_AT_ONCE = 8
 # `/gatehouse status` must not wait for a broken service.
 COUNT_SECONDS = 2.0
 DECIDED_FOR = timedelta(days=7)
@@ -63,8 +61,7 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         if folded(wanted.text) in folded(identity if reads.sees_identities else mask(identity))
     ]
     others = [identity for identity in found if identity not in read.grants]
-    known = [identity for identity in found if identity in read.grants]
-    page = Page.cut([*known, *others], LIST_PAGE, wanted)
+    page = Page.cut(sorted(found, key=others.__contains__), LIST_PAGE, wanted)
     shown = [read.grants[identity] for identity in page.items if identity in read.grants]
     async with bot.database.read_only() as tx:
         granting = await store.requests_with(tx, {grant.request_id for grant in shown})
@@ -79,10 +76,7 @@ async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         found, total = await store.requests_of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=wanted.page * HISTORY_PAGE
         )
-    pages_there_are = page_count(total, HISTORY_PAGE)
-    if wanted.page and not found:
-        return await history(bot, person, replace(wanted, page=pages_there_are - 1))
-    page = Page(found, total, pages_there_are, wanted)
+    page = Page(found, total, page_count(total, HISTORY_PAGE), wanted)
     return pages.history(flow, page, reads)
 
 
@@ -139,14 +133,12 @@ async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flo
         async with bot.database.read_only() as tx:
             sids = [*await store.granted_flows(tx), *bot.flows.sids.values()]
         flows = [*{sid.upper(): bot.flows.now(Flow(sid)) for sid in sids}.values()]
-    places = asyncio.Semaphore(LISTS_AT_ONCE)
 
     async def read(flow: Flow) -> ReadList | str:
-        async with places:
-            try:
-                return await read_list(bot, flow)
-            except (NotFound, ServiceError) as error:
-                return error.sentence
+        try:
+            return await read_list(bot, flow)
+        except (NotFound, ServiceError) as error:
+            return error.sentence
 
     found, unread = list[Endless](), dict[Flow, str]()
     for flow, listed in zip(flows, await asyncio.gather(*map(read, flows)), strict=True):

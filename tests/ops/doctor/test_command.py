@@ -120,7 +120,7 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(with_policies
     ("flow", "user", "said"),
     [
         ("nowhere", "U0ADMIN", "There's no flow nowhere."),
-        ("welcome", "U0NOBODY", "Slack doesn't have a user with the ID U0NOBODY."),
+        ("welcome", "U0NOBODY", "Can't look up U0NOBODY: "),
     ],
 )
 async def test_what_is_not_known_is_exit_status_1(with_policies, flow, user, said) -> None:
