@@ -88,7 +88,7 @@ async def _with_audit(settings: Settings, work: Callable[[Database], Awaitable[i
     database = Database(settings.database_url.get_secret_value(), SystemClock())
     try:
         # Connecting would create a missing file.
-        if database.is_absent:
+        if database.file is not None and not database.file.exists():
             print(f"No database file exists at {database.file}. Check DATABASE_URL.")
             return UNUSABLE
         if await revision(database) is None:

@@ -26,7 +26,7 @@ from bot.approvals.rules import EVERY_FLOW, FlowPolicy, Number
 from bot.ids import FLOW_SID, ChannelId, FlowSid, NamedId, SlackId, like
 from bot.ops.secrets import CONTROL, is_loopback
 from bot.permissions import Policy, Role
-from bot.store.postgres import SCHEMES, AddressError, connection_parameters
+from bot.store.postgres import SCHEMES, connection_parameters
 
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
 ServiceName = Literal["inventory", "flow", "email"]
@@ -101,10 +101,7 @@ def _unquoted(value: object) -> object:
 def _database_address(value: str) -> str:
     scheme, separator, rest = value.partition("://")
     if separator and scheme.lower() in SCHEMES:
-        try:
-            connection_parameters(value)
-        except AddressError as error:
-            raise ValueError(str(error)) from None
+        connection_parameters(value)
     elif scheme != "sqlite" or not rest.startswith("/") or rest == "/" or ":memory:" in rest:
         raise ValueError("must start with postgresql:// or be sqlite:///<file>")
     elif "?" in rest:

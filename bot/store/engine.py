@@ -66,8 +66,9 @@ CLOSE_SECONDS = 2.0
 CAUSE_EVERY_SECONDS = 60.0
 # The exceptions that are raised if the database or the connection fails.
 ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
-# This statement changes nothing but needs the same permissions and resources as any write.
-TOUCH = text("UPDATE alembic_version SET version_num = version_num")
+# This statement changes nothing but needs the same permissions and resources as any write. Every
+# important write locks this row; see `bot.store.audit`.
+TOUCH = text("UPDATE audit_head SET position = position")
 
 
 # SQLAlchemy also compiles these inserts for SQLite, including the `on_conflict_do_…` methods.
@@ -178,11 +179,6 @@ class Database:
         """True if a pooler was detected in front of PostgreSQL."""
         return self._postgres is not None and self._postgres.is_pooled
 
-    @property
-    def is_absent(self) -> bool:
-        """True if the SQLite file doesn't exist yet. Connecting would create it."""
-        return self.file is not None and not self.file.exists()
-
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Yield a write transaction. Commit if the block succeeds, and roll back if it fails.
@@ -231,11 +227,11 @@ class Database:
             yield Transaction(reading, self._clock)
 
     @asynccontextmanager
-    async def _connected(self, engine: AsyncEngine | None = None) -> AsyncIterator[AsyncConnection]:
+    async def _connected(self) -> AsyncIterator[AsyncConnection]:
         # A new connection would create a missing file.
         self._require_same_file()
         try:
-            connection = await self._check_out(engine or self.engine)
+            connection = await self._check_out()
             self._file_id = self._file_id or file_id(self.file)
             try:
                 yield connection
@@ -257,7 +253,7 @@ class Database:
                 log.warning("database.failed", cause=cause.code, error=technical_cause(error))
             raise DatabaseUnavailable from error
 
-    async def _check_out(self, engine: AsyncEngine) -> AsyncConnection:
+    async def _check_out(self) -> AsyncConnection:
         """Check out a connection. If that fails, try again until a timeout.
 
         The server might have no free connection at this moment.
@@ -265,7 +261,7 @@ class Database:
         deadline = time.monotonic() + RETRY_SECONDS
         while True:
             try:
-                return await engine.connect()
+                return await self.engine.connect()
             except ERRORS:
                 if self.is_sqlite or time.monotonic() > deadline:
                     raise
@@ -303,27 +299,18 @@ class Database:
         """Check that the database accepts writes, and that no lock blocks them."""
         async with self.transaction() as tx:
             await tx.connection.execute(TOUCH)
-            if tx.is_postgres:
-                # Every important write locks this row; see `bot.store.audit`.
-                await tx.connection.execute(text("SELECT 1 FROM audit_head FOR NO KEY UPDATE"))
 
     @asynccontextmanager
     async def migrating(self) -> AsyncIterator[Transaction]:
         """Yield a transaction for migrations. On PostgreSQL, its statements have no timeout."""
-        if self.is_sqlite:
-            async with self.transaction() as tx:
-                yield tx
-            return
-        postgres = PostgresEngine(self.url, 1, is_unhurried=True)
         try:
-            async with self._connected(postgres.engine) as connection, connection.begin():
-                await postgres.limit(connection)
-                yield Transaction(connection, self._clock)
+            async with self.transaction() as tx:
+                if self._postgres is not None:
+                    await self._postgres.lift_limits(tx.connection)
+                yield tx
         except ProgrammingError as error:
             # The migrations are right, so the server's settings are wrong.
             raise DatabaseUnavailable from error
-        finally:
-            await postgres.engine.dispose()
 
     async def close(self) -> None:
         """Close all connections, waiting at most `CLOSE_SECONDS` for the server."""

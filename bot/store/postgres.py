@@ -2,16 +2,12 @@
 
 import asyncio
 import os
-import re
 import select
 import ssl
-import time
-from pathlib import Path
 from typing import Any, Self, TypeVar, cast
-from urllib.parse import parse_qsl, urlencode
 
 import psycopg
-from psycopg import ProgrammingError, pq, waiting
+from psycopg import ProgrammingError, waiting
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import event, text
@@ -19,23 +15,16 @@ from sqlalchemy.engine import Connection as SqlConnection
 from sqlalchemy.engine import Engine, ExecutionContext
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
 
 SCHEMES = ("postgresql", "postgres")
 HIGHEST_PORT = 65535
 # The `sslrootcert` value for the machine's trusted certificates.
 TRUSTED_BY_THE_SYSTEM = "system"
-CHOICES = {
-    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
-    "target_session_attrs": (
-        *("any", "primary", "standby", "read-write", "read-only", "prefer-standby"),
-    ),
-    "channel_binding": ("disable", "prefer", "require"),
-}
-ESCAPES = "in a username or password, write / as %2F, : as %3A, ? as %3F and @ as %40"
+ESCAPES = "in a username or password, write / as %2F, : as %3A and @ as %40"
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
-PING_AFTER_SECONDS = 5.0
+# Routers forget idle connections, often after four minutes.
+RECYCLE_SECONDS = 180
 # The option of statements whose result nobody needs. PostgreSQL gets them with the next statement.
 UNAWAITED = {"gatehouse_unawaited": True}
 # The option of a transaction's last statement. PostgreSQL gets it together with the COMMIT.
@@ -52,59 +41,33 @@ SERVER_LIMITS = {
     "tcp_user_timeout": "15000",
 }
 # Migrations have no timeout, and wait for migrations in other processes.
-MIGRATION_LIMITS = {**SERVER_LIMITS, "lock_timeout": "0", "statement_timeout": "0"}
+NO_LIMITS = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"
 
 Result = TypeVar("Result")
 
 
-class AddressError(Exception):
-    """An invalid database URL. The message follows the setting's name and never quotes the URL."""
-
-
 def connection_parameters(url: str) -> dict[str, str]:
-    """Return a URL's parameters by libpq name, or raise AddressError if the URL is invalid."""
-    base, _, query = url.partition("?")
-    scheme, _, rest = base.partition("://")
+    """Return a URL's parameters by libpq name. libpq checks their values when it connects.
+
+    Raises:
+        ValueError: The URL is invalid. The message follows the setting's name and never quotes the
+            URL.
+    """
+    scheme, _, rest = url.partition("://")
     try:
-        given = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
-    except ValueError:
-        raise AddressError("is not a valid address") from None
-    known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} | {"ssl"}
-    if unknown := sorted({name for name, _ in given} - known):
-        raise AddressError(f"has unsupported parameters: {', '.join(unknown)}")
-    encoded = f"?{urlencode(given)}".replace("+", "%20") if given else ""
-    try:
-        found = conninfo_to_dict(f"{scheme.lower()}://{rest}{encoded}")
+        found = conninfo_to_dict(f"{scheme.lower()}://{rest}")
     except (ProgrammingError, UnicodeError):
-        raise AddressError(f"is not a valid address ({ESCAPES})") from None
+        raise ValueError(f"is not an address that PostgreSQL understands ({ESCAPES})") from None
     parameters = {name: str(value) for name, value in found.items()}
-    _check(parameters)
+    # libpq would quote these values in its errors. They might be parts of a password.
+    for port in parameters.get("port", "").split(","):
+        if port and not (port.isdecimal() and 0 < int(port) <= HIGHEST_PORT):
+            raise ValueError(f"has a port that isn't a number from 1 to {HIGHEST_PORT} ({ESCAPES})")
+    if "@" in parameters.get("host", ""):
+        raise ValueError(f"has a host that contains @ ({ESCAPES})")
+    if "dbname" not in parameters:
+        raise ValueError(f"must include a database name ({ESCAPES})")
     return parameters
-
-
-def _check(parameters: dict[str, str]) -> None:
-    """Raise AddressError for problems that libpq would report only when connecting."""
-    hosts = parameters.get("host", "").split(",")
-    ports = parameters.get("port", "5432").split(",")
-    if not all(re.fullmatch(r"|0*[1-9][0-9]{0,4}", port) for port in ports) or any(
-        int(port or 1) > HIGHEST_PORT for port in ports
-    ):
-        raise AddressError(f"has a port that is not a number from 1 to {HIGHEST_PORT} ({ESCAPES})")
-    if len(ports) not in {1, len(hosts)}:
-        raise AddressError("must have as many ports as hosts")
-    if any("@" in host for host in hosts):
-        raise AddressError(f"has a host that contains @ ({ESCAPES})")
-    if not parameters.get("dbname"):
-        raise AddressError(f"must include a database name ({ESCAPES})")
-    for name, values in CHOICES.items():
-        if parameters.get(name, values[0]) not in values:
-            raise AddressError(f"has an invalid {name}: it must be one of {', '.join(values)}")
-    if not re.fullmatch(r"[0-9]+", parameters.get("connect_timeout", "0")):
-        raise AddressError("has a connect_timeout that is not a whole number of seconds")
-    for name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
-        path = parameters.get(name)
-        if path and path != TRUSTED_BY_THE_SYSTEM and not Path(path).is_file():
-            raise AddressError(f"sets {name} to a file that doesn't exist")
 
 
 class Connection(psycopg.AsyncConnection[Any]):
@@ -115,16 +78,16 @@ class Connection(psycopg.AsyncConnection[Any]):
     wait for the answer to its own BEGIN.
 
     `began_at` is the server's time when the transaction began, in microseconds since 1970. If
-    `is_ending` is True, the next statement is the transaction's last, so COMMIT is sent with it.
+    `is_ending` is True, the next statement is the transaction's last, so COMMIT is sent with it. If
+    `is_unhurried` is True, the transaction has no timeout.
     """
-
-    statement_seconds: float | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as in the base class
         super().__init__(*args, **options)
         self.unsent: list[str] = []
         self.began_at: int | None = None
         self.is_ending = False
+        self.is_unhurried = False
 
     def bind(self, statement: str, parameters: Any) -> str:  # noqa: ANN401 - as in the base class
         """Return a statement with its parameters in it."""
@@ -156,7 +119,7 @@ class Connection(psycopg.AsyncConnection[Any]):
     ) -> Result:
         """Wait for the server. After a timeout, close the connection without telling the server."""
         try:
-            async with asyncio.timeout(self.statement_seconds):
+            async with asyncio.timeout(None if self.is_unhurried else STATEMENT_SECONDS):
                 return await waiting.wait_async(gen, self.pgconn.socket, interval, timeout)
         except TimeoutError:
             self.pgconn.finish()
@@ -210,6 +173,7 @@ def send_together(engine: Engine) -> None:
         driver = connection_of(connection)
         driver.began_at = None
         driver.is_ending = False
+        driver.is_unhurried = False
         if not options.get("gatehouse_alone"):
             snapshot = " ISOLATION LEVEL REPEATABLE READ" if options.get("gatehouse_reads") else ""
             driver.unsent += [f"BEGIN{snapshot}", NOW]
@@ -237,39 +201,32 @@ async def server_time(connection: AsyncConnection) -> int:
 
 
 def ping_when_in_doubt(engine: Engine) -> None:
-    """Test a connection if it wasn't used for a while, or if the server has sent something.
+    """Test a connection if the server has sent something, as a server that shuts down does.
 
-    A server that shuts down sends a message. SQLAlchemy's `pool_pre_ping` would test connections
-    before every transaction, which takes a round trip.
+    SQLAlchemy's `pool_pre_ping` would test connections before every transaction, which takes a
+    round trip.
     """
 
-    def on_checkin(_connection: Any, record: ConnectionPoolEntry) -> None:  # noqa: ANN401
-        record.info["used_at"] = time.monotonic()
-
-    def on_checkout(connection: Any, record: ConnectionPoolEntry, _proxy: Any) -> None:  # noqa: ANN401
-        now = time.monotonic()
-        is_recent = now - record.info.get("used_at", now) <= PING_AFTER_SECONDS
+    def on_checkout(connection: Any, _record: object, _proxy: object) -> None:  # noqa: ANN401
         heard = select.poll()
         heard.register(connection.driver_connection.pgconn.socket, select.POLLIN)
-        if is_recent and not heard.poll(0):
+        if not heard.poll(0):
             return
         try:
             engine.dialect.do_ping(connection)
         except psycopg.Error as error:
             raise DisconnectionError from error
 
-    event.listen(engine, "checkin", on_checkin)
     event.listen(engine, "checkout", on_checkout)
 
 
 class PostgresEngine:
     """A PostgreSQL engine that detects poolers.
 
-    Statements aren't prepared, because transaction-level poolers don't support that. If
-    `is_unhurried` is True, statements have no timeout.
+    Statements aren't prepared, because transaction-level poolers don't support that.
     """
 
-    def __init__(self, url: str, pool_size: int, *, is_unhurried: bool = False) -> None:
+    def __init__(self, url: str, pool_size: int) -> None:
         self._parameters: dict[str, Any] = {
             "connect_timeout": CONNECT_SECONDS,
             **connection_parameters(url),
@@ -282,8 +239,6 @@ class PostgresEngine:
             for name, path in (("SSL_CERT_FILE", paths.cafile), ("SSL_CERT_DIR", paths.capath)):
                 if path:
                     os.environ.setdefault(name, path)
-        self._statement_seconds = None if is_unhurried else STATEMENT_SECONDS
-        self._limits = MIGRATION_LIMITS if is_unhurried else SERVER_LIMITS
         self.is_pooled = False
         self.engine: AsyncEngine = create_async_engine(
             "postgresql+psycopg://",
@@ -298,6 +253,7 @@ class PostgresEngine:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=CONNECT_SECONDS,
+            pool_recycle=RECYCLE_SECONDS,
             pool_use_lifo=True,
         )
         ping_when_in_doubt(self.engine.sync_engine)
@@ -307,7 +263,6 @@ class PostgresEngine:
         connection = await Connection.connect(
             autocommit=True, prepare_threshold=None, cursor_factory=Cursor, **self._parameters
         )
-        connection.statement_seconds = self._statement_seconds
         # A pooler reports its own ID instead of the server's process ID.
         cursor = await connection.execute("SELECT pg_backend_pid()")
         self.is_pooled |= await cursor.fetchone() != (connection.info.backend_pid,)
@@ -321,9 +276,15 @@ class PostgresEngine:
         if self.is_pooled:
             await connection.exec_driver_sql(self._set_limits(is_local=True).decode())
 
+    async def lift_limits(self, connection: AsyncConnection) -> None:
+        """Let this transaction take any time."""
+        driver = (await connection.get_raw_connection()).driver_connection
+        cast("Connection", driver).is_unhurried = True
+        await connection.exec_driver_sql(NO_LIMITS)
+
     def _set_limits(self, *, is_local: bool) -> bytes:
         calls = [
             f"set_config('{name}', '{value}', {str(is_local).lower()})"
-            for name, value in self._limits.items()
+            for name, value in SERVER_LIMITS.items()
         ]
         return f"SELECT {', '.join(calls)}".encode()

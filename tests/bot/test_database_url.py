@@ -3,7 +3,7 @@
 import pytest
 
 from bot.settings import SettingsError
-from bot.store.postgres import AddressError, connection_parameters
+from bot.store.postgres import connection_parameters
 from tests.support.settings import LEAST, read_settings
 
 SOLD = {
@@ -39,6 +39,7 @@ SOLD = {
     "options": ("postgresql://u@h/d?options=-c%20a%3Db", {"options": "-c a=b"}),
     "escapes": ("postgresql://u:a%2Fb%40c%23@h/d", {"password": "a/b@c#"}),
     "a number sign": ("postgresql://u:pa#ss@h/d", {"password": "pa#ss"}),
+    "a question mark": ("postgresql://u:p?ss@h/d", {"password": "p?ss"}),
 }
 
 
@@ -52,20 +53,14 @@ def test_address_is_taken_as_it_is_sold(name: str) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("postgresql://u@h/d?nonsense=1", "nonsense"),
-        ("postgresql://u@h/d?pgbouncer=true", "pgbouncer"),
-        ("postgresql://u@h/d?sslmode=nonsense", "sslmode"),
+        ("postgresql://u@h/d?nonsense=1", "not an address that PostgreSQL understands"),
+        ("postgresql://u@h/d?pgbouncer=true", "not an address that PostgreSQL understands"),
         ("postgresql://u@h", "include a database name"),
         ("postgresql://u:pa/ss@h/d", "%2F"),
         ("postgresql://u:p@ss@h/d", "%40"),
-        ("postgresql://u:p?ss@h/d", "not a valid address"),
         ("postgresql://u@h:port/d", "port"),
         ("postgresql://u@h:99999/d", "port"),
-        ("postgresql://u@/d?host=a,b&port=1,2,3", "as many ports"),
-        ("postgresql://u@h/d?target_session_attrs=best", "target_session_attrs"),
-        ("postgresql://u@h/d?connect_timeout=soon", "connect_timeout"),
-        ("postgresql://u@[::1/d", "is not a valid address"),
-        ("postgresql://u@h/d?sslrootcert=/no/such.pem", "sslrootcert"),
+        ("postgresql://u@[::1/d", "not an address that PostgreSQL understands"),
         ("postgresql+psycopg://u@h/d", "must start with"),
         ("sqlite:////x.db?mode=ro", "parameters"),
         ("sqlite:///:memory:", "must start with"),
@@ -81,6 +76,6 @@ def test_mistake_is_a_sentence(url: str, words: str) -> None:
 
 @pytest.mark.parametrize("url", ["postgresql://u:se/cret@h/d", "postgresql://u:se@cret@h/d"])
 def test_password_never_stands_in_a_problem(url: str) -> None:
-    with pytest.raises(AddressError) as raised:
+    with pytest.raises(ValueError, match="%2F") as raised:
         connection_parameters(url)
     assert "cret" not in str(raised.value)
