@@ -177,10 +177,9 @@ def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[F
         return [Finding("gateway", "half_configured", sentence)]
     unknown = []
     for name, client in clients.items():
-        paths = () if client.organizations == "*" else client.organizations
         unknown += [
             f"{key} ({name})"
-            for key in map(OrganizationKey.of_path, paths)
+            for key in map(OrganizationKey.of_path, client.organizations)
             if key.organization_id not in listed.get(key.data_center, [key.organization_id])
         ]
     if unknown:

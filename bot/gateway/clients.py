@@ -34,7 +34,7 @@ def require_allowed(name: str, client: ClientSettings, method: str, target: Targ
     """Raise GatewayRefusal if the client isn't allowed to use the method or call the target."""
     if method not in client.methods:
         raise forbidden(f"The client {name} isn't allowed to use {method}.")
-    if client.organizations == "*":
+    if "*" in client.organizations:
         return
     if target.lists_organizations:
         raise forbidden(

@@ -185,7 +185,8 @@ class Gateway:
         """Return the organization that the call counts against, and the URL to call."""
         center = target.data_center
         query = target.query
-        if client.organizations == "*":
+        is_limited = "*" not in client.organizations
+        if not is_limited:
             for organization_id in target.organizations:
                 is_word = not any(map(str.isdigit, organization_id))
                 if is_word or await self.directory.lists(OrganizationKey(center, organization_id)):
@@ -196,7 +197,7 @@ class Gateway:
         key = OrganizationKey(center, target.organization_id or "")
         if target.organization_id is None:
             key = OrganizationKey(center, await self.directory.representative(center))
-            if client.organizations != "*" and key.path not in client.organizations:
+            if is_limited and key.path not in client.organizations:
                 # Don't name the organization, because the client can't know it.
                 raise forbidden("Set organization_id to an organization that this client can use.")
             named = [f"{ORGANIZATION}={key.organization_id}"] if key.organization_id else []

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from yarl import URL
 
-from bot.approvals.rules import EVERY_FLOW, FlowPolicy
+from bot.approvals.rules import EVERY_FLOW
 from bot.ids import FLOW_SID
 from bot.ops.secrets import secret_problems
 from bot.settings.files import EXAMPLES, in_environment, in_toml
@@ -68,43 +68,44 @@ def settings_from(sources: Sources) -> Settings:
     except ValidationError as error:
         details = error.errors(include_input=False)
     wrong = {str(detail["loc"][0]) for detail in details}
-    right = {name: value for name, value in given.items() if name not in wrong}
     if wrong:
+        right = {name: value for name, value in given.items() if name not in wrong}
         settings = Settings.model_validate({**PLACEHOLDERS, **right})
     between = [
-        (name.lower(), problem)
-        for name, problem in _problems_between(settings, right, sources.environment, wrong)
-        if name.lower() not in wrong
+        *_problems_between(settings, sources.environment, wrong),
+        *secret_problems(given, settings.slack_api_url),
     ]
     problems = [
         *(
             f"{name} in {sources.file} is not a setting.{_closest(name, Settings.model_fields)}"
             for name in sources.table.keys() - known.keys()
         ),
-        *_wrong_values(sources, details),
-        *(_line(sources, name, problem) for name, problem in between),
+        *(_wrong_value(sources, detail) for detail in _innermost(details)),
+        *(
+            _line(sources, name.lower(), problem)
+            for name, problem in between
+            if name.lower() not in wrong
+        ),
         *_mistyped(sources.environment),
     ]
     if problems:
-        raise SettingsError(list(dict.fromkeys(problems)))
+        raise SettingsError(problems)
     return settings
 
 
-def _wrong_values(sources: Sources, details: Iterable[ErrorDetails]) -> Iterator[str]:
-    """Yield one error line for each wrong value, and none for what contains it."""
-    # A key, or a type of several that a value may have, is in square brackets.
-    wrong: dict[tuple[str, ...], ErrorDetails] = {}
+def _innermost(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
+    """Yield the errors, except those of a list that contains another error."""
+    places = [detail["loc"] for detail in details]
     for detail in details:
-        path = tuple(str(part) for part in detail["loc"] if "[" not in str(part))
-        wrong.setdefault(path, detail)
-    for path, detail in wrong.items():
-        if not any(other[: len(path)] == path for other in wrong if other != path):
-            yield _problem_of(sources, path, phrase_of(detail))
+        place = detail["loc"]
+        if not any(other != place and other[: len(place)] == place for other in places):
+            yield detail
 
 
-def _problem_of(sources: Sources, path: Sequence[str], problem: str) -> str:
+def _wrong_value(sources: Sources, error: ErrorDetails) -> str:
     """Return the error line for a validation error."""
-    name, *parts = path
+    name, *parts = [str(part) for part in error["loc"] if part != "[key]"]
+    problem = phrase_of(error)
     if problem == WORDS["extra_forbidden"]:
         problem += f".{_closest(parts[-1], KEYS)}"
     where = f"{' → '.join(parts)}: " if parts else ""
@@ -112,24 +113,20 @@ def _problem_of(sources: Sources, path: Sequence[str], problem: str) -> str:
 
 
 def _problems_between(
-    settings: Settings,
-    given: Mapping[str, object],
-    environment: Mapping[str, str],
-    wrong: Collection[str],
+    settings: Settings, environment: Mapping[str, str], wrong: Collection[str]
 ) -> Problems:
-    """Yield the problems that concern several settings, as far as these are valid."""
-    if not given.get("slack_signing_secret") and not given.get("slack_app_token"):
+    """Yield the problems that concern several settings. Those in `wrong` have other values."""
+    if not settings.slack_signing_secret and not settings.slack_app_token:
         yield "SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"
-    if environment.get("DYNO") and "database_url" not in given:
+    if environment.get("DYNO") and "database_url" not in settings.model_fields_set:
         yield "DATABASE_URL", "is required, because this platform's disk is erased at each restart"
-    if "slack_api_url" not in wrong:
-        yield from secret_problems(given, settings.slack_api_url)
+    if settings.gateway_port and settings.gateway_port == settings.port:
+        yield "GATEWAY_PORT", "must differ from PORT"
     if "flow_aliases" not in wrong:
         yield from _flows("FLOW_APPROVERS", settings.flow_approvers, settings)
         yield from _flows("FLOW_POLICIES", settings.flow_policies, settings)
     yield from _policies(settings)
     yield from _roots(settings)
-    yield from _gateway(settings)
 
 
 def _in_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -198,30 +195,7 @@ def _flows(setting: str, names: Iterable[str], settings: Settings) -> Problems:
 def _policies(settings: Settings) -> Problems:
     for name in settings.flow_policies:
         rules = settings.policy.of_flow(settings.sid_of(name))
-        for problem in _problems_of(rules):
-            yield "FLOW_POLICIES", f"{name}: {problem}"
-
-
-def _problems_of(rules: FlowPolicy) -> Iterator[str]:
-    escalates, approvers = rules.escalate_after_seconds is not None, rules.approvers or ()
-    if escalates and not rules.escalate_to:
-        yield "escalate_after needs escalate_to"
-    if rules.escalate_to and not escalates:
-        yield "escalate_to needs escalate_after"
-    if rules.auto_remove and rules.auto is None:
-        yield "auto_remove needs auto"
-    are_people = approvers and not any(approver.startswith("S") for approver in approvers)
-    if are_people and len(set(approvers)) < rules.approvals_needed:
-        yield "needs more approvals than it has approvers"
-
-
-def _gateway(settings: Settings) -> Problems:
-    if settings.gateway_port and settings.gateway_port == settings.port:
-        yield "GATEWAY_PORT", "must differ from PORT"
-    configured = settings.inventory_data_centers
-    for name, client in settings.gateway_clients.items():
-        paths = () if client.organizations == "*" else client.organizations
-        for center in sorted({path.partition("/")[0] for path in paths}):
-            if configured and center not in configured:
-                problem = f"the data center {center}, which is not in INVENTORY_DATA_CENTERS"
-                yield "GATEWAY_CLIENTS", f"{name}: refers to {problem}"
+        if (rules.escalate_after_seconds is None) != (rules.escalate_to is None):
+            yield "FLOW_POLICIES", f"{name}: needs both escalate_after and escalate_to"
+        if rules.auto_remove and rules.auto is None:
+            yield "FLOW_POLICIES", f"{name}: auto_remove needs auto"

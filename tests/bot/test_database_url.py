@@ -62,7 +62,7 @@ def test_address_is_taken_as_it_is_sold(name: str) -> None:
         ("postgresql://u@h:99999/d", "port"),
         ("postgresql://u@[::1/d", "not an address that PostgreSQL understands"),
         ("postgresql+psycopg://u@h/d", "must start with"),
-        ("sqlite:////x.db?mode=ro", "parameters"),
+        ("sqlite:////x.db?mode=ro", "must start with postgresql:// or be sqlite:///<file>"),
         ("sqlite:///:memory:", "must start with"),
     ],
 )

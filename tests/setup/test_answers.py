@@ -91,7 +91,12 @@ WRONG = [
     ("inventory/data_centers/eu/code", "demo-code-in", 1, "inventory eu"),
     ("inventory/data_centers/eu/client_secret", "x", 2, "client_secret was rejected"),
     ("slack_app_token", "xapp-gone", 1, "Slack refuses SLACK_APP_TOKEN"),
-    ("approvers", ["U0NOBODY", "@ada"], 1, "There is no user U0NOBODY"),
+    (
+        "approvers",
+        ["U0NOBODY", "@ada"],
+        1,
+        "U0NOBODY in ROLES: Slack rejected this: user_not_found",
+    ),
     ("inventory/base_url", "http://127.0.0.1:1/inventory/v1", 1, "inventory eu"),
     ("inventory/data_centers/eu", {"authtoken": "demo-com"}, 1, "inventory eu"),
     ("flow/auth_token", "old-token", 1, "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN"),
