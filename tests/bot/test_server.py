@@ -140,6 +140,8 @@ BROKEN = [
     (b"[" * 200_000, "application/json"),
     (b'{"type": "event_callback"}', "text/plain"),
     (COMMAND, "application/json"),
+    (b'{"type": "event_callback", "event": {"type": "x"}, "command": 7}', "application/json"),
+    (b'payload={"type": "shortcut", "callback_id": "x", "command": "/x"}', FORM),
 ]
 
 
