@@ -195,7 +195,7 @@ class Run:
         # A request's last attempt is sent alone so that it can't make other requests fail.
         if any(request.attempts.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
-        plan = make_plan(self.bot.new_id(), listed, waiting.at, ready, over, recorded, changes.made)
+        plan = make_plan(self.bot.new_id(), listed, waiting.at, ready, over, recorded)
         if plan.before == plan.after:
             await changes.settle(plan, waiting.at, listed)
             return None, gone

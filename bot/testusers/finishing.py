@@ -15,7 +15,7 @@ from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.rules.applying import Ending, ListChangePlan, Step
-from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, apply_change, difference
+from bot.testusers.rules.changes import NO_CHANGE, Flow, apply_change, difference
 from bot.testusers.rules.requests import Ended, Grant, Request
 from bot.testusers.rules.review import Review
 from bot.testusers.transitions import (
@@ -28,7 +28,9 @@ from bot.testusers.transitions import (
 
 
 class ChangeSet:
-    """A set of changes to a flow's requests, stored by `write`. Grants are stored immediately.
+    """A set of changes to a flow's requests, stored by `write`.
+
+    Grants, and changes to the list, are stored immediately.
 
     `granted` maps identities to the flow's current grants.
     """
@@ -41,17 +43,11 @@ class ChangeSet:
         self._flow = flow
         self._at = at
         self._requests: dict[str, Request] = {}
-        self._changes: list[tuple[Change, Sequence[str], Sequence[str]]] = []
         self._entries: list[AuditEntry] = []
         self._asking: list[tuple[Request, Review, float]] = []
         self._decided: dict[str, None] = {}
         self._over: dict[str, list[str]] = {}
         self._touched: set[str] = set()
-
-    @property
-    def made(self) -> list[Change]:
-        """The changes to the flow's list collected so far, oldest first."""
-        return [change for change, *_ in self._changes]
 
     def now(self, request: Request) -> Request:
         """Return the request with the changes collected so far."""
@@ -64,8 +60,6 @@ class ChangeSet:
             await store.save_request(tx, request)
         for request, review, hours in self._asking:
             await ask_again(tx, request, review, hours)
-        for change in self._changes:
-            await store.record_change(tx, self._flow.key, *change)
         await audit.append(tx, *self._entries)
         for request in self._requests.values():
             # A change without approval gets a card only once it's applied or has failed.
@@ -92,13 +86,13 @@ class ChangeSet:
         on_list = {*as_sent}
         shown = plan.change.shown_in(on_list)
         if not shown.is_empty:
-            change, ended = shown.spelled(spellings), [ending.identity for ending in plan.endings]
-            self._changes.append((change, plan.request_ids, ended))
+            change = shown.spelled(spellings)
+            await store.record_change(self._tx, self._flow.key, change)
             detail = {
                 "before": plan.before,
                 "after": apply_change(plan.before, change),
                 "requests": plan.request_ids,
-                "ended": ended,
+                "ended": [ending.identity for ending in plan.endings],
             }
             self._entries.append(AuditEntry(BOT, "flow.changed", self._flow.sid, detail))
         edits = difference(plan.after, as_sent).without(plan.change.identities)

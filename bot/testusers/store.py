@@ -295,20 +295,9 @@ async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
     await upsert(tx, flow_posts, stored)
 
 
-async def record_change(
-    tx: Transaction,
-    flow_key: str,
-    change: Change,
-    request_ids: Sequence[str],
-    ended: Sequence[str],
-) -> None:
-    """Record the bot's change to a list, with the requests it applied and the grants it ended."""
-    content = {
-        "additions": change.additions,
-        "removals": change.removals,
-        "request_ids": request_ids,
-        "ended": ended,
-    }
+async def record_change(tx: Transaction, flow_key: str, change: Change) -> None:
+    """Record the bot's change to a list."""
+    content = {"additions": change.additions, "removals": change.removals}
     values = {"flow_key": flow_key, "at": await tx.now(), "content": content}
     await tx.write(flow_changes.insert().inline(), values)
 

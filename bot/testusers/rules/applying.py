@@ -200,12 +200,11 @@ def make_plan(
     requests: Sequence[Request] = (),
     over: Sequence[Grant] = (),
     recorded: Sequence[RecordedChange] = (),
-    made: Sequence[Change] = (),
 ) -> ListChangePlan:
     """Return the plan that applies approved requests to a list and removes expired access.
 
     `requests` must be sorted by decision time, oldest first. `recorded` are the bot's changes to
-    the list that a request hasn't been compared with, and `made` are those not recorded yet.
+    the list that a request hasn't been compared with.
     """
     current, steps = tuple(listed), []
     for request in requests:
@@ -213,7 +212,7 @@ def make_plan(
         after = apply_change(current, wanted)
         change = difference(current, after)
         compared = request.requested.compared
-        own = [*compared.unseen(recorded), *made]
+        own = compared.unseen(recorded)
         step = Step(
             request.id,
             change,
