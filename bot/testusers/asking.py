@@ -23,7 +23,7 @@ from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction, serialise
 from bot.testusers import store
 from bot.testusers.deciding import look
-from bot.testusers.lists import load_known, read_after, read_list
+from bot.testusers.lists import read_list
 from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.parts import Parts
@@ -88,12 +88,9 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
     flow = bot.flows.named(requested.flow)
     await require_asking(bot, person, permission, flow)
-    async with bot.database.read_only() as tx:
-        known = await load_known(tx, flow)
-    now = known.at
-    ends_at = end_of(person.time_zone, requested, now)
     typed = await identities_of(bot, requested)
-    read = await read_after(bot, flow, known)
+    read = await read_list(bot, flow)
+    ends_at = end_of(person.time_zone, requested, read.at)
     identities = meant_on(read.identities, typed)
     if problem := identities_problem(identities):
         raise misuse(requested.kind, problem, has_right_form=True)
@@ -123,7 +120,7 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
         raise Conflict("This change isn't in effect, so there's nothing to undo.")
     await require_current(bot, undone, shown)
     read = await read_list(bot, flow)
-    inverse, ends = inverse_of(done, undone.gone, read.identities, await bot.database.now())
+    inverse, ends = inverse_of(done, undone.gone, read.identities, read.at)
     reason = f"Undoes {undone.requester.name}'s request"
     wanted = RequestedChange(inverse, ends=ends, undo_of=undone.id, reason=reason)
     planned, dropped = planned_change(read, wanted)

@@ -1,54 +1,19 @@
 """Reading a flow's list, which isn't believed if it's older than the bot's own changes."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
 
 from bot.services.errors import ResponseUnreadable
-from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import CONFIRMED, Post, is_before
 from bot.testusers.rules.changes import Change, Flow
-from bot.testusers.rules.requests import Grant, ReadList
+from bot.testusers.rules.requests import ReadList
 from bot.testusers.transitions import put_apply_job
 
 STALE = "The list doesn't show a change that I made less than a minute ago. Try again in a minute."
 
 
-@dataclass(frozen=True)
-class Known:
-    """The stored facts about a flow's list at the time `at`.
-
-    `recent` are the bot's changes shortly before, newest first. The latest one is `change_id`.
-    `post` is the POST in doubt, if any. `grants` is keyed by identity.
-    """
-
-    at: datetime
-    grants: Mapping[str, Grant]
-    recent: Sequence[Change]
-    change_id: int
-    post: Post | None
-
-
-async def load_known(tx: Transaction, flow: Flow) -> Known:
-    """Return what is stored about a flow's list. Call this at the end of the transaction."""
-    grants = await store.grants_of_flow(tx, flow.key)
-    at = await tx.now()
-    recent, change_id = await store.recent_changes(tx, flow.key, at - CONFIRMED)
-    await tx.end_with_next()
-    post = await store.post_of(tx, flow.key)
-    return Known(at, grants, recent, change_id, post)
-
-
 async def read_list(bot: Parts, flow: Flow) -> ReadList:
-    """Read a flow's list for a command, as `read_after` does."""
-    async with bot.database.read_only() as tx:
-        known = await load_known(tx, flow)
-    return await read_after(bot, flow, known)
-
-
-async def read_after(bot: Parts, flow: Flow, known: Known) -> ReadList:
     """Read a flow's list for a command.
 
     The bot's own changes are read first, so that they can't look like someone else's changes. If
@@ -58,11 +23,17 @@ async def read_after(bot: Parts, flow: Flow, known: Known) -> ReadList:
         NotFound: The flow service doesn't have the flow.
         ResponseUnreadable: The list is older than the bot's latest changes.
     """
-    listed = await read_current(lambda: bot.flows.read(flow), known.recent, known.post)
-    if missing := [identity for identity in known.grants if identity not in listed]:
+    async with bot.database.read_only() as tx:
+        grants = await store.grants_of_flow(tx, flow.key)
+        at = await tx.now()
+        recent, change_id = await store.recent_changes(tx, flow.key, at - CONFIRMED)
+        await tx.end_with_next()
+        post = await store.post_of(tx, flow.key)
+    listed = await read_current(lambda: bot.flows.read(flow), recent, post)
+    if missing := [identity for identity in grants if identity not in listed]:
         async with bot.database.transaction() as tx:
             await put_apply_job(tx, flow.key, missing)
-    return ReadList(listed, known.change_id, known.grants)
+    return ReadList(listed, at, change_id, grants)
 
 
 async def read_current(

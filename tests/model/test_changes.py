@@ -128,7 +128,7 @@ def planned(
     wanted: RequestedChange, *listed: str, granted: str = ""
 ) -> tuple[RequestedChange, Change]:
     grants = {who: Grant(who, "1", OTTO, (), NOW, END) for who in granted}
-    return planned_change(ReadList(listed, 0, grants), wanted)
+    return planned_change(ReadList(listed, NOW, 0, grants), wanted)
 
 
 def test_what_is_true_already_is_named_and_dropped() -> None:

@@ -373,12 +373,13 @@ class Grant:
 
 @dataclass(frozen=True)
 class ReadList:
-    """A flow's list, and what was stored about it just before the list was read.
+    """A flow's list, and what was stored about it at the time `at`, just before it was read.
 
     The list includes the bot's changes up to `change_id`. `grants` is keyed by identity.
     """
 
     identities: tuple[str, ...]
+    at: datetime
     change_id: int
     grants: Mapping[str, Grant]
 
