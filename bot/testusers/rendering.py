@@ -1,6 +1,6 @@
 """Cards and messages about requests, rendered from the stored state when they're sent."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -9,23 +9,29 @@ from bot.errors import DatabaseUnavailable, SlackError
 from bot.permissions import Permission, Person
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
-from bot.slack.sender import Outgoing, Renderer, drawn
+from bot.slack.sender import Outgoing, drawn
 from bot.store import outbox
 from bot.store.engine import Transaction
 from bot.store.outbox import OutboxMessage, SentCard
-from bot.testusers import store, transitions
+from bot.testusers import store
 from bot.testusers.asking import Asked
 from bot.testusers.messages import notes, phrases
 from bot.testusers.messages.card import card
 from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
-from bot.testusers.transitions import card_key
+from bot.testusers.transitions import (
+    CARD,
+    ENDING,
+    ESCALATION,
+    OPEN_STATES,
+    OUTCOME,
+    REMINDER,
+    card_key,
+)
 
-# How long to wait for this process to post a card, and how often to look if another one does.
+# How long to wait for this process to post a card.
 LINK_SECONDS = 0.35
-LINK_TRIES = 8
-PAUSE_SECONDS = 0.05
 
 
 async def link_to(bot: Parts, sent: SentCard | None) -> str | None:
@@ -50,18 +56,13 @@ async def card_link(bot: Parts, request_id: str) -> str | None:
     returns None if the card still isn't posted, or if Slack or the database fails.
     """
     key = card_key(request_id)
-    is_posting = await bot.database.until_job_ends(f"{outbox.SEND}:{key}", LINK_SECONDS)
+    await bot.database.until_job_ends(f"{outbox.SEND}:{key}", LINK_SECONDS)
     try:
-        for attempt in range(1 if is_posting else LINK_TRIES):
-            if attempt:
-                await bot.clock.sleep(PAUSE_SECONDS)
-            async with bot.database.read_only(sees_snapshot=False) as tx:
-                sent = await outbox.sent_card(tx, key)
-            if sent is not None:
-                return await link_to(bot, sent)
+        async with bot.database.read_only(sees_snapshot=False) as tx:
+            sent = await outbox.sent_card(tx, key)
     except DatabaseUnavailable:
         return None
-    return None
+    return await link_to(bot, sent)
 
 
 async def deciders(bot: Parts, request: Request, holders: Sequence[str] | None = None) -> list[str]:
@@ -80,9 +81,8 @@ async def addressed(bot: Parts, request: Request) -> str:
     if policy.of_flow(sid).notify is None:
         chosen = [holder for holder in able if holder in first] or able
         return f"Approvers: {phrases.mentions(chosen)}" if able else phrases.NOBODY
-    asker = None if policy.allow_self_approval else request.requester.slack_user_id
-    notified = [holder for holder in first if holder != asker]
-    if not await deciders(bot, request, notified):
+    notified = [*first]
+    if not await deciders(bot, request, first):
         notified += able
     only = f"Only {text.escape(await bot.people.named(able), 500)} can approve."
     return f"{only if able else phrases.NOBODY} Notified: {phrases.mentions(notified)}"
@@ -98,42 +98,20 @@ async def answer_to(
     if request is None or not request.waits:
         return notes.asked(asked.flow, asked.dropped, request, channel, *more)
     more.append(notes.WAIT if await deciders(bot, request) else phrases.NOBODY)
-    rule = bot.people.policy.of_flow(asked.flow.sid).auto
-    if rule and not {person.slack_user_id, *person.groups}.isdisjoint(rule.requesters):
-        more.append(notes.not_automatic(rule))
     message = notes.asked(asked.flow, asked.dropped, request, channel, *more)
     return notes.with_next_steps(message, request, await card_link(bot, request.id))
 
 
-RendererOfRequest = Callable[[Transaction, Request, OutboxMessage], Awaitable[Outgoing | None]]
-
-
-def _loading(render: RendererOfRequest) -> Renderer:
-    """Return a renderer that loads the request. A request that was deleted needs no message."""
-
-    async def renderer(tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
-        request = await store.load_request(tx, outbox_message.subject)
-        return None if request is None else await render(tx, request, outbox_message)
-
-    return renderer
-
-
 class RequestMessages:
-    """The renderers of cards, messages in card threads, and messages to requesters."""
+    """The renderers of cards, messages in card threads, and messages to requesters.
+
+    `cards` are kept up to date, and `notes` are posted once. Both are keyed by kind of message.
+    """
 
     def __init__(self, bot: Parts) -> None:
         self._bot = bot
-        # The messages that are kept up to date, by kind.
-        self.cards = {
-            transitions.CARD: self._card,
-        }
-        # The messages that are posted once, by kind.
-        self.notes = {
-            transitions.REMINDER: _loading(self._waiting),
-            transitions.ESCALATION: _loading(self._waiting),
-            transitions.OUTCOME: _loading(self._outcome),
-            transitions.ENDING: _loading(self._ending),
-        }
+        self.cards = {CARD: self._card}
+        self.notes = dict.fromkeys((REMINDER, ESCALATION, OUTCOME, ENDING), self._note)
 
     async def _card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the request's current card, or None if the request no longer exists."""
@@ -141,7 +119,7 @@ class RequestMessages:
         if found is None:
             return None
         bot = self._bot
-        is_open = found.state in transitions.OPEN_STATES
+        is_open = found.state in OPEN_STATES
         request = replace(found, flow=bot.flows.now(found.flow)) if is_open else found
 
         async def draw() -> Message:
@@ -151,14 +129,23 @@ class RequestMessages:
 
         return Outgoing(channel_of(bot, request.flow), draw)
 
-    async def _waiting(
-        self, _: Transaction, request: Request, outbox_message: OutboxMessage
-    ) -> Outgoing | None:
+    async def _note(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
+        """Return a message that is posted once, or None if it's no longer needed."""
+        request = await store.load_request(tx, outbox_message.subject)
+        if request is None:
+            return None
+        if outbox_message.kind == ENDING:
+            return await self._ending(tx, request, outbox_message)
+        if outbox_message.kind == OUTCOME:
+            return await self._outcome(tx, request, outbox_message)
+        return self._waiting(request, outbox_message.kind)
+
+    def _waiting(self, request: Request, kind: str) -> Outgoing | None:
         """Return a reminder or an escalation, or None if the request has been decided."""
         if request.state is not State.PENDING:
             return None
         escalate_to: Sequence[str] = ()
-        if outbox_message.kind == transitions.ESCALATION:
+        if kind == ESCALATION:
             escalate_to = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
 
         async def draw() -> Message:

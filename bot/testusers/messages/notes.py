@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.approvals.rules import Act, AutomaticRule, Reason, State
+from bot.approvals.rules import Act, Reason, State
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.testusers.messages import phrases
@@ -62,12 +62,6 @@ WAIT = "You'll get a direct message when someone decides."
 def time_zone_used(time_zone: str) -> str:
     """Return the sentence that names the requester's time zone."""
     return f"Times are in your Slack time zone, {text.escape(time_zone)}."
-
-
-def not_automatic(rule: AutomaticRule) -> str:
-    """Return the sentence that says what the rule would have approved."""
-    longest = text.duration(rule.longest_seconds)
-    return f"The automatic rule allows at most {longest}, and {rule.a_day} requests a day."
 
 
 def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
