@@ -63,7 +63,7 @@ INPUTS = {
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/testusers`, its form, and the buttons on cards and pages."""
     testusers = Testusers(bot)
-    parse = partial(parse_testusers, aliases=bot.testusers.flows.aliases)
+    parse = partial(parse_testusers, aliases=bot.testusers.flows.sids)
     answer = app.commands.listener(TESTUSERS, parse, testusers.answer)
     app.command("/testusers", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     for kind, show in PAGES.items():
@@ -129,7 +129,7 @@ class Testusers:
             return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
         saved = await presets.every_preset(bot, person)
         reads = await reading.reader(bot, person)
-        return notes.presets(saved, reads.show, next(iter(bot.flows.aliases), ""))
+        return notes.presets(saved, reads.show, min(bot.flows.sids, default=""))
 
     def turn(self, show: Show) -> Callable[[Person, Body, Body], Awaitable[Message]]:
         """Return the listener for the buttons that turn the pages of `show`."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
-from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
@@ -29,7 +28,6 @@ UPDATE_ADVICE: Mapping[int, str] = {
     HTTPStatus.BAD_REQUEST: "If the service refuses every change, correct FLOW_FORM_FIELD.",
 }
 NO_SUCH_FLOW = "FW" + "0" * 32
-NO_FLOW = "There's no flow with this SID."
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
 
@@ -70,7 +68,7 @@ class FlowClient:
 
     async def read(self, flow_sid: str) -> list[str]:
         """Return the flow's test users in the service's order, or raise a ServiceError."""
-        return await self._identities(flow_sid, self._call("GET", flow_sid))
+        return await self._request(flow_sid)
 
     async def replace(
         self,
@@ -86,34 +84,28 @@ class FlowClient:
         """
         # A form can't contain a field without values, so one empty value means an empty list.
         form = [(self._form_field, identity) for identity in identities or [""]]
-        call = self._call("POST", flow_sid, form)
-        return await self._identities(flow_sid, call, lambda: nullcontext(Permit(may_send)))
+        return await self._request(flow_sid, form, lambda: nullcontext(Permit(may_send)))
 
-    def _call(
+    async def _request(
         self,
-        method: Literal["GET", "POST"],
         flow_sid: str,
         form: Sequence[tuple[str, str]] | None = None,
-    ) -> ServiceCall:
-        return ServiceCall(
+        permits: OpenPermit = unlimited,
+    ) -> list[str]:
+        call = ServiceCall(
             service="flow",
             label="the flow service",
-            method=method,
+            method="POST" if form else "GET",
             url=self._base_url / "v2" / "Flows" / flow_sid / "TestUsers",
             headers=self._headers,
             form=form,
-            advice=ADVICE if form is None else UPDATE_ADVICE,
-            missing=NO_FLOW,
+            advice=UPDATE_ADVICE if form else ADVICE,
+            missing="There's no flow with this SID.",
         )
-
-    async def _identities(
-        self, flow_sid: str, call: ServiceCall, permits: OpenPermit = unlimited
-    ) -> list[str]:
-        sent = await self._http.request(call, partial(_list_in, call, flow_sid), permits)
-        return [identity for identity in sent.test_users or () if identity]
+        return await self._http.request(call, partial(_list_in, call, flow_sid), permits)
 
 
-def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
+def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str]:
     sent = model_in(call, answer, _FlowAnswer)
     # If a missing list were treated as empty, the next update would remove everybody.
     if sent.test_users is None:
@@ -121,10 +113,9 @@ def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> _FlowAnswer:
     sids = (sent.sid, *_FLOW_IN_URL.findall(sent.url or ""))
     if {sid.upper() for sid in sids if sid} - {flow_sid.upper()}:
         raise wrong_form(call, "for another flow")
-    return sent
+    return [identity for identity in sent.test_users if identity]
 
 
-FLOWS_NAMED = 20
 FLOWS_MEANT = 3
 
 
@@ -137,7 +128,6 @@ class Flows:
         client: FlowClient | None,
         missing: Sequence[str],
     ) -> None:
-        self.aliases = sorted(aliases)
         self.names = {sid.upper(): alias for alias, sid in aliases.items()}
         self.sids = aliases
         self._client = client
@@ -148,10 +138,9 @@ class Flows:
         if found := find_flow(typed, self.sids):
             return found
         self.service()
-        known = ", ".join(self.aliases[:FLOWS_NAMED])
-        hint = f"Flows: {known}." if known else "Use its SID: FW followed by 32 hexadecimal digits."
+        hint = "Use an alias, or a SID: FW followed by 32 hexadecimal digits."
         error = NotFound(f"I don't know a flow called “{typed[:80]}”. {hint}")
-        near = closest(typed, self.aliases, FLOWS_MEANT)
+        near = closest(typed, sorted(self.sids), FLOWS_MEANT)
         raise error.suggesting(typed, dict.fromkeys(near, ""))
 
     def now(self, flow: Flow) -> Flow:
