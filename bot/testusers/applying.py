@@ -120,7 +120,7 @@ class Run:
                 sent = [spellings.get(identity, identity) for identity in plan.after]
                 async with self.bot.database.transaction() as tx:
                     changes = ChangeSet(tx, self.flow, await tx.now(), self.granted)
-                    await changes.settle(plan, await tx.now(), answered, is_answer=True)
+                    await changes.settle(plan, await tx.now(), answered, spellings)
                     await changes.write()
                     await store.keep_post(tx, self.flow.key, None)
                     await self.lease.hold(tx)
@@ -168,7 +168,7 @@ class Run:
         """
         if waiting.post is not None:
             lost = waiting.post.plan
-            await changes.settle(lost, waiting.post.sent_at, listed)
+            await changes.settle(lost, waiting.post.sent_at, listed, lost.spellings_on(listed))
             # If the POST took effect, sending it again would add these entries again.
             if unclear := lost.unclear_in(listed):
                 reason = reason_of(StoredOtherwise.of(listed, unclear))
@@ -197,7 +197,7 @@ class Run:
             ready, over = ready[:1], []
         plan = make_plan(self.bot.new_id(), listed, waiting.at, ready, over, recorded)
         if plan.before == plan.after:
-            await changes.settle(plan, waiting.at, listed)
+            await changes.settle(plan, waiting.at, listed, {})
             return None, gone
         return plan, gone
 
@@ -219,7 +219,7 @@ class Run:
             if not review.news or not decided.news or decided.is_over:
                 return False
         if request.result.done is None:
-            await changes.ask_again(request.id, review, self.bot.settings.request_hours)
+            changes.ask_again(request, review, self.bot.settings.request_hours)
         else:
             reason = " ".join((*review.news, FOR_THE_REST))
             await changes.note_try(request.id, partial(failed, reason=reason))

@@ -28,11 +28,9 @@ from bot.testusers.transitions import (
 
 
 class ChangeSet:
-    """A set of changes to a flow's requests, stored by `write`.
+    """A set of changes to a flow's requests and grants, stored by `write`.
 
-    Grants, and changes to the list, are stored immediately.
-
-    `granted` maps identities to the flow's current grants.
+    `granted` maps identities to the flow's current grants, and is kept up to date.
     """
 
     def __init__(
@@ -47,7 +45,7 @@ class ChangeSet:
         self._asking: list[tuple[Request, Review, float]] = []
         self._decided: dict[str, None] = {}
         self._over: dict[str, list[str]] = {}
-        self._touched: set[str] = set()
+        self._stored = dict(granted)
 
     def now(self, request: Request) -> Request:
         """Return the request with the changes collected so far."""
@@ -56,6 +54,8 @@ class ChangeSet:
     async def write(self) -> None:
         """Write everything that was collected, in the order described at the top of this module."""
         tx = self._tx
+        changed = {identity for identity, _ in self.granted.items() ^ self._stored.items()}
+        await store.save_grants(tx, self._flow, self.granted, changed)
         for request in self._requests.values():
             await store.save_request(tx, request)
         for request, review, hours in self._asking:
@@ -66,21 +66,23 @@ class ChangeSet:
             if not (request.requested.without_approval and request.state is State.APPLYING):
                 await write_card(tx, request.id)
         for request in (self._requests[request_id] for request_id in self._decided):
-            reason = {"reason": request.attempts.failure} if request.state is State.FAILED else {}
-            await tell_requester(tx, request, request.state.value, **reason)
+            await tell_requester(tx, request, request.state.value)
             await put_timer(tx, request.id, self._at)
         for request_id, identities in self._over.items():
             await tell_requester(tx, self._requests[request_id], "ended", identities=identities)
-        await put_timers_of(tx, self._flow.key, self._touched)
+        await put_timers_of(tx, self._flow.key, changed)
 
     async def settle(
-        self, plan: ListChangePlan, at: datetime, listed: Sequence[str], *, is_answer: bool = False
+        self,
+        plan: ListChangePlan,
+        at: datetime,
+        listed: Sequence[str],
+        spellings: Mapping[str, str],
     ) -> None:
         """Record the part of a plan that the flow's list shows. `at` is when it took effect.
 
-        `is_answer` is True if `listed` comes from the answer to the plan's own POST.
+        `spellings` maps added identities to the list's spellings.
         """
-        spellings = plan.spellings_on(listed, is_answer=is_answer)
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)
         on_list = {*as_sent}
@@ -114,12 +116,9 @@ class ChangeSet:
             if ending.identity not in on_list:
                 await self.end(ending)
 
-    async def ask_again(self, request_id: str, review: Review, request_hours: float) -> None:
+    def ask_again(self, request: Request, review: Review, request_hours: float) -> None:
         """Ask for a new decision, because the change would no longer do what its card shows."""
-        request = await self._request(request_id)
-        if request is not None and request.state is State.APPLYING:
-            self._requests.pop(request_id, None)
-            self._asking.append((request, review, request_hours))
+        self._asking.append((self._requests.pop(request.id, request), review, request_hours))
 
     async def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
         """Record a failed attempt. `tried` returns the request with the failure recorded."""
@@ -152,8 +151,8 @@ class ChangeSet:
         approvers = tuple(approval.who for approval in request.round.approvals)
         for identity in stored.additions:
             end = done.ends_at.get(identity)
-            await self._put_grant(
-                Grant(identity, request.id, request.requester, approvers, done.at, end)
+            self.granted[identity] = Grant(
+                identity, request.id, request.requester, approvers, done.at, end
             )
         wanted = step.wanted.additions
         respelled = {identity: spellings[identity] for identity in wanted if identity in spellings}
@@ -188,10 +187,9 @@ class ChangeSet:
 
     async def _supersede(self, identity: str, request_id: str) -> None:
         """End a person's grant, if any, because another request replaces or removes it."""
-        grant = self.granted.get(identity)
+        grant = self.granted.pop(identity, None)
         if grant is None:
             return
-        await self._drop_grant(identity)
         earlier = await self._request(grant.request_id)
         # The earlier request's card will show that this request replaced its grant.
         if earlier is not None and earlier.id != request_id:
@@ -202,15 +200,10 @@ class ChangeSet:
         detail = {"flow": self._flow.sid, **detail}
         self._entries.append(AuditEntry(BOT, event, request_id, detail))
 
-    async def _put_grant(self, grant: Grant) -> None:
-        await store.put_grant(self._tx, self._flow, grant)
-        self.granted[grant.identity] = grant
-        self._touched.add(grant.identity)
-
     async def respell(self, grant: Grant, stored_as: str) -> None:
         """Change a grant's identity to the spelling that the service now uses."""
-        await self._drop_grant(grant.identity)
-        await self._put_grant(replace(grant, identity=stored_as))
+        del self.granted[grant.identity]
+        self.granted[stored_as] = replace(grant, identity=stored_as)
         request = await self._request(grant.request_id)
         if request is None:
             return
@@ -227,18 +220,13 @@ class ChangeSet:
     async def end(self, ending: Ending) -> None:
         """End a grant that expired, or that belongs to someone who is no longer on the list."""
         identity, was_gone = ending.identity, ending.was_gone
-        await self._drop_grant(identity)
+        self.granted.pop(identity, None)
         self._note("grant.ended", ending.request_id, identity=identity, was_gone=was_gone)
         request = await self._request(ending.request_id)
         if request is not None:
             ended = (*request.result.ended, Ended(identity, self._at, was_gone))
             await self._put(request.id, ended=ended, overdue="")
             self._over.setdefault(request.id, []).append(identity)
-
-    async def _drop_grant(self, identity: str) -> None:
-        self.granted.pop(identity, None)
-        self._touched.add(identity)
-        await store.drop_grant(self._tx, self._flow.key, identity)
 
     async def _request(self, request_id: str) -> Request | None:
         known = self._requests.get(request_id)

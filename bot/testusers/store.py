@@ -1,6 +1,6 @@
 """Database queries for requests, grants, POSTs in doubt, and changes to lists."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -215,16 +215,16 @@ def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
     )
 
 
-async def put_grant(tx: Transaction, flow: Flow, grant: Grant) -> None:
-    """Store the grant, replacing any earlier grant that the person has for this flow."""
-    stored = {"flow_key": flow.key, "flow_sid": flow.sid, **_GRANT.dump_python(grant)}
-    await upsert(tx, grants, stored)
-
-
-async def drop_grant(tx: Transaction, flow_key: str, identity: str) -> None:
-    """Delete a person's grant for a flow, if the grant exists."""
-    of_person = (grants.c.flow_key == flow_key) & (grants.c.identity == identity)
-    await tx.write(delete(grants).where(of_person))
+async def save_grants(
+    tx: Transaction, flow: Flow, granted: Mapping[str, Grant], identities: Collection[str]
+) -> None:
+    """Store these people's grants for a flow, and delete those of people not in `granted`."""
+    for identity in identities:
+        of_person = (grants.c.flow_key == flow.key) & (grants.c.identity == identity)
+        await tx.write(delete(grants).where(of_person))
+        if grant := granted.get(identity):
+            stored = {"flow_key": flow.key, "flow_sid": flow.sid, **_GRANT.dump_python(grant)}
+            await tx.write(grants.insert(), stored)
 
 
 async def grants_of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:

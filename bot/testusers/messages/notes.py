@@ -94,7 +94,7 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
             news = text.sentence(" ".join(request.round.news), 500)
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]
         case State.FAILED:
-            lines = [*_failure(request, asked, str(payload["reason"]))]
+            lines = [*_failure(request, asked)]
         case _:
             is_refused = request.state in {State.DENIED, State.CANCELLED}
             reason = request.round.denial_reason if is_refused else ""
@@ -102,13 +102,13 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
     return _with_steps(Message.of(*lines), card)
 
 
-def _failure(request: Request, asked: str, reason: str) -> Iterator[str]:
+def _failure(request: Request, asked: str) -> Iterator[str]:
     """Yield a failed request's outcome, what the list has now, and the next step."""
     yield phrases.outcome_line(request, asked)
     for title, people in phrases.on_the_list(request).items():
         yield f"{title}: {brief(people)}"
     step = phrases.after_all(request) or " An approver can press Retry on the card."
-    yield f"{text.sentence(reason, 500)}{step}"
+    yield f"{text.sentence(request.attempts.failure, 500)}{step}"
 
 
 def _with_steps(message: Message, card: str | None, *buttons: SlackBlock) -> Message:
