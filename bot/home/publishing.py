@@ -48,10 +48,6 @@ CLOSEST_SECONDS = 5.0
 WAITING_SHOWN = 10
 OWN_SHOWN = 15
 CLOSEST_SHOWN = 3
-# The maximum number of a person's grants to search for grants that end soon.
-TIMED_READ = 1_000
-# The maximum number of pending requests to search for those that the person can decide on.
-PENDING_READ = 200
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 
@@ -162,25 +158,23 @@ class Home:
         names = await self.directory.known()
         async with self.database.read_only() as tx:
             now = await tx.now()
-            pending = await store.requests_in(tx, State.PENDING, limit=PENDING_READ)
+            pending = await store.requests_in(tx, State.PENDING)
             blocked = await incidents.all_open(tx)
-            own = await store.requests_of(
-                tx, user, decided_since=now - DECIDED_FOR, limit=OWN_SHOWN
-            )
-            timed = await store.grants_of(tx, user, limit=TIMED_READ, only_timed=True)
+            own = await store.requests_of(tx, user, now - DECIDED_FOR)
+            granted = await store.grants_of(tx, user)
         rows = [open_row(people, person, request) for request in pending]
         waiting = [
             row for row in rows if row.decides and user not in row.request.facts.approver_ids
         ]
         ending = [
             (flow, grant)
-            for flow, grant in timed
+            for flow, grant in granted
             if grant.ends_at is not None and grant.ends_at <= now + ENDING_WITHIN
         ]
         content = HomeContent(
             waiting=waiting[:WAITING_SHOWN],
             waiting_total=len(waiting),
-            own=own,
+            own=own[:OWN_SHOWN],
             ending=grouped(ending),
             blocks=[(names.name_of(incident.key), incident) for incident in blocked],
             closest=closest,

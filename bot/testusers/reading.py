@@ -26,7 +26,7 @@ from bot.testusers.rules.requests import ReadList, Request
 from bot.testusers.rules.review import LATER
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
-OWN_PAGE, MOST = 10, 10_000
+OWN_PAGE = 10
 # This many rows fit into a message, whatever they contain.
 REVIEW_PAGE = 8
 # `/gatehouse status` must not wait for a broken service.
@@ -84,7 +84,7 @@ async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message
     """Return a page of the open requests, with the buttons that the person can use."""
     reads = await reader(bot, person)
     async with bot.database.read_only() as tx:
-        found = await store.requests_in(tx, State.PENDING, limit=MOST)
+        found = await store.requests_in(tx, State.PENDING)
     rows = [open_row(bot.people, person, request) for request in found]
     page = Page.cut(rows, PENDING_PAGE, wanted)
     return pages.open_requests(page, bot.settings.approvals_channel, reads)
@@ -95,8 +95,8 @@ async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     reads, user = await reader(bot, person), person.slack_user_id
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
-        requests = await store.requests_of(tx, user, decided_since=since, limit=MOST)
-        granted = await store.grants_of(tx, user, limit=MOST)
+        requests = await store.requests_of(tx, user, since)
+        granted = await store.grants_of(tx, user)
     return pages.own(requests, Page.cut(grouped(granted), OWN_PAGE, wanted), len(granted), reads)
 
 

@@ -161,8 +161,12 @@ class RequestMessages:
     ) -> Outgoing | None:
         """Return the notice that access ends soon, or None if the end has changed or passed."""
         ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
-        made = await store.grants_of_request(tx, request.id)
-        ending = [grant.identity for grant in made if grant.ends_at == ends_at]
+        granted = await store.grants_of_flow(tx, request.flow.key)
+        ending = [
+            grant.identity
+            for grant in granted.values()
+            if grant.request_id == request.id and grant.ends_at == ends_at
+        ]
         if not ending or ends_at <= await tx.now():
             return None
         message = notes.ending(request, ending, ends_at)

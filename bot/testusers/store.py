@@ -15,13 +15,9 @@ from bot.store.tables import outbox_messages
 from bot.testusers.rules.applying import Post
 from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import (
-    Attempts,
     Grant,
     RecordedChange,
     Request,
-    RequestedChange,
-    Result,
-    Round,
     Who,
 )
 from bot.testusers.tables import flow_changes, flow_posts, grants, requests
@@ -31,10 +27,7 @@ CARD_PREFIX = "request:"
 CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, requests.c.id)
 OwnGrant = tuple[Flow, Grant]
 DECIDED = (*OVER, State.FAILED)
-_REQUESTED_CHANGE = TypeAdapter(RequestedChange)
-_ROUND = TypeAdapter(Round)
-_ATTEMPTS = TypeAdapter(Attempts)
-_RESULT = TypeAdapter(Result)
+_REQUEST = TypeAdapter(Request)
 _GRANT = TypeAdapter(Grant)
 _POST = TypeAdapter(Post)
 _OLDEST = (requests.c.created_at, requests.c.id)
@@ -65,12 +58,10 @@ async def load_request(tx: Transaction, request_id: str, *, lock: bool = False) 
     return None if row is None else _request(row)
 
 
-async def requests_in(
-    tx: Transaction, *states: State, flow_key: str = "", limit: int | None = None
-) -> list[Request]:
+async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> list[Request]:
     """Return the requests in these states, for one flow or all flows, oldest first."""
     of_flow = [requests.c.flow_key == flow_key] if flow_key else []
-    return await _requests(tx, requests.c.state.in_(states), *of_flow, limit=limit)
+    return await _requests(tx, requests.c.state.in_(states), *of_flow)
 
 
 async def pending_near(tx: Transaction, flow_key: str, slack_user_id: str) -> list[Request]:
@@ -94,12 +85,12 @@ async def load_with_related(
 
 
 async def requests_of(
-    tx: Transaction, slack_user_id: str, *, decided_since: datetime, limit: int
+    tx: Transaction, slack_user_id: str, decided_since: datetime
 ) -> list[Request]:
     """Return a person's requests that are open or were decided since this time, newest first."""
     is_recent = requests.c.state.not_in(DECIDED) | (requests.c.decided_at >= decided_since)
-    where = (requests.c.requester_id == slack_user_id, is_recent)
-    return await _requests(tx, *where, order=_NEWEST, limit=limit)
+    is_own = requests.c.requester_id == slack_user_id
+    return await _requests(tx, is_own, is_recent, order=_NEWEST)
 
 
 async def requests_with(tx: Transaction, request_ids: Collection[str]) -> list[Request]:
@@ -169,8 +160,8 @@ async def _requests(
 def _row_of(request: Request) -> dict[str, Any]:
     """Return the request's row. For a closed request, the list it was compared with is left out."""
     by = request.decided_by
-    requested = _REQUESTED_CHANGE.dump_python(request.requested, mode="json")
-    compared = requested.pop("compared")
+    stored = _REQUEST.dump_python(request, mode="json")
+    compared = stored["requested"].pop("compared")
     if request.state in OVER:
         compared["seen"] = []
     return {
@@ -182,37 +173,29 @@ def _row_of(request: Request) -> dict[str, Any]:
         "requester_name": request.requester.name,
         "created_at": request.created_at,
         "expires_at": request.expires_at,
-        "requested": requested | compared,
+        "requested": stored["requested"] | compared,
         "state": request.state.value,
         "version": request.version,
         "decided_by_id": by and by.slack_user_id,
         "decided_by_name": by and by.name,
         "decided_at": request.decided_at,
-        "progress": {
-            **_ROUND.dump_python(request.round, mode="json"),
-            **_ATTEMPTS.dump_python(request.attempts, mode="json"),
-            **_RESULT.dump_python(request.result, mode="json"),
-        },
+        "progress": stored["round"] | stored["attempts"] | stored["result"],
     }
 
 
 def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
-    decided_by = Who(row.decided_by_id, row.decided_by_name) if row.decided_by_id else None
-    return Request(
-        row.id,
-        Flow(row.flow_sid, row.flow_alias),
-        Who(row.requester_id, row.requester_name),
-        _REQUESTED_CHANGE.validate_python({**row.requested, "compared": row.requested}),
-        row.created_at,
-        row.expires_at,
-        State(row.state),
-        _ROUND.validate_python(row.progress),
-        _ATTEMPTS.validate_python(row.progress),
-        _RESULT.validate_python(row.progress),
-        decided_by,
-        row.decided_at,
-        row.version,
-    )
+    stored = {
+        **row._asdict(),
+        "flow": Flow(row.flow_sid, row.flow_alias),
+        "requester": Who(row.requester_id, row.requester_name),
+        "requested": {**row.requested, "compared": row.requested},
+        "round": row.progress,
+        "attempts": row.progress,
+        "result": row.progress,
+    }
+    if row.decided_by_id:
+        stored["decided_by"] = Who(row.decided_by_id, row.decided_by_name)
+    return _REQUEST.validate_python(stored)
 
 
 async def save_grants(
@@ -228,9 +211,9 @@ async def save_grants(
 
 
 async def grants_of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
-    """Return a flow's grants, keyed by identity."""
-    found = await _grants(tx, grants.c.flow_key == flow_key)
-    return {grant.identity: grant for grant in found}
+    """Return a flow's grants, keyed by identity, soonest end first."""
+    query = select(grants).where(grants.c.flow_key == flow_key).order_by(*_NEXT_END)
+    return {row.identity: _grant(row) for row in await tx.connection.execute(query)}
 
 
 async def granted_flows(tx: Transaction) -> list[str]:
@@ -238,25 +221,16 @@ async def granted_flows(tx: Transaction) -> list[str]:
     return list(await tx.connection.scalars(select(grants.c.flow_sid).distinct()))
 
 
-async def grants_of(
-    tx: Transaction, slack_user_id: str, *, limit: int, only_timed: bool = False
-) -> list[OwnGrant]:
+async def grants_of(tx: Transaction, slack_user_id: str) -> list[OwnGrant]:
     """Return the grants that a person requested, soonest end first. Endless grants come last."""
     query = (
         select(grants, requests.c.flow_alias)
         .join(requests, requests.c.id == grants.c.request_id)
         .where(requests.c.requester_id == slack_user_id)
-        .where(*([grants.c.ends_at.is_not(None)] if only_timed else []))
         .order_by(*_NEXT_END)
-        .limit(limit)
     )
     rows = await tx.connection.execute(query)
     return [(Flow(row.flow_sid, row.flow_alias), _grant(row)) for row in rows]
-
-
-async def grants_of_request(tx: Transaction, request_id: str) -> list[Grant]:
-    """Return a request's current grants, soonest end first."""
-    return await _grants(tx, grants.c.request_id == request_id)
 
 
 async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
@@ -266,11 +240,6 @@ async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
 
 
 _NEXT_END = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
-
-
-async def _grants(tx: Transaction, *where: ColumnElement[bool]) -> list[Grant]:
-    query = select(grants).where(*where).order_by(*_NEXT_END)
-    return [_grant(row) for row in await tx.connection.execute(query)]
 
 
 def _grant(row: Any) -> Grant:  # noqa: ANN401 - a row of the table
