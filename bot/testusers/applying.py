@@ -6,7 +6,7 @@ and combines the approved changes and expired grants into a new list. It then st
 the new list, compares it with the response, and writes the results in one transaction.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -41,7 +41,6 @@ from bot.testusers.rules.applying import (
     next_run,
     reason_of,
     tried,
-    whose_turn,
 )
 from bot.testusers.rules.changes import Change, Flow, is_sendable, stored_spellings
 from bot.testusers.rules.requests import Grant, Request
@@ -180,8 +179,7 @@ class Run:
                 await changes.note_try(request.id, failed)
             elif request.state is State.APPLYING:
                 left.append(request)
-        known = missing_since(self.lease.job.payload)
-        gone = await _end_what_is_gone(changes, waiting, left, listed, known)
+        gone = await self._end_what_is_gone(changes, left, waiting.at, listed)
         seen = [request.requested.compared.seen_change_id for request in left]
         recorded = await store.changes_after(tx, self.flow.key, min(seen)) if seen else []
         current = CurrentList(listed, recorded, self.granted)
@@ -190,8 +188,9 @@ class Run:
             for request in left
             if not await self._asks_again(changes, request, waiting.at, current)
         ]
-        over = [grant for grant in waiting.over if changes.granted.get(grant.identity) == grant]
-        ready = whose_turn(left, waiting.at)
+        waiting = replace(waiting, requests=left, grants=self.granted)
+        ready = waiting.ready
+        over = waiting.over
         # A request's last attempt is sent alone so that it can't make other requests fail.
         if any(request.attempts.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
@@ -200,6 +199,39 @@ class Run:
             await changes.settle(plan, waiting.at, listed, {})
             return None, gone
         return plan, gone
+
+    async def _end_what_is_gone(
+        self,
+        changes: ChangeSet,
+        left: Sequence[Request],
+        at: datetime,
+        listed: Collection[str],
+    ) -> dict[str, str]:
+        """End the grants of people who have been missing from the list for a minute.
+
+        Return the other people who are missing, with the time when they were first found missing.
+        People whom a request in `left` adds or removes don't count as missing.
+        """
+        named = {identity for request in left for identity in request.left.identities}
+        missing = [
+            grant
+            for identity, grant in self.granted.items()
+            if identity not in listed and identity not in named
+        ]
+        unknown = [identity for identity in listed if identity not in self.granted]
+        spellings = stored_spellings([grant.identity for grant in missing], unknown)
+        known = missing_since(self.lease.job.payload)
+        gone = {}
+        for grant in missing:
+            identity = grant.identity
+            since = known.get(identity, at.isoformat())
+            if identity in spellings:
+                await changes.respell(grant, spellings[identity])
+            elif datetime.fromisoformat(since) + GONE <= at:
+                await changes.end(Ending(identity, grant.request_id, was_gone=True))
+            else:
+                gone[identity] = since
+        return gone
 
     async def _asks_again(
         self, changes: ChangeSet, request: Request, at: datetime, current: CurrentList
@@ -247,40 +279,3 @@ class Run:
                     await changes.say_overdue(request_id, reason_of(error))
             await changes.write()
             await self.lease.hold(tx)
-
-
-async def _end_what_is_gone(
-    changes: ChangeSet,
-    waiting: Waiting,
-    left: Sequence[Request],
-    listed: Collection[str],
-    missing_since: Mapping[str, str],
-) -> dict[str, str]:
-    """End the grants of people who have been missing from the list for a minute.
-
-    An expired grant ends at the first check. Return the other people who are missing, with the time
-    when they were first found missing.
-    """
-    for grant in waiting.over:
-        if changes.granted.get(grant.identity) == grant and grant.identity not in listed:
-            await changes.end(Ending(grant.identity, grant.request_id, was_gone=True))
-    named = {identity for request in left for identity in request.left.identities}
-    named.update(grant.identity for grant in waiting.due)
-    missing = {
-        identity: grant
-        for identity, grant in changes.granted.items()
-        if identity not in listed and identity not in named
-    }
-    unknown = [identity for identity in listed if identity not in changes.granted]
-    spellings = stored_spellings(list(missing), unknown)
-    gone = {}
-    for identity, grant in missing.items():
-        if identity in spellings:
-            await changes.respell(grant, spellings[identity])
-            continue
-        since = missing_since.get(identity, waiting.at.isoformat())
-        if datetime.fromisoformat(since) + GONE <= waiting.at:
-            await changes.end(Ending(identity, grant.request_id, was_gone=True))
-        else:
-            gone[identity] = since
-    return gone

@@ -17,6 +17,7 @@ from bot.services.errors import (
     PermissionMissing,
     RateLimited,
     ResponseUnreadable,
+    ServiceError,
     ServiceFailed,
     ServiceRefused,
     ServiceTimeout,
@@ -180,17 +181,13 @@ class Post:
 
     def after(self, error: GatehouseError) -> "Post | None":
         """Return the POST if this error leaves its outcome unknown, or None if the POST failed."""
-        if isinstance(error, ServiceRefused):
-            return self if error.status == HTTPStatus.REQUEST_TIMEOUT else None
-        if isinstance(error, _REFUSALS) or (
-            isinstance(error, ServiceUnreachable) and not error.sent
-        ):
+        if isinstance(error, (ServiceUnreachable, ServiceTimeout)):
+            return self if error.sent else None
+        if isinstance(error, ServiceError) and error.status in _UNCLEAR_STATUSES:
+            return self
+        if isinstance(error, (*_FINAL, RateLimited)):
             return None
-        is_of_proxy = isinstance(error, ServiceFailed) and (
-            error.status in _PROXY_STATUSES or error.status >= _FIRST_VENDOR_STATUS
-        )
-        has_no_answer = isinstance(error, (ServiceUnreachable, ServiceTimeout)) or is_of_proxy
-        return self if has_no_answer else replace(self, is_answered=True)
+        return replace(self, is_answered=True)
 
 
 def make_plan(
@@ -312,20 +309,17 @@ def next_run(waiting: Waiting, tries: int, *, is_well: bool, has_missing: bool) 
     """
     at = waiting.at
     post = waiting.post
-    pause = at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, DOUBLINGS))
     later = [request.attempts.retry_at for request in waiting.requests]
-    times = []
-    if post is not None and post.is_in_the_air(at):
-        times += [pause, post.ends_at]
-    else:
-        later += [grant.ends_at for grant in waiting.grants.values()]
-        if waiting.ready:
-            times.append(at)
-        if post is not None or waiting.due:
-            times.append(at if is_well and post is None and waiting.over else pause)
+    later += [grant.ends_at for grant in waiting.grants.values()]
+    times = [time for time in later if time is not None and time > at]
     if has_missing:
         times.append(at + GONE)
-    times += [time for time in later if time is not None and time > at]
+    if post is not None or waiting.due:
+        times.append(at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, DOUBLINGS)))
+    if post is not None and post.is_in_the_air(at):
+        times.append(post.ends_at)
+    elif waiting.ready or (is_well and post is None and waiting.over):
+        times.append(at)
     return min(times, default=None)
 
 
@@ -358,23 +352,19 @@ def inverse_of(
 TRIES = 3
 LOOKS = 2
 PAUSES_SECONDS = (1.0, 3.0, 0.5, 4.0)
-_REFUSALS = (CredentialsRefused, PermissionMissing, RateLimited, NotConfigured)
+# After these errors, the same call would certainly fail again.
+_FINAL = (ServiceRefused, CredentialsRefused, PermissionMissing, NotConfigured)
 # Statuses that proxies send while the service may still be processing the request.
-_PROXY_STATUSES = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT})
-_FIRST_VENDOR_STATUS = 520
-_MAY_PASS = frozenset(
-    {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED, HTTPStatus.TOO_EARLY}
+_UNCLEAR_STATUSES = frozenset(
+    {
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.GATEWAY_TIMEOUT,
+        *range(520, 600),
+    }
 )
 FOR_THE_REST = "Please make a new request for the rest."
 ASK_THEM = "This isn't your fault. Ask whoever runs Gatehouse to run `gatehouse check`."
-
-
-def is_final(error: GatehouseError) -> bool:
-    """Return True if the same call would certainly fail again."""
-    if isinstance(error, ServiceRefused):
-        passes = error.status in _MAY_PASS or error.status == HTTPStatus.REQUEST_TIMEOUT
-        return not passes
-    return isinstance(error, (CredentialsRefused, PermissionMissing, NotConfigured))
 
 
 def tried(
@@ -388,9 +378,11 @@ def tried(
     if isinstance(error, StoredOtherwise):
         # The change is on the list in another form. Sending it again would add it again.
         return failed(request, reason_of(error))
-    is_refused, tries = is_final(error) and post is None, request.attempts.tries + 1
-    if is_shared and is_refused and not isinstance(error, (CredentialsRefused, NotConfigured)):
-        tries, pause = TRIES - 1, 0.0
+    is_refused = post is None and isinstance(error, _FINAL)
+    tries = request.attempts.tries + 1
+    if is_shared and is_refused and isinstance(error, ServiceRefused):
+        tries = TRIES - 1
+        pause = 0.0
     elif is_refused or tries >= (TRIES if post is None else TRIES + LOOKS):
         return failed(request, reason_of(error), is_unsure=post is not None)
     else:
@@ -419,10 +411,8 @@ def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Re
 
 def reason_of(error: GatehouseError) -> str:
     """Return a sentence that explains a failure to people who can't fix its cause."""
-    if isinstance(error, CredentialsRefused):
-        return f"The flow service rejected Gatehouse's credentials (HTTP 401). {ASK_THEM}"
-    if isinstance(error, PermissionMissing):
-        return f"The flow service doesn't allow Gatehouse to do this (HTTP 403). {ASK_THEM}"
+    if isinstance(error, (CredentialsRefused, PermissionMissing)):
+        return f"The flow service doesn't accept Gatehouse's credentials. {ASK_THEM}"
     if isinstance(error, ServiceFailed):
         return f"The flow service is having problems (HTTP {error.status})."
     sentence = error.sentence
