@@ -389,20 +389,18 @@ def planned_change(read: ReadList, wanted: RequestedChange) -> tuple[RequestedCh
 
     Adding someone again changes or removes the end of their grant.
     """
-    listed = read.identities
     ends = {identity: grant.ends_at for identity, grant in read.grants.items() if grant.ends_at}
     timed = wanted.ends if wanted.duration_seconds is None else wanted.change.additions
-    present = [identity for identity in wanted.change.additions if identity in listed]
-    end_changes = [identity for identity in present if identity in timed or identity in ends]
-    dropped = Change(
-        tuple(identity for identity in present if identity not in end_changes),
-        tuple(identity for identity in wanted.change.removals if identity not in listed),
+    shown = wanted.change.shown_in(read.identities)
+    end_changes = tuple(
+        identity for identity in shown.additions if identity in timed or identity in ends
     )
+    dropped = shown.without(end_changes)
     planned = replace(
         wanted,
         change=wanted.change.without(dropped.identities),
-        compared=Comparison(listed, read.change_id),
-        end_changes=tuple(end_changes),
+        compared=Comparison(read.identities, read.change_id),
+        end_changes=end_changes,
         current_ends={identity: ends[identity] for identity in end_changes if identity in ends},
     )
     return planned, dropped
