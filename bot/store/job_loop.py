@@ -275,7 +275,8 @@ class JobLoop:
                 continue
             try:
                 async with self._database.transaction() as tx:
-                    for lease in self._running:
+                    # Jobs start and end meanwhile.
+                    for lease in list(self._running):
                         # Skip locked rows to avoid deadlocks. Their leases are renewed in a later
                         # round, long before they expire.
                         await jobs.renew(tx, lease.owner, lease.job.key, skip_locked=True)

@@ -278,6 +278,27 @@ async def test_a_renewal_waits_for_nobody_who_may_wait_for_it(postgres_url, cloc
         await database.close()
 
 
+async def test_leases_are_renewed_while_other_jobs_end(database, clock, monkeypatch):
+    work, ended, renew = Work(), {}, jobs.renew
+    for key in ("a", "b"):
+        await put(database, key)
+    work.go_on.clear()
+    async with running(database, clock, work) as loop:
+        await work.seen(2)
+        await until_asleep(clock)
+
+        async def renew_as_a_job_ends(tx, owner, key, **options):
+            ended.update([loop._running.popitem()])
+            await renew(tx, owner, key, **options)
+
+        monkeypatch.setattr(jobs, "renew", renew_as_a_job_ends)
+        clock.advance(RENEW_SECONDS)
+        renewed = clock.now() + timedelta(seconds=LEASE_SECONDS)
+        await until(loop, lambda found: set(leases(found).values()) == {renewed})
+        loop._running.update(ended)
+        work.go_on.set()
+
+
 async def test_run_that_says_it_failed_counts_its_tries(database, clock):
     async def fails(job, lease):
         return Again(clock.now() + timedelta(seconds=10), job.tries + 1)
