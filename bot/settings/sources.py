@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from dotenv.parser import parse_stream
 from pydantic_settings import TomlConfigSettingsSource
@@ -70,38 +71,34 @@ def find_sources(environment: Mapping[str, str]) -> Sources:
     return Sources(given, file, table)
 
 
-def _filled(values: Mapping[str, str]) -> dict[str, str]:
-    stripped = {name: value.strip() for name, value in values.items()}
-    return {name: value for name, value in stripped.items() if value}
+def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without spaces around them, leaving out empty values."""
+    stripped = {
+        name: value.strip() if isinstance(value, str) else value for name, value in values.items()
+    }
+    return {name: value for name, value in stripped.items() if value != ""}
 
 
 def _settings_file(environment: Mapping[str, str]) -> Path | None:
     if CONFIG in environment:
         return Path(environment[CONFIG]) if environment[CONFIG].strip() else None
-    try:
-        owner = DEFAULT_FILE.stat().st_uid
-    except OSError:
-        return None
     # Anybody could have put the file into a shared folder.
-    return DEFAULT_FILE if owner in {os.geteuid(), 0} else None
+    is_own = DEFAULT_FILE.exists() and DEFAULT_FILE.stat().st_uid in {os.geteuid(), 0}
+    return DEFAULT_FILE if is_own else None
 
 
 def _text_of(setting: str, path: Path) -> str:
     """Return a file's text, or raise SettingsError if other users could have changed it."""
     try:
-        with path.open(encoding="utf-8") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            text = file.read()
-        folder = path.resolve().parent
-        is_shared = folder.stat().st_mode & stat.S_IWOTH
+        text = path.read_text(encoding="utf-8")
+        modes = {place: place.stat().st_mode for place in (path, path.resolve().parent)}
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError([f"{setting} {path} cannot be read: {reason}"]) from None
-    if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
-        raise SettingsError([f"{setting} {path} is writable by every user: run chmod o-w {path}"])
-    if stat.S_ISREG(mode) and is_shared:
-        problem = f"is in the folder {folder}, which is writable by every user. Move the file"
-        raise SettingsError([f"{setting} {path} {problem}"])
+    for place, mode in modes.items():
+        if mode & stat.S_IWOTH:
+            reason = f"because {place} is writable by every user"
+            raise SettingsError([f"{setting} {path} is refused, {reason}"])
     return text
 
 
@@ -110,13 +107,12 @@ def _read_env_file(path: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     problems = []
     for binding in parse_stream(text):
-        written = binding.original.string
-        # The parser counts from the end of the previous line.
-        line = binding.original.line + written[: len(written) - len(written.lstrip())].count("\n")
         if binding.error or (binding.key and binding.value is None):
+            written = binding.original.string
+            # The parser counts from the end of the previous line.
+            skipped = written[: len(written) - len(written.lstrip())].count("\n")
+            line = binding.original.line + skipped
             problems.append(f"{ENV_FILE} {path}, line {line}: can't be read; write NAME='value'")
-        elif binding.key in found:
-            problems.append(f"{ENV_FILE} {path}, line {line}: sets {binding.key} a second time")
         elif binding.key:
             found[binding.key] = binding.value or ""
     if problems:
@@ -134,7 +130,4 @@ def _read_toml(path: Path) -> dict[str, object]:
         raise SettingsError([f"{path} is not valid TOML: {problem}"]) from None
     except RecursionError:
         raise SettingsError([f"{path} is nested too deeply"]) from None
-    stripped = {
-        name: value.strip() if isinstance(value, str) else value for name, value in table.items()
-    }
-    return {name: value for name, value in stripped.items() if value != ""}
+    return _filled(table)

@@ -89,12 +89,6 @@ def test_unreadable_line_is_named_by_its_number_only(path, line, gap):
     ]
 
 
-def test_name_that_is_set_twice_is_refused(path):
-    with pytest.raises(SettingsError) as caught:
-        in_env_file(path, "A=1\n#A=2\n\nexport A=3\n")
-    assert caught.value.problems == [f"GATEHOUSE_ENV_FILE {path}, line 4: sets A a second time"]
-
-
 # The TOML file
 
 
