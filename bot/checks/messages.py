@@ -1,6 +1,6 @@
 """The answers to `/gatehouse whoami` and `status`, and alerts about broken parts of the bot."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 
 from bot import __version__
@@ -27,14 +27,8 @@ def whoami(
     if person.doubt:
         lines.append(f":warning: {text.sentence(person.doubt)}")
     allowed = [permission for permission in LEAST_ROLE if may(permission)]
-    missing = [permission for permission in LEAST_ROLE if permission not in allowed]
     if allowed:
         lines += ["You can:", *(f"• {permission}" for permission in allowed)]
-    if missing:
-        lines += [
-            "You can't:",
-            *(f"• {permission} _({LEAST_ROLE[permission]})_" for permission in missing),
-        ]
     return Message.of(*lines)
 
 
@@ -46,10 +40,6 @@ def status(report: Status, *, is_for_admin: bool = False) -> Message:
     counts = [
         f"{name.replace('_', ' ').capitalize()}: {count:,}" for name, count in report.counts.items()
     ]
-    groups: dict[str, list[ServiceSeen]] = {}
-    for seen in report.services:
-        # All data centers, such as `inventory (com)` and `inventory (eu)`, share a line.
-        groups.setdefault(seen.name.partition(" (")[0], []).append(seen)
     verdict = ":white_check_mark: *Everything is working.*"
     if report.troubles:
         verdict = f":warning: *Needs attention:* {text.escape(', '.join(report.troubles))}."
@@ -64,31 +54,24 @@ def status(report: Status, *, is_for_admin: bool = False) -> Message:
         *(f"• {text.escape(problem, 500)}" for problem in problems),
         f"Gatehouse {__version__}, up {text.duration(report.uptime_seconds)}",
         f"{report.database} database: {database}",
-        *(_service(name, group) for name, group in groups.items()),
+        *map(_service, report.services),
         *([" · ".join(counts)] if counts else []),
         *work,
     ]
     return Message.of(*lines)
 
 
-def _service(name: str, group: Sequence[ServiceSeen]) -> str:
-    title = text.escape("OAuth" if name == "oauth" else name.capitalize(), 80)
-    used = [seen for seen in group if seen.succeeded_at or seen.failed_at]
-    if not used:
-        return f"{title}: not used yet"
-    well = sum(not seen.is_failing for seen in used)
-    state = "OK" if well else "*failing*"
-    if len(group) > 1:
-        state = f"{well} of {len(group)} data centers OK"
-    unused = f", {len(group) - len(used)} not used yet" if len(used) < len(group) else ""
+def _service(seen: ServiceSeen) -> str:
+    name = text.escape(seen.name, 80)
+    if not (seen.succeeded_at or seen.failed_at):
+        return f"{name}: not used yet"
+    state = "*failing*" if seen.is_failing else "OK"
+    success = f"last success {text.time(seen.succeeded_at)}" if seen.succeeded_at else "no success"
     failure = "no failures"
-    if failed := [(seen.failed_at, seen) for seen in group if seen.failed_at]:
-        at, seen = max(failed, key=lambda pair: pair[0])
+    if seen.failed_at:
         cause = text.escape((seen.failure or "unknown").replace("_", " "))
-        failure = f"last failure {text.time(at)} ({cause})"
-    times = [seen.succeeded_at for seen in used if seen.succeeded_at]
-    success = f"last success {text.time(max(times))}" if times else "no success yet"
-    return f"{title}: {state}{unused} · {success}, {failure}"
+        failure = f"last failure {text.time(seen.failed_at)} ({cause})"
+    return f"{name}: {state} · {success}, {failure}"
 
 
 def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | None) -> Message:
