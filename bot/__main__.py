@@ -5,7 +5,6 @@ import asyncio
 import io
 import logging
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import structlog
 
 from bot import __version__
 from bot.audit.reading import export_audit, verify_audit
-from bot.backup import back_up, refuse_restore
+from bot.backup import back_up
 from bot.check import examine
 from bot.checks.findings import WELL, Finding, as_json, as_table
 from bot.configured import redactor_of
@@ -116,10 +115,6 @@ def _parser() -> argparse.ArgumentParser:
     backup = commands.add_parser("backup", help="copy a SQLite database to a new file")
     backup.add_argument("file", type=Path, metavar="FILE")
     backup.set_defaults(run=lambda options: back_up(_database_url(), options.file))
-    # Without a help text, this command isn't listed.
-    restoring = commands.add_parser("restore")
-    restoring.add_argument("file", nargs="*")
-    restoring.set_defaults(run=lambda _: refuse_restore())
     policy = commands.add_parser("policy", help="explain approvals").add_subparsers(required=True)
     explain = policy.add_parser("explain", help="show who decides on a flow's requests, and why")
     explain.add_argument("flow", help="an alias from FLOW_ALIASES, or a SID")
@@ -130,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     verify = audit.add_parser("verify", help="check every entry of the audit log")
     verify.add_argument(
-        "--head", type=_hash, metavar="HASH", help="an earlier head, to detect removed entries"
+        "--head", type=str.lower, metavar="HASH", help="an earlier head, to detect removed entries"
     )
     verify.set_defaults(run=lambda options: asyncio.run(verify_audit(_settings(), options.head)))
     export = audit.add_parser("export", help="print the entries in JSON Lines format")
@@ -139,12 +134,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.set_defaults(run=lambda options: asyncio.run(export_audit(_settings(), options.since)))
     return parser
-
-
-def _hash(text: str) -> str:
-    if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
-        raise argparse.ArgumentTypeError("must be 64 hexadecimal digits, as in the alerts channel")
-    return text.lower()
 
 
 def _sources() -> Sources:
@@ -175,10 +164,6 @@ def _serve(_options: argparse.Namespace) -> int:
     except CannotStartError as error:
         log.error("start.failed", reason=str(error))  # noqa: TRY400 - a traceback adds nothing
         return UNUSABLE
-    except MemoryError:
-        # Printing a traceback would also need memory.
-        log.error("crashed", reason="There is not enough memory.")  # noqa: TRY400
-        return BROKEN
     except Exception:
         # The log hides secrets, but Python's own traceback doesn't.
         logging.getLogger("bot").exception("crashed")

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from bot.__main__ import main
 from bot.audit.reading import verify_audit
 from bot.ops.clock import SystemClock
 from bot.settings import Settings
@@ -69,11 +68,3 @@ def unused_url(empty_database_url) -> str:
 async def test_a_database_that_was_never_used_is_said(unused_url, capsys):
     assert await verify_audit(settings(unused_url), None) == 2
     assert "has never used this database" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("typed", ["deadbeef", "x" * 64, "f" * 63, "f" * 65, ""])
-def test_a_mistyped_head_is_refused_before_the_log_is_read(typed, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["audit", "verify", "--head", typed])
-    assert ended.value.code == 2
-    assert "64 hexadecimal digits" in capsys.readouterr().err
