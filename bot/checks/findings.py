@@ -67,11 +67,6 @@ class Finding:
         """True if no action is needed (also for warnings and unconfigured services)."""
         return self.severity <= Severity.WARNING
 
-    @property
-    def is_problem(self) -> bool:
-        """True if the check found a problem to fix. False if it found none or didn't run."""
-        return self.severity > Severity.UNTRIED
-
 
 def well(subject: str | Part, sentence: str) -> Finding:
     """Return a finding that needs no action."""
@@ -93,9 +88,9 @@ def as_table(findings: Sequence[Finding]) -> str:
         sentence = finding.explanation or finding.sentence
         line = f"{mark:<5}  {finding.subject:<{width}}  {sentence}{code}"
         lines.append(on_one_line(line))
-    problems = sum(finding.is_problem for finding in findings)
-    verdict = f"{problems} problem{'' if problems == 1 else 's'} to fix."
-    return "\n".join([*lines, "", verdict if problems else "All is well."])
+    all_well = all(finding.is_well for finding in findings)
+    verdict = "All is well." if all_well else "Correct each problem that is marked WRONG."
+    return "\n".join([*lines, "", verdict])
 
 
 def as_json(findings: Sequence[Finding]) -> str:

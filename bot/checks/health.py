@@ -136,10 +136,8 @@ class Health:
             self.parts.metrics.working.labels(part.label).set(problem is None)
             if problem is not None:
                 since = old.since if old else self.parts.clock.now()
-                setting = f"{problem.subject} " if problem.subject.isupper() else ""
-                sentence = f"{setting}{problem.sentence}"
-                explanation = problem.explanation or sentence
-                self._troubles[part] = Trouble(part, sentence, explanation, since)
+                explanation = problem.explanation or problem.sentence
+                self._troubles[part] = Trouble(part, problem.sentence, explanation, since)
                 if old is None:
                     log.error("health.broken", part=part.label, reason=explanation)
             elif old is not None:

@@ -11,7 +11,7 @@ from bot.services.calls import ServiceSeen
 class Severity(IntEnum):
     """The effect of a check's result, from the least to the most.
 
-    `check` succeeds with results up to `WARNING`, and reports those from `UNSURE` on as problems.
+    `check` succeeds with results up to `WARNING`.
     The bot's health changes with all results except `UNTRIED` and `UNSURE`. Only a `PROBLEM` makes
     a part count as broken.
     """

@@ -16,13 +16,6 @@ from bot.slack.manifest import missing_scopes
 from bot.slack.messages.text import count
 from bot.slack.people import is_not_found
 
-# Slack's errors for tokens that are invalid or no longer valid.
-TOKEN_ERRORS = frozenset(
-    {
-        *("invalid_auth", "token_revoked", "token_expired", "account_inactive", "not_authed"),
-        *("team_disabled", "app_uninstalled"),
-    }
-)
 ROLES = "roles"
 
 
@@ -35,8 +28,7 @@ async def slack_token(parts: CheckParts) -> list[Finding]:
             f"Slack refuses SLACK_BOT_TOKEN ({error.error}). Install the app in the workspace again"
             " and copy its Bot User OAuth Token."
         )
-        code = "token_refused" if error.error in TOKEN_ERRORS else error.outcome
-        return [Finding(Part.SLACK_TOKEN, code, sentence)]
+        return [Finding(Part.SLACK_TOKEN, "token_refused", sentence)]
     except SlackError as error:
         return [failed(Part.SLACK_TOKEN, error)]
     if me.is_organization_wide:

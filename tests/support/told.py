@@ -11,6 +11,7 @@ import structlog
 
 from bot.app import Gatehouse, gatehouse
 from bot.check import examine
+from bot.checks.rules import Severity
 from bot.serve import Service
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
@@ -67,7 +68,9 @@ class Broken:
         status = await self.bot.health.status()
         findings = await examine(read_settings(self.environment))
         page = await self._get("/metrics")
-        codes = dict.fromkeys(f"`{finding.code}`" for finding in findings if finding.is_problem)
+        codes = dict.fromkeys(
+            f"`{finding.code}`" for finding in findings if finding.severity > Severity.UNTRIED
+        )
         return [
             f"`{await self._get('/readyz')}`",
             ", ".join(status.troubles) or "working",
