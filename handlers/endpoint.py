@@ -164,11 +164,10 @@ def _slack_request(request: web.Request, body: str) -> SlackRequest | None:
 def _is_whole(payload: Mapping[str, Any]) -> bool:
     """Return True if a payload has the name by which Bolt finds its listener.
 
-    With a field `command`, Bolt would take the payload for a slash command.
-
-    If a field that Bolt reads is missing, raise an error.
+    With a field `command`, Bolt would take the payload for a slash command. If a field that Bolt
+    reads is missing, raise an error.
     """
     name = reduce(getitem, NAME_AT.get(payload["type"], ("type",)), payload)
     parts = [payload.get("view"), payload.get("event")]
     is_readable = all(part is None or isinstance(part, dict) for part in parts)
-    return is_readable and isinstance(name, str) and "command" not in payload
+    return "command" not in payload and is_readable and isinstance(name, str)
