@@ -51,7 +51,8 @@ from bot.store.postgres import (
     LAST,
     STATEMENT_SECONDS,
     UNAWAITED,
-    PostgresEngine,
+    lift_limits,
+    postgres_engine,
     server_time,
 )
 from bot.store.types import EpochSeconds, from_microseconds
@@ -156,8 +157,10 @@ class Database:
         self.pool_size = pool_size
         self.is_sqlite = is_sqlite(url)
         self._clock = clock if self.is_sqlite else None
-        self._postgres = None if self.is_sqlite else PostgresEngine(url, pool_size)
-        self.engine = self._postgres.engine if self._postgres else sqlite_engine(sqlite_url(url))
+        if self.is_sqlite:
+            self.engine = sqlite_engine(sqlite_url(url))
+        else:
+            self.engine = postgres_engine(url, pool_size)
         self.url = url
         self.file = sqlite_file(url)
         """The path of the SQLite file, or None if the database is on a server."""
@@ -174,11 +177,6 @@ class Database:
         """Waits for a job, as `JobLoop.until_ends` does."""
         self._cause_told_at = -math.inf
 
-    @property
-    def is_pooled(self) -> bool:
-        """True if a pooler was detected in front of PostgreSQL."""
-        return self._postgres is not None and self._postgres.is_pooled
-
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Yield a write transaction. Commit if the block succeeds, and roll back if it fails.
@@ -189,8 +187,6 @@ class Database:
         start = None
         try:
             async with self._serialised(), self._connected() as connection, connection.begin():
-                if self._postgres is not None:
-                    await self._postgres.limit(connection)
                 tx = Transaction(connection, self._clock)
                 yield tx
                 # PostgreSQL gets the claim together with the COMMIT.
@@ -305,8 +301,8 @@ class Database:
         """Yield a transaction for migrations. On PostgreSQL, its statements have no timeout."""
         try:
             async with self.transaction() as tx:
-                if self._postgres is not None:
-                    await self._postgres.lift_limits(tx.connection)
+                if not self.is_sqlite:
+                    await lift_limits(tx.connection)
                 yield tx
         except ProgrammingError as error:
             # The migrations are right, so the server's settings are wrong.

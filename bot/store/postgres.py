@@ -30,7 +30,8 @@ UNAWAITED = {"gatehouse_unawaited": True}
 # The option of a transaction's last statement. PostgreSQL gets it together with the COMMIT.
 LAST = {"gatehouse_last": True}
 NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-# Server-side timeouts that limit how long a suspended or vanished process can block others.
+# Server-side timeouts that limit how long a suspended or vanished process can block others. They're
+# set in each transaction that writes, because a pooler loses the settings of a session.
 SERVER_LIMITS = {
     "idle_in_transaction_session_timeout": "10s",
     "lock_timeout": "8s",
@@ -40,6 +41,9 @@ SERVER_LIMITS = {
     "tcp_keepalives_count": "2",
     "tcp_user_timeout": "15000",
 }
+SET_LIMITS = "SELECT " + " || ".join(
+    f"set_config('{name}', '{value}', true)" for name, value in SERVER_LIMITS.items()
+)
 # Migrations have no timeout, and wait for migrations in other processes.
 NO_LIMITS = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"
 
@@ -175,8 +179,10 @@ def send_together(engine: Engine) -> None:
         driver.is_ending = False
         driver.is_unhurried = False
         if not options.get("gatehouse_alone"):
-            snapshot = " ISOLATION LEVEL REPEATABLE READ" if options.get("gatehouse_reads") else ""
-            driver.unsent += [f"BEGIN{snapshot}", NOW]
+            if options.get("gatehouse_reads"):
+                driver.unsent += ["BEGIN ISOLATION LEVEL REPEATABLE READ", NOW]
+            else:
+                driver.unsent += ["BEGIN", SET_LIMITS, NOW]
 
     def on_execute(_: object, statement: str, values: object, context: ExecutionContext) -> bool:
         options = context.execution_options
@@ -220,71 +226,52 @@ def ping_when_in_doubt(engine: Engine) -> None:
     event.listen(engine, "checkout", on_checkout)
 
 
-class PostgresEngine:
-    """A PostgreSQL engine that detects poolers.
+def postgres_engine(url: str, pool_size: int) -> AsyncEngine:
+    """Return an engine for PostgreSQL, which might be behind a pooler.
 
     Statements aren't prepared, because transaction-level poolers don't support that.
     """
+    parameters: dict[str, Any] = {
+        "connect_timeout": CONNECT_SECONDS,
+        **connection_parameters(url),
+        # The server converts, even if its own encoding is another.
+        "client_encoding": "UTF8",
+    }
+    if parameters.get("sslrootcert") == TRUSTED_BY_THE_SYSTEM:
+        # Point libpq's bundled OpenSSL at the machine's trusted certificates.
+        paths = ssl.get_default_verify_paths()
+        for name, path in (("SSL_CERT_FILE", paths.cafile), ("SSL_CERT_DIR", paths.capath)):
+            if path:
+                os.environ.setdefault(name, path)
 
-    def __init__(self, url: str, pool_size: int) -> None:
-        self._parameters: dict[str, Any] = {
-            "connect_timeout": CONNECT_SECONDS,
-            **connection_parameters(url),
-            # The server converts, even if its own encoding is another.
-            "client_encoding": "UTF8",
-        }
-        if self._parameters.get("sslrootcert") == TRUSTED_BY_THE_SYSTEM:
-            # Point libpq's bundled OpenSSL at the machine's trusted certificates.
-            paths = ssl.get_default_verify_paths()
-            for name, path in (("SSL_CERT_FILE", paths.cafile), ("SSL_CERT_DIR", paths.capath)):
-                if path:
-                    os.environ.setdefault(name, path)
-        self.is_pooled = False
-        self.engine: AsyncEngine = create_async_engine(
-            "postgresql+psycopg://",
-            async_creator=self._open,
-            use_native_hstore=False,
-            # Also report the row count for INSERT.
-            execution_options={"preserve_rowcount": True},
-            # Keep people's input out of error messages, because errors are logged.
-            hide_parameters=True,
-            # Don't allow overflow: opening a short-lived connection costs more than waiting for the
-            # pool, and no code holds one connection while it waits for another.
-            pool_size=pool_size,
-            max_overflow=0,
-            pool_timeout=CONNECT_SECONDS,
-            pool_recycle=RECYCLE_SECONDS,
-            pool_use_lifo=True,
+    async def connect() -> Connection:
+        return await Connection.connect(
+            autocommit=True, prepare_threshold=None, cursor_factory=Cursor, **parameters
         )
-        ping_when_in_doubt(self.engine.sync_engine)
-        send_together(self.engine.sync_engine)
 
-    async def _open(self) -> Connection:
-        connection = await Connection.connect(
-            autocommit=True, prepare_threshold=None, cursor_factory=Cursor, **self._parameters
-        )
-        # A pooler reports its own ID instead of the server's process ID.
-        cursor = await connection.execute("SELECT pg_backend_pid()")
-        self.is_pooled |= await cursor.fetchone() != (connection.info.backend_pid,)
-        if not self.is_pooled:
-            # Don't use connection parameters for this, because poolers refuse unknown parameters.
-            await connection.execute(self._set_limits(is_local=False))
-        return connection
+    engine = create_async_engine(
+        "postgresql+psycopg://",
+        async_creator=connect,
+        use_native_hstore=False,
+        # Also report the row count for INSERT.
+        execution_options={"preserve_rowcount": True},
+        # Keep people's input out of error messages, because errors are logged.
+        hide_parameters=True,
+        # Don't allow overflow: opening a short-lived connection costs more than waiting for the
+        # pool, and no code holds one connection while it waits for another.
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=CONNECT_SECONDS,
+        pool_recycle=RECYCLE_SECONDS,
+        pool_use_lifo=True,
+    )
+    ping_when_in_doubt(engine.sync_engine)
+    send_together(engine.sync_engine)
+    return engine
 
-    async def limit(self, connection: AsyncConnection) -> None:
-        """If there is a pooler, which loses session settings, set this transaction's timeouts."""
-        if self.is_pooled:
-            await connection.exec_driver_sql(self._set_limits(is_local=True).decode())
 
-    async def lift_limits(self, connection: AsyncConnection) -> None:
-        """Let this transaction take any time."""
-        driver = (await connection.get_raw_connection()).driver_connection
-        cast("Connection", driver).is_unhurried = True
-        await connection.exec_driver_sql(NO_LIMITS)
-
-    def _set_limits(self, *, is_local: bool) -> bytes:
-        calls = [
-            f"set_config('{name}', '{value}', {str(is_local).lower()})"
-            for name, value in SERVER_LIMITS.items()
-        ]
-        return f"SELECT {', '.join(calls)}".encode()
+async def lift_limits(connection: AsyncConnection) -> None:
+    """Let a connection's present transaction take any time."""
+    driver = (await connection.get_raw_connection()).driver_connection
+    cast("Connection", driver).is_unhurried = True
+    await connection.exec_driver_sql(NO_LIMITS)

@@ -39,7 +39,6 @@ async def test_server_ends_what_a_process_behind_a_pooler_left_open(pooled_url) 
     async with database.autocommit() as tx:
         # The pooler's connections to the server have not changed.
         assert await tx.connection.scalar(text(f"SHOW {LEFT_OPEN}")) == "0"
-    assert database.is_pooled
     await database.close()
 
 
@@ -74,10 +73,8 @@ async def test_statement_pooling_is_named(postgres_url) -> None:
         await database.close()
 
 
-async def test_a_direct_server_is_not_taken_for_a_pooler(postgres_url) -> None:
+async def test_no_statement_is_prepared(postgres_url) -> None:
     database = Database(postgres_url, SystemClock())
-    await database.now()
-    assert not database.is_pooled
     async with database.read_only() as tx:
         await tx.connection.execute(text("SELECT 1"))
         names = await tx.connection.execute(text("SELECT name FROM pg_prepared_statements"))
