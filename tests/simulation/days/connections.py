@@ -1,8 +1,17 @@
 """Simulated connections between the bot's HTTP clients and the services."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Mapping,
+)
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Self
 
 import aiohttp
@@ -20,7 +29,11 @@ class Session:
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
 
-    async def request(
+    def request(self, method: str, url: URL, **options: Any) -> "Sending":
+        """Send a request. Like aiohttp's, the result can be awaited or entered."""
+        return Sending(self._respond(method, url, **options))
+
+    async def _respond(
         self,
         _method: str,
         url: URL,
@@ -29,13 +42,29 @@ class Session:
         middlewares: Iterable[Any],
         **_: Any,
     ) -> "Response":
-        """Send a request to the service, after the client's own checks."""
+        """Pass a request to the service, after the client's own checks."""
         send: Any = _send
         for middleware in reversed(tuple(middlewares)):
             send = partial(middleware, handler=send)
         service = self._services[url.host or ""]
         status, body = await send(_Request(service, dict(headers).get("Authorization", "")))
         return Response(status, json.dumps(body).encode())
+
+
+class Sending:
+    """A request that is being sent."""
+
+    def __init__(self, response: "Coroutine[Any, Any, Response]") -> None:
+        self._response = response
+
+    def __await__(self) -> "Generator[Any, Any, Response]":
+        return self._response.__await__()
+
+    async def __aenter__(self) -> "Response":
+        return await self._response
+
+    async def __aexit__(self, *_: object) -> None:
+        """Leave nothing open."""
 
 
 class _AtOnce(aiohttp.ClientRequest):
@@ -64,6 +93,7 @@ class Response:
 
     def __init__(self, status: int, body: bytes) -> None:
         self.status, self._body = status, body
+        self.ok = status < HTTPStatus.BAD_REQUEST
         self.headers: dict[str, str] = {}
         self.content = self
 

@@ -1,6 +1,7 @@
 """The checks at the end of a day, based on the audit log, which keeps everything."""
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from typing import Any
 
 from sqlalchemy import Table, select
 
-import bot.slack.sender
 from bot.quotas.incidents import NOTE
 from bot.quotas.store.incidents import CARD_PREFIX
 from bot.quotas.tables import incidents
+from bot.slack.sender import MESSAGE_NAMESPACE
 from bot.store import audit, outbox
 from bot.store.engine import Database
 from bot.store.outbox import OutboxMessage
@@ -232,7 +233,7 @@ class Oracle:
         cleared = {row.key: row.id for row in rows if row.kind == NOTE}
         for row in rows:
             name = f"letter:{row.id}:{row.created_at}"
-            at = arrived.get(bot.slack.sender._client_msg_id(name), -1)
+            at = arrived.get(str(uuid.uuid5(MESSAGE_NAMESPACE, name)), -1)
             # "Cleared" is dropped if the incident opens again, and sent when it closes again.
             is_due = row.kind == OUTCOME or cleared.get(row.key) == row.id
             if at < 0 and is_due and not self._is_of_no_account(row):

@@ -4,6 +4,7 @@ import hashlib
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import sqlalchemy
@@ -70,7 +71,7 @@ def lease_not_checked() -> None:
 @_plant
 def message_named_anew() -> None:
     """A repeated post has a different `client_msg_id`."""
-    bot.slack.sender._client_msg_id = lambda _: str(uuid.uuid4())
+    bot.slack.sender.uuid = SimpleNamespace(uuid5=lambda *_: uuid.uuid4())  # type: ignore[assignment]
 
 
 @_plant
