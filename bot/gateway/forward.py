@@ -11,7 +11,6 @@ import html
 import io
 import re
 import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,7 +54,6 @@ from bot.services.http import (
 
 IN_MEMORY_BYTES = 256 * 1024
 PIECE_BYTES = 64 * 1024
-SHORTEST_SECRET = 4
 # The time limit for reading the body of a 429, which has already been recorded.
 REFUSAL_SECONDS = 3.0
 # Disconnect a client that reads no data for this long.
@@ -63,8 +61,6 @@ STANDSTILL_SECONDS = 30.0
 _READS = ("GET", "HEAD", "OPTIONS")
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-_GZIP_OR_ZLIB = 47
-_CODINGS = {"gzip", "x-gzip", "deflate"}
 
 
 @dataclass(frozen=True)
@@ -126,25 +122,21 @@ class Forwarder:
                 seen.waited = clock.monotonic() - began
                 if is_gone(request):
                     raise ServiceUnreachable("inventory", ClientGone.sentence, sent=False)
-                answer, failure, signed = await self._exchange(call, body, permit, seen, content)
-            if isinstance(failure, CredentialsRefused):
-                self.turns.guard.tasks.start(renew(credential, signed), "renew a token")
-            if isinstance(failure, RateLimited):
-                seconds = pause_seconds(BlockCode.known(failure.code), 0)
-                answer.headers["Retry-After"] = whole_seconds(max(seconds, failure.retry_after))
+                answer = await self._exchange(call, body, permit, seen, content)
             await self.deliver(request, answer, content, seen)
         return answer
 
     async def _exchange(
         self, call: GatewayCall, body: IO[bytes], permit: Permit, seen: Seen, content: IO[bytes]
-    ) -> tuple[web.StreamResponse, ServiceError | None, Signed]:
+    ) -> web.StreamResponse:
         """Send the call, and store the body of the service's response in `content`."""
         service = call.service
+        credential = self.access[call.key.data_center].credential
         clock = self.turns.clock
         began = clock.monotonic()
         try:
             async with limited(service, TOTAL_SECONDS):
-                signed = await self.access[call.key.data_center].credential.sign()
+                signed = await credential.sign()
                 params = signed.params.items()
                 added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
                 query = "&".join(filter(None, (call.url.raw_query_string, *added)))
@@ -166,6 +158,11 @@ class Forwarder:
                     answer, failure = await self._read(call, permit, response, signed, content)
             # The client handles redirects and 304s itself.
             seen.outcome = "ok" if isinstance(failure, Redirected | None) else failure.outcome
+            if isinstance(failure, CredentialsRefused):
+                self.turns.guard.tasks.start(renew(credential, signed), "renew a token")
+            if isinstance(failure, RateLimited):
+                seconds = pause_seconds(BlockCode.known(failure.code), 0)
+                answer.headers["Retry-After"] = whole_seconds(max(seconds, failure.retry_after))
         except ServiceError as error:
             seen.outcome = error.outcome
             raise
@@ -177,7 +174,7 @@ class Forwarder:
                 # A client may lack access to a single resource, so the credential isn't reported.
                 observed = Observed("inventory", center, ServiceRefused.outcome, None, seconds)
             self.observer(observed)
-        return answer, failure, signed
+        return answer
 
     async def _read(
         self,
@@ -197,16 +194,19 @@ class Forwarder:
             raise ResponseUnreadable("inventory", sentence)
         failure = failure_of_status(call.service, status, told, b"", self.redactor)
         has_body = call.method != "HEAD" and status not in _WITHOUT_BODY
-        is_refusal = isinstance(failure, RateLimited)
+        data = b""
         if isinstance(failure, RateLimited):
             await permit.refused(failure)
-        try:
-            async with asyncio.timeout(REFUSAL_SECONDS if is_refusal else None):
-                data = await body_of(call.service, response) if has_body else b""
-        except (aiohttp.ClientError, OSError, ServiceError):
-            if failure is None or not is_refusal:
-                raise
-            return message(status, failure.sentence), failure
+            try:
+                async with asyncio.timeout(REFUSAL_SECONDS):
+                    data = await body_of(call.service, response)
+            except (aiohttp.ClientError, OSError, ServiceError):
+                return message(status, failure.sentence), failure
+            # The body has the code.
+            failure = failure_of_status(call.service, status, told, data, self.redactor)
+            await permit.refused(cast("RateLimited", failure))
+        elif has_body:
+            data = await body_of(call.service, response)
         reason = masked_text(response.reason or "", signed.token)
         answer = PassedAnswer(status=status, reason=reason if reason.isprintable() else None)
         for header in passed_headers([*told.items()]):
@@ -216,11 +216,6 @@ class Forwarder:
             answer.content_length = content.write(masked(data, signed.token))
         elif "Content-Length" in told:
             answer.headers["Content-Length"] = told["Content-Length"]
-        if is_refusal:
-            words = _decompressed(data, told.get("Content-Encoding", ""))
-            failure = failure_of_status(call.service, status, told, words, self.redactor)
-            if isinstance(failure, RateLimited):
-                await permit.refused(failure)
         return answer, failure
 
     async def deliver(
@@ -245,25 +240,14 @@ class Forwarder:
 def write_of(call: GatewayCall, body: IO[bytes]) -> Write:
     """Return what the audit log records of a write: a digest of its body, but no content."""
     body.seek(0)
-    digest = hashlib.sha256()
-    while piece := body.read(PIECE_BYTES):
-        digest.update(piece)
-    return Write(call.method, call.url.raw_path, digest.hexdigest(), body.tell())
+    digest = hashlib.sha256(body.read()).hexdigest()
+    return Write(call.method, call.url.raw_path, digest, body.tell())
 
 
 async def renew(credential: Credential, refused: Signed) -> None:
     """Renew a token that the service refused, for the next call."""
     with suppress(ServiceError):
         await credential.renewed(refused)
-
-
-def _decompressed(body: bytes, coding: str) -> bytes:
-    """Decompress the start of a body, because the service may compress it without being asked."""
-    if coding.strip().casefold() not in _CODINGS:
-        return body
-    with suppress(zlib.error):
-        return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(body, PIECE_BYTES)
-    return b""
 
 
 def is_gone(request: web.BaseRequest) -> bool:
@@ -291,8 +275,6 @@ def pattern_of(token: str) -> re.Pattern[bytes]:
 
 def masked(data: bytes, token: str) -> bytes:
     """Replace each byte of the token with an asterisk."""
-    if len(token) < SHORTEST_SECRET:
-        return data
     return pattern_of(token).sub(lambda match: b"*" * len(match[0]), data)
 
 

@@ -33,7 +33,7 @@ def malformed(sentence: str) -> GatewayRefusal:
     return GatewayRefusal(HTTPStatus.BAD_REQUEST, "malformed", sentence)
 
 
-LONGEST_WAIT_SECONDS = 60
+LONGEST_WAIT_SECONDS = 60.0
 ORGANIZATION = "organization_id"
 TOKEN = "authtoken"  # noqa: S105 - a name
 ORGANIZATIONS = "organizations"
@@ -50,7 +50,7 @@ _CONTROL = re.compile(f"[{_CONTROLS}]")
 _NOT_SENT = re.compile(f"[{_CONTROLS}\ud800-\udfff]")
 _ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _ORGANIZATION_ID = re.compile(r"[1-9][0-9]{0,63}", re.ASCII)
-_WAIT = re.compile(r'\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?', re.ASCII | re.IGNORECASE)
+_WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[;,]|$)', re.ASCII | re.IGNORECASE)
 
 # Headers that apply to a single connection (RFC 9110, section 7.6.1).
 _OF_ONE_CONNECTION = (
@@ -65,8 +65,9 @@ _NOT_NEEDED = (
 _NOT_PASSED = frozenset(f"{_OF_ONE_CONNECTION} {_NOT_NEEDED}".split())
 _NOT_PASSED_BEGIN = ("x-forwarded-", "gatehouse-")
 # Servers and proxies that obey these headers ignore parts of the request line.
-_REPLACES_METHOD = frozenset({"xhttpmethodoverride", "xhttpmethod", "xmethodoverride"})
-_REPLACES_ADDRESS = frozenset({"xoriginalurl", "xrewriteurl", "xoriginaluri", "xoriginalhost"})
+_REPLACES_METHOD = "xhttpmethodoverride xhttpmethod xmethodoverride"
+_REPLACES_ADDRESS = "xoriginalurl xrewriteurl xoriginaluri xoriginalhost"
+_REPLACES_REQUEST_LINE = frozenset(f"{_REPLACES_METHOD} {_REPLACES_ADDRESS}".split())
 
 
 @dataclass(frozen=True)
@@ -113,14 +114,10 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     if max(len(raw_segments), len(re.split("[&;]", query))) > MOST_NAMES:
         raise malformed(f"The path and the query can have at most {MOST_NAMES} parts each.")
     segments = [_segment(segment) for segment in raw_segments]
-    if not segments[-1]:
+    if len(segments) > 1 and not segments[-1]:
         segments.pop()
     if not all(segments):
-        raise malformed("The path has an empty segment (two slashes in a row).")
-    if not segments:
-        raise malformed(
-            f"The path ends after the data center. Add the API path, as in /{data_center}/items."
-        )
+        raise malformed("The path ends after the data center, or has two slashes in a row.")
     _require_plain_names(query)
     kept = "&".join(part for part in query.split("&") if part.partition("=")[0] != TOKEN)
     named = [
@@ -154,12 +151,9 @@ def _organizations_in(segment: str, after: str) -> list[str]:
     word = _squashed(segment)
     if not word.startswith(ORGANIZATIONS):
         return []
-    rest = word.removeprefix(ORGANIZATIONS)
-    is_id_in_word = any(map(str.isdigit, rest))
     named = [after] if after else []
-    if is_id_in_word:
-        named.append(rest)
-    return named
+    rest = word.removeprefix(ORGANIZATIONS)
+    return [*named, rest] if re.search(r"\d", rest) else named
 
 
 def _segment(raw: str) -> str:
@@ -207,10 +201,8 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
     """
     for raw_name, value in headers:
         name = _squashed(raw_name)
-        if name in _REPLACES_METHOD:
-            raise forbidden("A header would override the method. Change the method instead.")
-        if name in _REPLACES_ADDRESS:
-            raise malformed("A header would override the URL. Remove that header.")
+        if name in _REPLACES_REQUEST_LINE:
+            raise malformed("A header would override the method or the URL. Remove that header.")
         if _squashed(ORGANIZATION) in name:
             raise malformed("Set organization_id in the query, not in a header.")
         if _NOT_SENT.search(value):
@@ -242,8 +234,5 @@ def passed_headers(headers: Headers) -> list[tuple[str, str]]:
 
 def seconds_to_wait(preferences: Sequence[str]) -> float:
     """Return the seconds in `Prefer: wait=N` (RFC 7240), up to 60, or 0 if there is no `wait`."""
-    matches = (
-        _WAIT.fullmatch(preference) for value in preferences for preference in value.split(",")
-    )
-    wanted = next((int(match[1]) for match in matches if match), 0)
-    return float(min(wanted, LONGEST_WAIT_SECONDS))
+    match = _WAIT.search(",".join(preferences))
+    return min(float(match[1]), LONGEST_WAIT_SECONDS) if match else 0.0
