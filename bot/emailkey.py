@@ -145,7 +145,7 @@ class EmailClient:
             },
         )
         return await self._http.request(
-            call, lambda answer: json_of(call, answer) if answer.body.strip() else None
+            call, lambda body: json_of(call, body) if body.strip() else None
         )
 
     async def check(self, resource: str) -> Message:

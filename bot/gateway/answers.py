@@ -15,8 +15,7 @@ from bot.services.errors import RateLimited, ServiceTimeout
 
 # Marks the gateway's own responses. Responses from the service don't have this header.
 OWN = {"Gatehouse-Answered": "gateway", "Server": "Gatehouse"}
-DATABASE_RETRY_SECONDS = 5
-STOPPING_RETRY_SECONDS = 1
+UNAVAILABLE_RETRY_SECONDS = "5"
 CONCURRENT_RETRY_SECONDS = 2.0
 
 
@@ -40,11 +39,9 @@ def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
         seconds = max(pause_seconds(code, 0), error.retry_after)
         return "declined_blocked", declined("blocked", code, error.sentence, seconds)
     if isinstance(error, DatabaseUnavailable | Stopping):
-        is_stopping = isinstance(error, Stopping)
         answer = message(HTTPStatus.SERVICE_UNAVAILABLE, error.sentence)
-        seconds = STOPPING_RETRY_SECONDS if is_stopping else DATABASE_RETRY_SECONDS
-        answer.headers["Retry-After"] = str(seconds)
-        return error.outcome if is_stopping else "no_database", answer
+        answer.headers["Retry-After"] = UNAVAILABLE_RETRY_SECONDS
+        return error.outcome, answer
     is_late = isinstance(error, ServiceTimeout)
     status = HTTPStatus.GATEWAY_TIMEOUT if is_late else HTTPStatus.BAD_GATEWAY
     return error.outcome, message(status, error.sentence)

@@ -115,24 +115,17 @@ class Gateway:
             return await self._answer(request, seen)
         except GatehouseError as error:
             seen.outcome, answer = answers.answer_to(error)
-            return self._short(request, answer)
+            return answer
         except Exception:
             seen.outcome = "broken"
             log.exception("gateway.broken")
-            return self._short(request, answers.message(500, FAULT))
+            return answers.message(500, FAULT)
         finally:
             self.observe(seen.client, seen.data_center, seen.outcome, seen.waited)
             # Requests without a valid token are logged only at the debug level, because anyone who
             # can reach the port can send any number of them.
             write = log.info if seen.client else log.debug
             write("gateway request", method=request.method, **asdict(seen))
-
-    def _short(self, request: web.BaseRequest, answer: web.Response) -> web.Response:
-        """Return the response. Disconnect if unread data remains or Gatehouse is stopping."""
-        is_unread = request.can_read_body and not request.content.is_eof()
-        if is_unread or self._is_stopping:
-            answer.force_close()
-        return answer
 
     async def _answer(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
         if self._is_stopping:
@@ -148,13 +141,11 @@ class Gateway:
         seen.data_center = target.data_center
         seen.path = target.path
         require_allowed(name, client, request.method, target)
-        if (request.content_length or 0) > MOST_BYTES:
-            raise too_large()
         headers = headers_to_send(list(request.headers.items()))
         if self._running[name] >= MOST_AT_ONCE or self._running.total() >= self.most_at_once:
             sentence = "Too many requests are already open. Wait for some of them to finish."
             seen.outcome = "declined_concurrent"
-            return self._short(request, answers.declined("concurrent", 1070, sentence, 1))
+            return answers.declined("concurrent", 1070, sentence, 1)
         self._running[name] += 1
         self._idle.clear()
         try:
@@ -209,15 +200,6 @@ class Gateway:
         return key, url
 
 
-def too_large() -> GatewayRefusal:
-    """Return the error for a body that exceeds the size limit."""
-    return GatewayRefusal(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        "too_large",
-        f"The body is larger than {MOST_BYTES >> 20} MiB.",
-    )
-
-
 async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
     """Read the request's body into `body`. First send `100 Continue` if the client expects it."""
     expected = request.headers.get("Expect", "").strip().casefold()
@@ -231,7 +213,9 @@ async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.content.iter_any():
                 if body.tell() + len(piece) > MOST_BYTES:
-                    raise too_large()
+                    sentence = f"The body is larger than {MOST_BYTES >> 20} MiB."
+                    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+                    raise GatewayRefusal(status, "too_large", sentence)
                 body.write(piece)
     except TimeoutError:
         sentence = f"The body didn't arrive within {BODY_SECONDS:g} seconds."

@@ -11,7 +11,7 @@ from yarl import URL
 
 from bot.errors import NotConfigured
 from bot.organizations.rules import Organization, OrganizationKey
-from bot.services.calls import Answer, CallCause, CallClass, ServiceCall
+from bot.services.calls import CallCause, CallClass, ServiceCall
 from bot.services.credentials import Credential, Signed
 from bot.services.errors import CredentialsRefused, ServiceRefused, model_in, wrong_form
 from bot.services.http import Permit, ServiceHttp
@@ -111,13 +111,13 @@ class InventoryClient:
         )
 
 
-def organizations_in(call: ServiceCall, answer: Answer) -> tuple[Organization, ...]:
+def organizations_in(call: ServiceCall, body: bytes) -> tuple[Organization, ...]:
     """Return the organizations in a response, or raise ServiceError if it isn't a valid listing."""
-    sent = model_in(call, answer, _Listing)
+    sent = model_in(call, body, _Listing)
     if sent.code != 0:
         # Show only the code, not the message.
         sentence = f"{call.subject} rejected the request (code {sent.code})."
-        raise ServiceRefused(call.service, sentence, status=answer.status, code=sent.code)
+        raise ServiceRefused(call.service, sentence, code=sent.code)
     if sent.organizations is None:
         raise wrong_form(call, "no list of organizations")
     return tuple(sent.organizations)

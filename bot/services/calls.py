@@ -44,15 +44,6 @@ class ServiceCall:
         return self.label[:1].upper() + self.label[1:]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A complete response with a 2xx status. Its `body` is never shown to anyone."""
-
-    status: int
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-
-
 # The metric labels of outcomes that mean the same with any HTTP status.
 REFUSED = "credentials_refused"
 LABELS = {REFUSED: "401", "provider_throttled": "429"}

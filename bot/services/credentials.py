@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
 from bot.ops.clock import Clock
-from bot.services.calls import Answer, ServiceCall
+from bot.services.calls import ServiceCall
 from bot.services.errors import (
     CredentialsRefused,
     ProviderThrottled,
@@ -251,13 +251,12 @@ class OAuthCredential(Credential):
         )
         return CredentialsRefused("oauth", sentence, message=said)
 
-    def _renewal_in(self, call: ServiceCall, answer: Answer) -> _Renewal:
-        _, said = code_and_words(call, answer.body, self.http.redactor)
+    def _renewal_in(self, call: ServiceCall, body: bytes) -> _Renewal:
+        _, said = code_and_words(call, body, self.http.redactor)
         if said:
             sentence = f"{call.subject} rejected the request: “{said}”."
-            refusal = ServiceRefused("oauth", sentence, status=answer.status, message=said)
-            raise self._explained(refusal)
-        renewal = model_in(call, answer, _Renewal)
+            raise self._explained(ServiceRefused("oauth", sentence, message=said))
+        renewal = model_in(call, body, _Renewal)
         if renewal.refresh_token not in (None, self.grant.refresh_token.get_secret_value()):
             sentence = (
                 f"{call.subject} issues a new refresh token each time, which is not supported."

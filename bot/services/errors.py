@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from bot.errors import GatehouseError
 from bot.ops.redaction import Redactor
-from bot.services.calls import Answer, ServiceCall
+from bot.services.calls import ServiceCall
 
 
 class ServiceError(GatehouseError):
@@ -252,23 +252,23 @@ def wrong_form(call: ServiceCall, why: str) -> WrongForm:
     return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")
 
 
-def json_of(call: ServiceCall, answer: Answer) -> object:
+def json_of(call: ServiceCall, body: bytes) -> object:
     """Return the parsed JSON of a response, or raise NotJson if its body isn't JSON."""
     try:
-        sent: object = from_json(answer.body)
+        sent: object = from_json(body)
     except ValueError:
         raise _not_json(call) from None
     return sent
 
 
-def model_in(call: ServiceCall, answer: Answer, model: type[Model]) -> Model:
+def model_in(call: ServiceCall, body: bytes, model: type[Model]) -> Model:
     """Read a response's JSON with a model. A WrongForm error names the field but not its value.
 
     Fields that the model doesn't have never become Python objects, which would take seconds for a
     large response.
     """
     try:
-        return model.model_validate_json(answer.body)
+        return model.model_validate_json(body)
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False)[0]
         if problem["type"] == "json_invalid":

@@ -16,7 +16,7 @@ from yarl import URL
 from bot.errors import GatehouseError
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
-from bot.services.calls import Answer, Observed, Observer, ReportedLimits, ServiceCall
+from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall
 from bot.services.errors import (
     ProxyUnreachable,
     RateLimited,
@@ -222,15 +222,15 @@ class ServiceHttp:
     async def request(
         self,
         call: ServiceCall,
-        read: Callable[[Answer], Read],
+        read: Callable[[bytes], Read],
         permits: OpenPermit = unlimited,
         *,
         retried: bool = True,
     ) -> Read:
-        """Send the call, pass a 2xx response to `read`, and return the result.
+        """Send the call, pass the body of a 2xx response to `read`, and return the result.
 
-        `read` raises a ServiceError if it can't use the response. For a large response, `read` runs
-        in a thread, so it must not access shared data.
+        The body is never shown to anyone. `read` raises a ServiceError if it can't use it. For
+        a large body, `read` runs in a thread, so it must not access shared data.
 
         With `retried`, a GET is repeated up to twice after connection errors and 5xx statuses, but
         not if that took long, because a person is waiting. Each attempt needs its own permit.
@@ -249,7 +249,7 @@ class ServiceHttp:
             return await self._attempt(call, read, permit)
 
     async def _attempt(
-        self, call: ServiceCall, read: Callable[[Answer], Read], permit: Permit
+        self, call: ServiceCall, read: Callable[[bytes], Read], permit: Permit
     ) -> Read:
         started = self.clock.monotonic()
         status = None
@@ -280,10 +280,9 @@ class ServiceHttp:
             failure = failure_of_status(call, status, response.headers, body, self.redactor)
             if failure is not None:
                 raise call.explain(failure)
-            answer = Answer(status, response.headers, body)
             # Parsing a large response here would block the event loop and delay other people.
             is_large = len(body) >= LARGE_BYTES
-            result = await asyncio.to_thread(read, answer) if is_large else read(answer)
+            result = await asyncio.to_thread(read, body) if is_large else read(body)
             outcome = "ok"
         except GatehouseError as error:
             outcome = error.outcome

@@ -10,7 +10,7 @@ from bot.checks.database import database, prepare, usable_database
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
 from bot.organizations.rules import DataCenterReport
-from bot.services.calls import Answer, CallCause, ServiceCall
+from bot.services.calls import CallCause, ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import (
     CredentialsRefused,
@@ -45,12 +45,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 async def _call(call: ServiceCall, model: type[Model], *secrets: str) -> Model:
-    def read(answer: Answer) -> Model:
-        return model_in(call, answer, model)
-
     async with open_session() as session:
         http = ServiceHttp(session, Redactor(secrets), lambda _: None, SystemClock())
-        return await http.request(call, read)
+        return await http.request(call, lambda body: model_in(call, body, model))
 
 
 async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url: str) -> str:

@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
 from bot.errors import NotConfigured, NotFound
-from bot.services.calls import Answer, ServiceCall
+from bot.services.calls import ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import ServiceRefused, model_in, wrong_form
 from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
@@ -105,8 +105,8 @@ class FlowClient:
         return await self._http.request(call, partial(_list_in, call, flow_sid), permits)
 
 
-def _list_in(call: ServiceCall, flow_sid: str, answer: Answer) -> list[str]:
-    sent = model_in(call, answer, _FlowAnswer)
+def _list_in(call: ServiceCall, flow_sid: str, body: bytes) -> list[str]:
+    sent = model_in(call, body, _FlowAnswer)
     # If a missing list were treated as empty, the next update would remove everybody.
     if sent.test_users is None:
         raise wrong_form(call, "no list of test users")

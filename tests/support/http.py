@@ -12,7 +12,7 @@ from aioresponses import aioresponses
 
 from bot.ops.redaction import Redactor
 from bot.organizations.rules import OrganizationKey
-from bot.services.calls import Answer, CallCause, Observed, ReportedLimits, ServiceCall
+from bot.services.calls import CallCause, Observed, ReportedLimits, ServiceCall
 from bot.services.errors import RateLimited
 from bot.services.http import OpenPermit, Permit, ServiceHttp, open_session, unlimited
 from tests.support.clock import JumpingClock
@@ -35,9 +35,9 @@ class Bench:
             total_seconds=total_seconds,
         )
 
-    async def request(self, call: ServiceCall, permits: OpenPermit = unlimited) -> Answer:
+    async def request(self, call: ServiceCall, permits: OpenPermit = unlimited) -> bytes:
         """Make a call that accepts any response."""
-        return await self.http.request(call, lambda answer: answer, permits)
+        return await self.http.request(call, lambda body: body, permits)
 
 
 @asynccontextmanager
