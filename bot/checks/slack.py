@@ -65,45 +65,39 @@ async def channels(parts: CheckParts) -> list[Finding]:
     """Check that the bot can post to all channels, and that those for cards are private."""
     settings = parts.settings
     of_flows = {policy.channel for policy in settings.flow_policies.values() if policy.channel}
-    found = await asyncio.gather(
+    return await asyncio.gather(
         _channel(parts, Part.ALERTS_CHANNEL, settings.alerts_channel),
-        _channel(parts, Part.APPROVALS_CHANNEL, settings.approvals_channel),
         *(
-            _channel(parts, Part.APPROVALS_CHANNEL, channel, " (in FLOW_POLICIES)")
-            for channel in sorted(of_flows)
+            _channel(parts, Part.APPROVALS_CHANNEL, channel)
+            for channel in sorted(of_flows | {settings.approvals_channel})
         ),
     )
-    return [*chain(*found)]
 
 
-async def _channel(
-    parts: CheckParts, setting: Part, channel_id: str, source: str = ""
-) -> list[Finding]:
-    def mistake(code: str, words: str) -> Finding:
-        return Finding(setting, code, f"{channel_id}{source} {words}")
-
+async def _channel(parts: CheckParts, setting: Part, channel_id: str) -> Finding:
     try:
         channel = await parts.slack.channel(channel_id)
     except SlackError as error:
         name = error.error if isinstance(error, SlackRefused) else ""
         if name not in {"channel_not_found", "not_in_channel"}:
-            return [failed(setting, error)]
-        words = (
-            f"was not found ({name}): the ID is incorrect, or the channel is private and the bot is"
-            " not in it. Copy the ID from the channel's details, or use /invite to add the bot."
+            return failed(setting, error)
+        sentence = (
+            f"{channel_id} was not found ({name}): the ID is incorrect, or the channel is private and the"
+            " bot is not in it. Copy the ID from the channel's details, or use /invite to add the"
+            " bot."
         )
-        return [mistake("channel_unknown", words)]
-    found = []
+        return Finding(setting, "channel_unknown", sentence)
     if channel.get("is_archived"):
-        found.append(mistake("channel_archived", "is archived. Choose another channel."))
-    elif channel.get("is_member") is False:
-        words = "exists, but the bot is not in it. Use /invite to add the bot."
-        found.append(mistake("bot_not_in_channel", words))
+        sentence = f"{channel_id} is archived. Choose another channel."
+        return Finding(setting, "channel_archived", sentence)
+    if channel.get("is_member") is False:
+        sentence = f"{channel_id} exists, but the bot is not in it. Use /invite to add the bot."
+        return Finding(setting, "bot_not_in_channel", sentence)
     is_open = not (channel.get("is_private") or channel.get("is_im"))
     if setting is Part.APPROVALS_CHANNEL and is_open:
-        words = "is public, but its cards show identities. Make it private."
-        found.append(mistake("channel_public", words))
-    return found or [well(setting, f"{channel_id}{source} exists, and the bot is in it.")]
+        sentence = f"{channel_id} is public, but its cards show identities. Make it private."
+        return Finding(setting, "channel_public", sentence)
+    return well(setting, f"{channel_id} exists, and the bot is in it.")
 
 
 async def roles(parts: CheckParts) -> list[Finding]:

@@ -54,16 +54,17 @@ def _from_json(value: object) -> object:
 
 def _url(value: str) -> URL:
     try:
-        return URL(value)
+        url = URL(value)
     except ValueError:
         raise ValueError("is not a valid address") from None
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise ValueError("must be an address that starts with https:// or http://")
+    return url
 
 
 def safe_address(value: str) -> str:
     """Return the URL if it uses HTTPS, or HTTP on this machine. Raise ValueError for other URLs."""
     url = _url(value)
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise ValueError("must be an address that starts with https://")
     if url.scheme == "http" and not is_loopback(url.host):
         raise ValueError("must start with https:// (http:// is allowed only for localhost)")
     if url.user or url.password or url.query_string or url.fragment:
@@ -72,9 +73,7 @@ def safe_address(value: str) -> str:
 
 
 def _proxy_address(value: str) -> str:
-    url = _url(value)
-    if url.scheme not in {"http", "https"} or not url.host or url.path not in {"", "/"}:
-        raise ValueError("must be the address of a proxy that starts with http:// or https://")
+    _url(value)
     return value
 
 

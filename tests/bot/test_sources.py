@@ -326,7 +326,7 @@ NAMED = [
     "METRICS_TOKEN in gatehouse.toml is too short",
     "APPROVALS_CHANNEL in gatehouse.toml doesn't look like the example",
     "DATABASE_URL in gatehouse.toml must start with postgresql://",
-    "HTTPS_PROXY in gatehouse.toml must be the address of a proxy",
+    "HTTPS_PROXY in gatehouse.toml must be an address that starts with",
     "FLOW_AUTH_TOKEN in gatehouse.toml is in quotes that are part of the value",
     "ROLES in gatehouse.toml approver → 0: is not a user ID",
     "welcome → aprovers: is not a known key. Did you mean approvers?",
