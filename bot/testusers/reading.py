@@ -60,13 +60,13 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         for identity in read.identities
         if folded(wanted.text) in folded(identity if reads.sees_identities else mask(identity))
     ]
-    others = [identity for identity in found if identity not in read.grants]
-    page = Page.cut(sorted(found, key=others.__contains__), LIST_PAGE, wanted)
+    found.sort(key=lambda identity: identity not in read.grants)
+    page = Page.cut(found, LIST_PAGE, wanted)
     shown = [read.grants[identity] for identity in page.items if identity in read.grants]
     async with bot.database.read_only() as tx:
         granting = await store.requests_with(tx, {grant.request_id for grant in shown})
     presets = {request.id: request.requested.presets for request in granting}
-    return pages.listing(flow, page, read.grants, reads, presets=presets, outside=len(others))
+    return pages.listing(flow, page, read.grants, reads, presets=presets)
 
 
 async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:

@@ -16,7 +16,6 @@ from bot.testusers.messages.card import (
     change_button,
     extend_buttons,
     form_button,
-    person_menu,
 )
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, who
 from bot.testusers.parse.form import Prefilled
@@ -30,6 +29,7 @@ PEOPLE = "*People you requested access for*"
 NO_ACCESS = "You haven't requested access for anyone."
 WITHOUT_END = "Access with no end date"
 NOT_COUNTED = f"{WITHOUT_END}: the lists couldn't be read in time."
+OUTSIDE = "added outside Gatehouse"
 UNREAD_SHOWN = 3
 T = TypeVar("T")
 
@@ -136,7 +136,6 @@ def listing(
     reader: Reader,
     *,
     presets: Mapping[str, Sequence[str]],
-    outside: int,
 ) -> Message:
     """Return a page of a flow's test users that shows who approved them and when access ends.
 
@@ -146,25 +145,18 @@ def listing(
         grants: The flow's grants, keyed by identity.
         reader: The reader's permissions.
         presets: The names of the presets in each request.
-        outside: The total number of test users without a grant.
     """
     text_ = page.wanted.text
     matching = f" matching {text.code(text_, 60)}" if text_ else ""
     title = f"{flow_name(flow)} has *{phrases.how_many(page.total)}*{matching}"
     nobody = f"{flow_name(flow)} has no test users{matching or ' yet'}."
     rows: list[Row] = [(title if page.total else nobody, None)]
-    is_outside = False
     for identity in page.items:
-        grant, about = grants.get(identity), ""
+        grant, about = grants.get(identity), OUTSIDE
         if grant is not None:
             named = phrases.from_presets(presets.get(grant.request_id, ()))
-            about = f" {_until(grant.ends_at)} · {_by(grant)}{named}"
-        elif not is_outside:
-            is_outside = True
-            rows.append((f"*Added outside Gatehouse* ({outside:,})", None))
-        has_end = grant is not None and grant.ends_at is not None
-        menu = person_menu(flow, identity, has_end=has_end) if reader.asks else None
-        rows.append((f"• {reader.show(identity)}{about}", menu))
+            about = f"{_until(grant.ends_at)} · {_by(grant)}{named}"
+        rows.append((f"• {reader.show(identity)} · {about}", None))
     below = block_kit.row(form_button("Change…", Prefilled(flow.sid)) if reader.asks else [])
     return _message(rows, [*below, *page.turning("list")])
 
@@ -185,8 +177,7 @@ def history(flow: Flow, page: Page[Request], reader: Reader) -> Message:
     Requests that can be undone have an `Undo` button, because their cards may have been deleted.
     """
     if not page.total:
-        add = form_button("Add a test user", Prefilled(flow.sid)) if reader.asks else []
-        return _message([(f"No requests for {flow_name(flow)} yet.", None)], block_kit.row(add))
+        return Message.of(f"No requests for {flow_name(flow)} yet.")
     title = f"*{text.count(page.total, 'request')}* for {flow_name(flow)}, newest first"
     rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO, named=True)]
     return _message(rows, page.turning("history"))
@@ -283,7 +274,7 @@ def review(page: Page[Endless], unread: Mapping[Flow, str], reader: Reader) -> M
     ]
     message = Message.of(endless(page.total, unread), *lines)
     for access in page.items:
-        grant, about = access.grant, "added outside Gatehouse"
+        grant, about = access.grant, OUTSIDE
         if grant is not None:
             about = f"since {text.time(grant.granted_at)} · {_by(grant)}"
         shown = brief([access.identity], reader.show)
