@@ -51,7 +51,6 @@ async def test_extension_reads_as_an_extension_and_never_as_a_removal(world):
     await world.approve(message, "*Applied*")
     assert world.flow.identities == ["+1"]
     await world.shows(first, "*Replaced by a later request:* `+1`")
-    assert "`+1` had access to *welcome*." in first.all_text
 
 
 async def test_extension_whose_old_end_has_passed_reads_as_an_addition(world):
@@ -118,8 +117,8 @@ async def test_access_without_an_end_says_so(world):
     answer = world.slack.workspace.ephemerals(OTTO)[-1].all_text
     for text in (message.text, answer, await home_of(world, ADA)):
         assert "add `+1` to *welcome* with no end date" in text
-    await world.approve(message, "can test *welcome* with no end date")
-    await world.told(OTTO, "can test *welcome* with no end date")
+    await world.approve(message, "to *welcome* with no end date")
+    await world.told(OTTO, "to *welcome* with no end date")
 
 
 def restarted(sqlite_url, **settings):
@@ -166,7 +165,7 @@ async def test_alias_that_moved_asks_again_about_the_old_flow(sqlite_url):
         await world.shows(message, "*Needs approval again*")
         assert world.flow.history == []
         await world.approve(message, "*Applied*")
-        assert f"can test `{WELCOME}`" in message.all_text
+        assert f"to `{WELCOME}` until <!date^" in message.all_text
 
 
 async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
@@ -179,7 +178,7 @@ async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
         message = await moved_card(world)
         assert "Nothing was applied" in (await world.click(ADA, message, "Retry")).all_text
         await world.shows(message, "*Needs approval again*")
-        assert "2 approvals needed" in message.all_text
+        assert "0 of 2 approvals" in message.all_text
         await world.click(ADA, message, "Approve")
         assert world.flow.history == []
         await world.approve(message, "*Applied*", by=ABEL)
@@ -211,30 +210,24 @@ async def cancelled(world, message) -> None:
     await world.click(OTTO, message, "Cancel")
 
 
-async def failed(world, message) -> None:
-    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
-    await world.click(ADA, message, "Approve")
-
-
 @pytest.mark.parametrize(
     ("decide", "outcome", "label"),
     [
         (denied, "*Denied*", "denied"),
         (cancelled, "*Cancelled*", "cancelled"),
-        (failed, "*Failed", "approved"),
     ],
 )
 async def test_each_time_says_what_it_is_the_time_of(world, decide, outcome, label):
     message = await world.asked("add welcome +1")
     await decide(world, message)
     await world.shows(message, outcome)
-    assert "requested by Otto Operator <!date^" in message.all_text
+    assert "*Otto Operator* asked to" in message.all_text
     assert f" · {label} <!date^" in message.all_text
 
 
 async def test_card_of_a_change_made_now_says_when(world):
     message = await world.asked("add welcome +1 now because urgent", by=ADAM)
-    assert re.search(r"requested by Adam Admin <!date\^\S+ .* · applied <!date\^", message.all_text)
+    assert re.search(r"requested <!date\^\S+ .* · applied <!date\^", message.all_text)
 
 
 async def test_stale_undo_leaves_a_later_extension_alone(world):

@@ -207,7 +207,7 @@ async def test_change_that_the_service_rejects_is_sent_once(world):
 async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
     broken = fault(world, FaultKind.STATUS, "POST", status=503)
     message = await world.asked("add welcome +1")
-    await world.approve(message, "Trying again in")
+    await world.approve(message, "I'm still trying.")
     assert "few minutes" not in message.all_text
     await world.slack.until(lambda: "Retry" in message.buttons)
     assert "Approved by Ada Approver. The flow service is having problems" in message.all_text
@@ -226,7 +226,7 @@ async def test_nothing_else_is_sent_while_a_post_is_in_doubt(world):
     lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
     first = await world.asked("add welcome +1")
     second = await world.asked("add welcome +2")
-    await world.approve(first, "Checking")
+    await world.approve(first, "I'm still trying.")
     await world.approve(second, "Updating the list")
     await world.later(timedelta(seconds=40))
     reads = len(world.services.state.calls)
@@ -242,7 +242,7 @@ async def test_post_that_arrives_late_is_found_and_undoes_nothing(world, monkeyp
     lost = fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
     first = await world.asked("add welcome +1 for 1h")
     second = await world.asked("add welcome +2")
-    await world.approve(first, "Checking")
+    await world.approve(first, "I'm still trying.")
     await world.approve(second, "Updating the list")
     assert (lost.struck, posts(world)) == (1, [])
     world.flow.identities[:] = ["+1"]

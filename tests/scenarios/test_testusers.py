@@ -289,7 +289,7 @@ async def test_a_request_is_remembered_once_and_expires(world):
     await world.shows(message, "Expired")
     assert message.buttons == []
     assert thread("C0APPROVALS", message.ts) == [reminder]
-    await world.told(OTTO, "*Expired* because nobody approved it in time")
+    await world.told(OTTO, "*Expired* because it wasn't approved in time")
 
 
 async def test_a_quorum_counts_in_the_card(sqlite_url):

@@ -79,7 +79,7 @@ async def test_every_request_can_be_decided_retried_or_undone(world, cards):
     for user in (PENDING, SCHEDULED):
         await world.shows(cards[user], "Approvers:")
         await world.approve(cards[user], "*Applied*")
-    await world.shows(cards[SCHEDULED], "can test *welcome* until <!date^4071459600^")
+    await world.shows(cards[SCHEDULED], "to *welcome* until <!date^4071459600^")
     await world.click(OTTO, cards[PLANNED], "Cancel")
     for user in (FAILED, HALF):
         await world.shows(cards[user], "Failed")

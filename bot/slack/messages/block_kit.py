@@ -28,7 +28,6 @@ HEADER_CHARACTERS = 150
 BUTTON_CHARACTERS = 75
 VALUE_CHARACTERS = 2000
 OPTION_CHARACTERS = 75
-OPTION_VALUE_CHARACTERS = 150
 INPUT_CHARACTERS = 3000
 FIELDS_A_SECTION = 10
 OUTDATED = "This button is from an older version of Gatehouse and no longer works."
@@ -188,17 +187,12 @@ def button(
 
 def select(placeholder: str, action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
     """Return a select menu with (text, value) options."""
-    menu = overflow(action_id, options)
     return {
-        **menu,
         "type": "static_select",
+        "action_id": action_id,
+        "options": [*starmap(option, options)],
         "placeholder": plain_text(placeholder, HEADER_CHARACTERS),
     }
-
-
-def overflow(action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:
-    """Return a "⋯" menu with (text, value) options."""
-    return {"type": "overflow", "action_id": action_id, "options": [*starmap(option, options)]}
 
 
 def option(shown: str, value: str) -> SlackBlock:

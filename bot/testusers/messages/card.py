@@ -1,15 +1,19 @@
 """Request cards, which are rendered from stored state, and buttons for requests."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from bot.approvals.rules import Act, State
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, SlackBlock
+from bot.slack.messages.block_kit import (
+    MESSAGE_CHARACTERS,
+    SECTION_CHARACTERS,
+    Message,
+    SlackBlock,
+)
 from bot.testusers.messages import phrases
 from bot.testusers.messages.phrases import brief, change_in_plain, change_of, who
 from bot.testusers.parse.form import Prefilled, ShownRequest
-from bot.testusers.rules.applying import PAUSES_SECONDS, TRIES
 from bot.testusers.rules.changes import Flow, apply_change
 from bot.testusers.rules.requests import Done, Request
 
@@ -27,7 +31,10 @@ DIALOGS = {
 }
 ENDED_SHOWN = 5
 RELATED_SHOWN = 3
-GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
+REASON_CHARACTERS = 500
+# The length of the lines that don't describe the change, if the card would be too long otherwise.
+CUT_CHARACTERS = 150
+CLOSED = frozenset({State.APPLIED, State.DENIED, State.CANCELLED, State.EXPIRED})
 
 
 def card(request: Request, needed: int, approvers: str, related: Sequence[Request] = ()) -> Message:
@@ -39,193 +46,159 @@ def card(request: Request, needed: int, approvers: str, related: Sequence[Reques
         approvers: The line that mentions who can approve, while the request is pending.
         related: Other open requests that affect the same people.
     """
-    shown = _Card(request, needed, approvers, related)
-    blocks = shown.blocks()
+    blocks = _blocks(request, needed, approvers, related, SECTION_CHARACTERS)
     if phrases.size_of(blocks) > MESSAGE_CHARACTERS:
-        blocks = replace(shown, is_short=True).blocks()
-    return Message(shown.fallback(), blocks)
+        blocks = _blocks(request, needed, approvers, related, CUT_CHARACTERS)
+    asker, change = who(request.requester), change_of(request)
+    if request.state is State.PENDING:
+        return Message(f"{asker} wants to {change}. Approve or deny?", blocks)
+    return Message(f"{phrases.outcome_of(request)}: {asker} asked to {change}.", blocks)
 
 
-@dataclass(frozen=True)
-class _Card:
-    """A request's card. A short card omits details, but never the people added or removed."""
+def _blocks(
+    request: Request, needed: int, approvers: str, related: Sequence[Request], limit: int
+) -> list[SlackBlock]:
+    """Return the card's blocks. Lines that don't describe the change are cut to `limit`."""
+    is_pending = request.state is State.PENDING
+    asked = "wants" if is_pending else "asked"
+    change = change_of(request, name=phrases.counted)
+    reason = phrases.quote(request.requested.reason, REASON_CHARACTERS)
+    more = _also_open(related) if is_pending else _news(request)
+    return [
+        *block_kit.sections(
+            [
+                *_cut(_status(request, needed), limit),
+                f"*{who(request.requester)}* {asked} to {change}",
+                *_people(request),
+                *_cut(reason, limit),
+            ]
+        ),
+        block_kit.context(" · ".join(_facts(request))),
+        *block_kit.sections(_cut(more, limit)),
+        *block_kit.sections(filter(None, [approvers])),
+        *block_kit.row(act_buttons(request, *Act)),
+    ]
 
-    request: Request
-    needed: int
-    approvers: str
-    related: Sequence[Request]
-    is_short: bool = False
 
-    @property
-    def reason_characters(self) -> int:
-        return 100 if self.is_short else 500
+def _cut(lines: Iterable[str], limit: int) -> list[str]:
+    return [text.cut(line, limit) for line in lines]
 
-    def blocks(self) -> tuple[SlackBlock, ...]:
-        request = self.request
-        small_print = block_kit.context(" · ".join(self.facts()))
-        if request.state in GIVEN_UP:
-            why = phrases.quote(request.round.denial_reason, self.reason_characters)
-            return (*block_kit.sections([*self.headline(), *why]), small_print)
-        top = [
-            *self.headline(),
-            *filter(None, [phrases.rule_of(request)]),
-            *self.people(),
-            *phrases.quote(request.requested.reason, self.reason_characters),
-        ]
-        return (
-            *block_kit.sections(top),
-            small_print,
-            *block_kit.sections([*self.also_open(), *self.news()]),
-            *block_kit.sections(filter(None, [self.approvers])),
-            *block_kit.row(act_buttons(request, *Act)),
-        )
 
-    def fallback(self) -> str:
-        """Return the text that notifications show."""
-        request = self.request
-        if request.state is State.PENDING:
-            reason = text.escape(request.requested.reason, 150)
-            because = f" ({reason})" if reason else ""
-            wanted = f"{who(request.requester)} wants to {change_of(request)}"
-            return f"{wanted}{because}. Approve or deny?"
-        return " ".join(self.headline())
+def _status(request: Request, needed: int) -> Iterator[str]:
+    """Yield lines that describe the request's state, and the approvals so far."""
+    yield f"{phrases.outcome_of(request)}{_failure(request)}"
+    yield from phrases.quote(request.round.denial_reason, REASON_CHARACTERS)
+    if request.round.rule is not None:
+        yield phrases.rule_of(request)
+    if request.state is not State.PENDING:
+        return
+    if request.round.news:
+        news = text.sentence(" ".join(request.round.news), REASON_CHARACTERS)
+        yield f":arrows_counterclockwise: *Needs approval again*: {news}"
+    if needed > 1:
+        given = [approval.who for approval in request.round.approvals]
+        names = f" ({phrases.names(given)})" if given else ""
+        yield f"*{len(given)} of {needed} approvals*{names}"
 
-    def headline(self) -> Iterator[str]:
-        """Yield lines that describe the request and its outcome, or the approvals so far."""
-        request = self.request
-        wanted = f"to {change_of(request, name=phrases.counted)}"
-        if request.state is State.PENDING:
-            if request.round.news:
-                why = text.sentence(" ".join(request.round.news), self.reason_characters)
-                yield f":arrows_counterclockwise: *Needs approval again*: {why}"
-            yield f":hourglass: *{who(request.requester)}* wants {wanted}"
-            yield from self.count()
-            return
-        if request.state is State.APPLIED or request.state in GIVEN_UP:
-            asked = f"{who(request.requester)} asked to {change_of(request)}"
-            yield phrases.outcome_line(request, asked)
-        else:
-            yield f"{phrases.outcome_of(request)}.{self.trying()}"
-            yield f"*{who(request.requester)}* asked {wanted}"
 
-    def count(self) -> Iterator[str]:
-        given = len(self.request.round.approvals)
-        if given:
-            yield f"*{given} of {self.needed} approvals* ({phrases.approvers(self.request)})."
-        elif self.needed > 1:
-            yield f"{self.needed} approvals needed."
+def _failure(request: Request) -> str:
+    """Describe the last failure, or return an empty string if no attempt failed."""
+    attempts = request.attempts
+    failure = text.sentence(attempts.failure, REASON_CHARACTERS)
+    if request.state is State.FAILED:
+        return f". {failure}{phrases.after_all(request)}"
+    if request.state is State.APPLYING and attempts.failure:
+        return f". {failure} I'm still trying."
+    return ""
 
-    def trying(self) -> str:
-        """Describe the last failure and the next attempt, or return "" if no attempt failed."""
-        attempts = self.request.attempts
-        tries = attempts.tries
-        failure = f" {text.sentence(attempts.failure, self.reason_characters)}"
-        if self.request.state is State.FAILED:
-            return f"{failure}{phrases.after_all(self.request)}"
-        if not tries:
-            return ""
-        if attempts.is_unsure or tries >= TRIES:
-            return f"{failure} Checking whether the change went through…"
-        pause = PAUSES_SECONDS[tries - 1]
-        return f" Attempt {tries} of {TRIES} failed:{failure} Trying again in {pause:g} s."
 
-    def facts(self) -> Iterator[str]:
-        """Yield the small print: the list's size, times, and IDs."""
-        request, done = self.request, self.request.result.done
-        if sizes := self.sizes():
-            yield sizes
-        if request.state is State.PENDING:
-            yield f"this request expires {text.time(request.expires_at)}"
-            # Anyone can give themselves the name of somebody else.
-            yield f"requester {request.requester.slack_user_id}"
-        else:
-            yield f"requested by {who(request.requester)} {text.time(request.created_at)}"
-            if request.decided_at is not None and not request.requested.without_approval:
-                verb = request.state.value if request.state in GIVEN_UP else "approved"
-                yield f"{verb} {text.time(request.decided_at)}"
-            if done is not None and request.state is State.APPLIED:
-                yield f"applied {text.time(done.at)}"
-        if self.is_short and request.requested.ends and request.state not in GIVEN_UP:
-            ends = request.requested.ends.values()
-            yield f"{len(ends)} end dates between {text.time(min(ends))} and {text.time(max(ends))}"
+def _facts(request: Request) -> Iterator[str]:
+    """Yield the small print: the list's size, times, and the requester's ID."""
+    if sizes := _sizes(request):
+        yield sizes
+    if request.state is State.PENDING:
+        yield f"this request expires {text.time(request.expires_at)}"
+        # Anyone can give themselves the name of somebody else.
+        yield f"requester {request.requester.slack_user_id}"
+        return
+    yield f"requested {text.time(request.created_at)}"
+    done = request.result.done
+    at = done.at if done is not None else request.decided_at
+    if at is not None and request.state in CLOSED:
+        yield f"{request.state} {text.time(at)}"
 
-    def sizes(self) -> str:
-        done, requested = self.request.result.done, self.request.requested
-        if done is not None:
-            return _sizes(done.size_before, done.size_after)
-        if self.request.state in GIVEN_UP or self.request.state is State.FAILED:
-            return ""
+
+def _sizes(request: Request) -> str:
+    """Return the size of the list before and after the change, if the change has an effect."""
+    done, requested = request.result.done, request.requested
+    if done is not None:
+        before, after = done.size_before, done.size_after
+    elif request.state in {State.PENDING, State.APPLYING}:
         # Added people who are still on the list won't be on it when this change is applied.
         new = set(requested.change.additions).difference(requested.end_changes)
         seen = [identity for identity in requested.compared.seen if identity not in new]
-        return _sizes(len(seen), len(apply_change(seen, requested.change)))
-
-    def also_open(self) -> Iterator[str]:
-        """Yield a line with the other open requests that affect the same people."""
-        if not self.related or self.request.state is not State.PENDING:
-            return
-        shown = self.related[: 0 if self.is_short else RELATED_SHOWN]
-        listed = [f"{change_of(other)}, by {who(other.requester)}" for other in shown]
-        more = len(self.related) - len(shown)
-        if more:
-            listed.append(f"{more} more")
-        yield f":warning: *Other open requests for the same people:* {'; '.join(listed)}"
-
-    def news(self) -> Iterator[str]:
-        """Yield lines about other events: outside changes, access that ended, and undos."""
-        result = self.request.result
-        for title, people in phrases.on_the_list(self.request).items():
-            yield f"*{title}:* {self.named(people)}"
-        if result.done is not None:
-            yield from self.surprises(result.done)
-        if result.respelled:
-            yield f"The service stores this as {self.named([*result.respelled.values()])}"
-        shown = result.ended[-1 if self.is_short else -ENDED_SHOWN :]
-        if len(result.ended) > len(shown):
-            ended = phrases.how_many(len(result.ended))
-            yield f"*Access ended for {ended}. Most recently:*"
-        for end in shown:
-            gone = " (already removed)" if end.was_gone else ""
-            yield f"*Access ended:* {phrases.in_full(end.identity)} {text.time(end.at)}{gone}"
-        if result.superseded and not result.is_undone:
-            yield f"*Replaced by a later request:* {self.named(result.superseded)}"
-        if result.overdue:
-            why = text.sentence(result.overdue, min(300, self.reason_characters))
-            yield f"*Expired but not removed yet:* {why} I'll keep trying."
-        if result.undone_by:
-            yield "*Undone*" if result.is_undone else "*Undo requested*"
-
-    def people(self) -> Iterator[str]:
-        """Yield lines that name everyone in the request, because approvers must see each person."""
-        request = self.request
-        if request.state is State.APPLIED and len(request.requested.change.identities) == 1:
-            # The headline already names a single person.
-            return
-        groups = phrases.titled(request, each_end=not self.is_short)
-        for title, identities in groups.items():
-            # A single title would only repeat the headline.
-            if len(groups) > 1:
-                yield f"*{title} ({len(identities)}):*"
-            yield from phrases.lines_of(identities)
-
-    def surprises(self, done: Done) -> Iterator[str]:
-        """Yield lines about requested changes that were already made and about outside changes."""
-        already = done.already.without(self.request.requested.end_changes)
-        if already.additions:
-            yield f"*Already on the list:* {self.named(already.additions)}"
-        if already.removals:
-            yield f"*Already removed:* {self.named(already.removals)}"
-        edits = (("added", done.outside.additions), ("removed", done.outside.removals))
-        if kept := "; ".join(f"{verb} {self.named(people)}" for verb, people in edits if people):
-            yield f"*Changes made by someone else in the meantime, and kept:* {kept}"
-
-    def named(self, identities: Sequence[str]) -> str:
-        return str(len(identities)) if self.is_short else brief(identities)
-
-
-def _sizes(before: int, after: int) -> str:
+        before, after = len(seen), len(apply_change(seen, requested.change))
+    else:
+        return ""
     now = phrases.how_many(after)
     return now if before == after else f"{before} → {now}"
+
+
+def _also_open(related: Sequence[Request]) -> Iterator[str]:
+    """Yield a line with the other open requests that affect the same people."""
+    listed = [f"{change_of(other)}, by {who(other.requester)}" for other in related]
+    more = len(listed) - RELATED_SHOWN
+    if more > 0:
+        listed[RELATED_SHOWN:] = [f"{more} more"]
+    if listed:
+        yield f":warning: *Other open requests for the same people:* {'; '.join(listed)}"
+
+
+def _news(request: Request) -> Iterator[str]:
+    """Yield lines about other events: outside changes, access that ended, and undos."""
+    result = request.result
+    for title, people in phrases.on_the_list(request).items():
+        yield f"*{title}:* {brief(people)}"
+    if result.done is not None:
+        yield from _surprises(request, result.done)
+    if result.respelled:
+        yield f"The service stores this as {brief([*result.respelled.values()])}"
+    shown = result.ended[-ENDED_SHOWN:]
+    if len(result.ended) > len(shown):
+        ended = phrases.how_many(len(result.ended))
+        yield f"*Access ended for {ended}. Most recently:*"
+    for end in shown:
+        gone = " (already removed)" if end.was_gone else ""
+        yield f"*Access ended:* {phrases.in_full(end.identity)} {text.time(end.at)}{gone}"
+    if result.superseded and not result.is_undone:
+        yield f"*Replaced by a later request:* {brief(result.superseded)}"
+    if result.overdue:
+        why = text.sentence(result.overdue, 300)
+        yield f"*Expired but not removed yet:* {why} I'll keep trying."
+    if result.undone_by:
+        yield "*Undone*" if result.is_undone else "*Undo requested*"
+
+
+def _surprises(request: Request, done: Done) -> Iterator[str]:
+    """Yield lines about requested changes that were already made and about outside changes."""
+    already = done.already.without(request.requested.end_changes)
+    if already.additions:
+        yield f"*Already on the list:* {brief(already.additions)}"
+    if already.removals:
+        yield f"*Already removed:* {brief(already.removals)}"
+    edits = (("added", done.outside.additions), ("removed", done.outside.removals))
+    if kept := "; ".join(f"{verb} {brief(people)}" for verb, people in edits if people):
+        yield f"*Changes made by someone else in the meantime, and kept:* {kept}"
+
+
+def _people(request: Request) -> Iterator[str]:
+    """Yield lines that name everyone in the request, because approvers must see each person."""
+    groups = phrases.titled(request)
+    for title, identities in groups.items():
+        # A single title would only repeat the line above.
+        if len(groups) > 1:
+            yield f"*{title} ({len(identities)}):*"
+        yield from phrases.lines_of(identities)
 
 
 def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
@@ -281,17 +254,3 @@ def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
         more = replace(filled, more_seconds=seconds)
         buttons += form_button(label, more, f"{ids.TESTUSERS_MORE}.{number}")
     return buttons if len(buttons) > len(EXTENSIONS) else []
-
-
-def person_menu(flow: Flow, identity: str, *, has_end: bool) -> SlackBlock | None:
-    """Return a menu to extend or remove a test user, or a single button if the menu doesn't fit."""
-    person = Prefilled(flow.sid, identities=(identity,))
-    more = {label: replace(person, more_seconds=seconds) for label, seconds in EXTENSIONS.items()}
-    filled = {
-        **({"Extend": person, **more} if has_end else {"Set an end date": person}),
-        "Remove": replace(person, kind="remove"),
-    }
-    options = [(label, value.value()) for label, value in filled.items()]
-    if any(len(value) > block_kit.OPTION_VALUE_CHARACTERS for _, value in options):
-        return next(iter(form_button("Change…", person)), None)
-    return block_kit.overflow(ids.TESTUSERS_PERSON, options)

@@ -98,13 +98,13 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
         case _:
             is_refused = request.state in {State.DENIED, State.CANCELLED}
             reason = request.round.denial_reason if is_refused else ""
-            lines = [phrases.outcome_line(request, asked), *phrases.quote(reason, 500)]
+            lines = [f"{phrases.outcome_of(request)}: {asked}.", *phrases.quote(reason, 500)]
     return _with_steps(Message.of(*lines), card)
 
 
 def _failure(request: Request, asked: str) -> Iterator[str]:
     """Yield a failed request's outcome, what the list has now, and the next step."""
-    yield phrases.outcome_line(request, asked)
+    yield f"{phrases.outcome_of(request)}: {asked}."
     for title, people in phrases.on_the_list(request).items():
         yield f"{title}: {brief(people)}"
     step = phrases.after_all(request) or " An approver can press Retry on the card."

@@ -18,6 +18,8 @@ BRIEF_CHARACTERS = 60
 IDENTITIES_A_LINE = 60
 SHORT_CHARACTERS = 40
 
+# More titles than this wouldn't leave enough room on a card.
+MOST_TITLES = 10
 IDENTITY_CHARACTERS = 300
 NAMED = 3
 NOBODY = "*Nobody can approve this now.* Whoever runs Gatehouse can name more approvers."
@@ -123,9 +125,9 @@ def counted(identities: Sequence[str], _show: Show = in_full) -> str:
     return f"*{how_many(len(identities))}*"
 
 
-def lines_of(identities: Iterable[str], show: Show = in_full) -> list[str]:
+def lines_of(identities: Iterable[str]) -> list[str]:
     """Return lines with all identities. Short identities share a line."""
-    shown = list(map(show, identities))
+    shown = list(map(in_full, identities))
     is_short = all(len(identity) < SHORT_CHARACTERS for identity in shown)
     size = IDENTITIES_A_LINE if is_short else 1
     return ["  ".join(shown[at : at + size]) for at in range(0, len(shown), size)]
@@ -162,7 +164,7 @@ def parts(request: Request, *, each_end: bool = False) -> list[Part]:
     at = requested.compared.shown_at or request.created_at
     found: dict[tuple[Effect, object], Part] = {}
     for identity, effect in requested.effects(requested.change, at).items():
-        term = _term(request, identity, effect, is_actual=each_end)
+        term = _term(request, identity, effect)
         now = _current_end(request, identity, effect)
         key = effect, (term, now) if each_end else None
         part = found.get(key, Part(effect, (), term, now))
@@ -183,12 +185,12 @@ def _current_end(request: Request, identity: str, effect: Effect) -> str:
     return f" (currently until {text.time(end)})" if end else " (currently with no end date)"
 
 
-def _term(request: Request, identity: str, effect: Effect, *, is_actual: bool) -> str:
+def _term(request: Request, identity: str, effect: Effect) -> str:
     if effect is Effect.REMOVE:
         return ""
     requested, done = request.requested, request.result.done
     stored = request.result.respelled.get(identity, identity)
-    actual = done.ends_at.get(stored) if done and is_actual else None
+    actual = done.ends_at.get(stored) if done else None
     if end := actual or requested.ends.get(identity):
         return f" until {text.time(end)}"
     if requested.duration_seconds is None:
@@ -229,10 +231,13 @@ def change_in_plain(request: Request) -> str:
     return " and ".join(said)
 
 
-def titled(request: Request, *, each_end: bool = True) -> dict[str, tuple[str, ...]]:
+def titled(request: Request) -> dict[str, tuple[str, ...]]:
     """Group a request's people under titles such as `Add for 2 h` or `Remove`."""
     titles: dict[str, tuple[str, ...]] = {}
-    for asked in parts(request, each_end=each_end):
+    groups = parts(request, each_end=True)
+    if len(groups) > MOST_TITLES:
+        groups = parts(request)
+    for asked in groups:
         verb, _, only = WORDS[asked.effect]
         titles[f"{verb.capitalize()}{only}{asked.term}{asked.now}"] = asked.people
     return titles
@@ -254,38 +259,18 @@ def on_the_list(request: Request) -> dict[str, tuple[str, ...]]:
     return {title: people for title, people in titles.items() if people}
 
 
-def effect_of_change(request: Request) -> str:
-    """Describe the effect of an applied change: `+1 can test welcome until 3:57 PM`."""
-    change, flow = request.requested.change, flow_name(request.flow)
-    people = change.identities
-    subject = in_full(people[0]) if len(people) == 1 else how_many(len(people))
-    if change.additions and change.removals:
-        added, removed = len(change.additions), len(change.removals)
-        return f"{flow} has changed: {added} added, {removed} removed"
-    if change.removals:
-        return f"{subject} can no longer test {flow}"
-    if request.is_over:
-        # Further down, the card shows when and how the access ended.
-        return f"{subject} had access to {flow}"
-    terms = {part.term for part in parts(request, each_end=True)}
-    return f"{subject} can test {flow}{terms.pop() if len(terms) == 1 else ''}"
-
-
 def outcome_of(request: Request) -> str:
     """Describe a request's state and name the person who decided: `:no_entry: *Denied* by Ada`."""
     by, state, mark = decider(request), request.state, MARKS[request.state]
     if state is State.PENDING:
         return mark
     if state is State.EXPIRED:
-        why = "nobody approved it in time"
+        why = "it wasn't approved in time"
         if request.is_late_at(request.decided_at or request.expires_at):
             why = "the requested access would already have ended"
-        elif request.round.approvals:
-            why = "not enough people approved it in time"
         return f"{mark} because {why}"
     if state in {State.DENIED, State.CANCELLED}:
-        is_own = request.decided_by == request.requester
-        return f"{mark} by {'the requester' if is_own else by}"
+        return f"{mark} by {by}"
     is_approved = not request.requested.without_approval
     how = f"approved by {approvers(request)}" if is_approved else f"without approval by {by}"
     if state is State.FAILED:
@@ -294,12 +279,6 @@ def outcome_of(request: Request) -> str:
     if state is State.APPLIED and not is_approved:
         return f":warning: *Applied without approval* by {by}"
     return f"{mark}, {how}"
-
-
-def outcome_line(request: Request, asked: str) -> str:
-    """Return the outcome, followed by the change's effect if it was applied, or else by `asked`."""
-    is_applied = request.state is State.APPLIED
-    return f"{outcome_of(request)}: {effect_of_change(request) if is_applied else asked}."
 
 
 def summary(request: Request, show: Show, *, names_requester: bool = False) -> str:
