@@ -1,7 +1,6 @@
 """The Home tab: requests that a person can decide on, the person's own requests, and the limits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +21,7 @@ from bot.testusers.rules.requests import Request
 WAITING = "Waiting for you"
 OWN = "Your requests"
 LIMITS = "Limits"
+WAITING_SHOWN = 10
 ENDING_SHOWN = 10
 MORE_ACCESS = "`/testusers mine` shows everyone you requested access for."
 NO_ACCESS = "You don't have access to Gatehouse yet:"
@@ -34,53 +34,39 @@ REVIEW = block_kit.section(
 WORDS = {LimitKind.MINUTE: "this minute", LimitKind.DAY: "today", LimitKind.CONCURRENT: "at once"}
 
 
-@dataclass(frozen=True)
-class HomeContent:
-    """The content of one person's Home tab at a given time.
+def home(
+    reader: Reader,
+    *,
+    waiting: Sequence[OpenRow],
+    own: Sequence[Request],
+    ending: Sequence[GrantGroup],
+    blocks: Sequence[tuple[str, Incident]],
+    closest: Sequence[OrganizationUse],
+    reviews: bool,
+) -> dict[str, Any]:
+    """Return the Home tab for a person who has access to Gatehouse.
 
-    Attributes:
+    Args:
+        reader: Whether the person can see identities, and whether the person can request changes.
         waiting: Requests that the person can decide on and hasn't approved yet, oldest first.
-        waiting_total: The total number of such requests, of which `waiting` contains the oldest.
         own: The person's requests that are open or were decided recently, newest first.
         ending: Access that the person requested and that ends soon, earliest end first.
         blocks: The names of blocked organizations, each with its incident.
         closest: The organizations closest to a limit, closest first.
-        reader: Whether the person can see identities, and whether the person can request changes.
         reviews: True for approvers, who get a button for `/testusers review`.
     """
-
-    waiting: Sequence[OpenRow]
-    waiting_total: int
-    own: Sequence[Request]
-    ending: Sequence[GrantGroup]
-    blocks: Sequence[tuple[str, Incident]]
-    closest: Sequence[OrganizationUse]
-    reader: Reader
-    reviews: bool
-
-
-def home(content: HomeContent, approvals_channel: str) -> dict[str, Any]:
-    """Return the Home tab for a person who has access to Gatehouse."""
-    show = content.reader.show
-    asks = content.reader.asks
     return _view(
         [
-            block_kit.actions(*main_buttons(asks=asks)),
-            *([REVIEW] if content.reviews else []),
+            block_kit.actions(*main_buttons(asks=reader.asks)),
+            *([REVIEW] if reviews else []),
             block_kit.header(WAITING),
-            *_waiting(content, approvals_channel),
+            *_waiting(waiting, reader),
             block_kit.header(OWN),
-            *(
-                block_kit.section(
-                    summary(request, show),
-                    next(iter(act_buttons(request, Act.CANCEL) if asks else []), None),
-                )
-                for request in content.own
-            ),
-            *([] if content.own else [block_kit.context(NO_REQUESTS, ABOUT_TEST_USERS)]),
-            *_ending(content),
+            *(_own(request, reader) for request in own),
+            *([] if own else [block_kit.context(NO_REQUESTS, ABOUT_TEST_USERS)]),
+            *_ending(ending, reader),
             block_kit.header(LIMITS),
-            *_limits(content),
+            *_limits(blocks, closest),
         ]
     )
 
@@ -94,38 +80,46 @@ def _view(shown: Sequence[SlackBlock]) -> dict[str, Any]:
     return {"type": "home", "blocks": [dict(block) for block in shown]}
 
 
-def _waiting(content: HomeContent, approvals_channel: str) -> list[SlackBlock]:
-    if not content.waiting:
+def _waiting(waiting: Sequence[OpenRow], reader: Reader) -> list[SlackBlock]:
+    if not waiting:
         return [block_kit.context("Nothing is waiting for you.")]
     shown: list[SlackBlock] = []
-    for row in content.waiting:
-        shown += pages.waiting(row, approvals_channel, content.reader.show).slack_blocks
-    left = content.waiting_total - len(content.waiting)
-    return [*shown, *([block_kit.context(f"And {left} more. {MORE_REQUESTS}")] if left else [])]
+    for row in waiting[:WAITING_SHOWN]:
+        shown += pages.waiting(row, reader.show).slack_blocks
+    left = len(waiting) - WAITING_SHOWN
+    if left > 0:
+        shown.append(block_kit.context(f"And {left} more. {MORE_REQUESTS}"))
+    return shown
 
 
-def _ending(content: HomeContent) -> list[SlackBlock]:
-    if not content.ending:
+def _own(request: Request, reader: Reader) -> SlackBlock:
+    cancel = act_buttons(request, Act.CANCEL) if reader.asks else []
+    return block_kit.section(summary(request, reader.show), next(iter(cancel), None))
+
+
+def _ending(ending: Sequence[GrantGroup], reader: Reader) -> list[SlackBlock]:
+    if not ending:
         return []
-    shown = content.ending[:ENDING_SHOWN]
-    groups = [pages.group_message(group, content.reader) for group in shown]
-    left = len(content.ending) - len(shown)
-    return [
-        block_kit.section("*Access ending within 24 hours*"),
-        *(block for group in groups for block in group.slack_blocks),
-        *([block_kit.context(f"And {left:,} more. {MORE_ACCESS}")] if left else []),
-    ]
+    shown = [block_kit.section("*Access ending within 24 hours*")]
+    for group in ending[:ENDING_SHOWN]:
+        shown += pages.group_message(group, reader).slack_blocks
+    left = len(ending) - ENDING_SHOWN
+    if left > 0:
+        shown.append(block_kit.context(f"And {left:,} more. {MORE_ACCESS}"))
+    return shown
 
 
-def _limits(content: HomeContent) -> list[SlackBlock]:
+def _limits(
+    blocks: Sequence[tuple[str, Incident]], closest: Sequence[OrganizationUse]
+) -> list[SlackBlock]:
     lines = []
-    for name, incident in content.blocks:
+    for name, incident in blocks:
         where = f"*{text.escape(name, 80)}* ({incident.key.data_center})"
         block = incident.blocks.longest
         until = datetime.fromtimestamp(block.until, UTC) if block else None
         again = f" Gatehouse will try again {text.time(until)}." if until else ""
         lines.append(f":no_entry: {where} is blocked (code {incident.code}).{again}")
-    for use in content.closest:
+    for use in closest:
         standing = use.standing
         kind = max(LimitKind, key=lambda kind: standing.meter(kind).share)
         where = f"*{text.escape(use.name, 80)}* ({standing.key.data_center})"

@@ -17,7 +17,6 @@ from bot.approvals.rules import State
 from bot.errors import SlackRateLimited, SlackRefused, UnknownPerson
 from bot.home import messages as ui
 from bot.home import store as home_views
-from bot.home.messages import HomeContent
 from bot.ops.clock import Clock
 from bot.organizations.directory import OrganizationDirectory
 from bot.permissions import Permission, Person
@@ -42,10 +41,8 @@ SWEEP = "homes"
 # At most 60 tabs a minute. A sweep and the jobs it schedules end before a minute has passed.
 SWEEP_EVERY = timedelta(seconds=50)
 PUBLISHED_AT_ONCE = 50
-SOON = timedelta(seconds=0.5)
 
 CLOSEST_SECONDS = 5.0
-WAITING_SHOWN = 10
 OWN_SHOWN = 15
 CLOSEST_SHOWN = 3
 DECIDED_FOR = timedelta(days=7)
@@ -95,8 +92,6 @@ class Home:
         async with self.database.read_only() as tx:
             views = await home_views.open_views(tx)
             now = await tx.now()
-        if not self.people.is_ready:
-            return now + SOON
         changed = []
         for slack_user_id, digest in views:
             if block_kit.digest(await self.draw(slack_user_id)) != digest:
@@ -114,13 +109,6 @@ class Home:
     async def publish(self, job: Job, lease: Lease) -> datetime | None:
         """Run a `home` job, which publishes the person's tab."""
         user = job.subject
-        async with self.database.read_only() as tx:
-            is_open = await home_views.is_open(tx, user)
-            now = await tx.now()
-        if not is_open:
-            return None
-        if not self.people.is_ready:
-            return now + SOON
         view = await self.draw(user)
         if not lease.is_fresh:
             await lease.confirm()
@@ -137,21 +125,24 @@ class Home:
         return None
 
     async def draw(self, slack_user_id: str) -> Mapping[str, Any]:
-        """Return a person's Home tab."""
+        """Return a person's Home tab.
+
+        Raises:
+            UnknownPerson: The bot doesn't know its workspace yet, so the job has to be tried again.
+        """
         people = self.people
+        if not people.is_ready:
+            raise UnknownPerson("Gatehouse doesn't know its workspace yet.")
         try:
             person = await people.find(slack_user_id, (people.team_id,))
         except UnknownPerson as error:
             return ui.sentence(error.sentence)
-        if person.stranger is not None:
-            return ui.sentence(person.stranger)
         if people.may(person, Permission.READ):
-            return await self._content(person)
-        if person.doubt is not None:
-            return ui.sentence(person.doubt)
-        return ui.sentence(f"{ui.NO_ACCESS} {await people.access_contact()}")
+            return await self._home_of(person)
+        no_access = f"{ui.NO_ACCESS} {await people.access_contact()}"
+        return ui.sentence(person.stranger or person.doubt or no_access)
 
-    async def _content(self, person: Person) -> Mapping[str, Any]:
+    async def _home_of(self, person: Person) -> Mapping[str, Any]:
         user = person.slack_user_id
         people = self.people
         closest = await self._closest.get("", self._find_closest)
@@ -162,7 +153,8 @@ class Home:
             blocked = await incidents.all_open(tx)
             own = await store.requests_of(tx, user, now - DECIDED_FOR)
             granted = await store.grants_of(tx, user)
-        rows = [open_row(people, person, request) for request in pending]
+        channel = self.approvals_channel
+        rows = [open_row(people, person, request, channel) for request in pending]
         waiting = [
             row for row in rows if row.decides and user not in row.request.facts.approver_ids
         ]
@@ -171,17 +163,15 @@ class Home:
             for flow, grant in granted
             if grant.ends_at is not None and grant.ends_at <= now + ENDING_WITHIN
         ]
-        content = HomeContent(
-            waiting=waiting[:WAITING_SHOWN],
-            waiting_total=len(waiting),
+        return ui.home(
+            reader_of(people, person),
+            waiting=waiting,
             own=own[:OWN_SHOWN],
             ending=grouped(ending),
             blocks=[(names.name_of(incident.key), incident) for incident in blocked],
             closest=closest,
-            reader=reader_of(people, person),
             reviews=people.may(person, Permission.DECIDE),
         )
-        return ui.home(content, self.approvals_channel)
 
     async def _find_closest(self, _: str) -> Sequence[OrganizationUse]:
         names = await self.directory.known()

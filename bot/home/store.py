@@ -19,28 +19,20 @@ UNKNOWN = ""
 async def note_opened(tx: Transaction, slack_user_id: str) -> None:
     """Record that a person opened their Home tab, and schedule a job that publishes it."""
     now = await tx.now()
-    row = {"slack_user_id": slack_user_id, "opened_at": now, "digest": UNKNOWN}
-    insert = insert_into(home_views).values(row)
-    changed = {"opened_at": now, "digest": UNKNOWN}
+    insert = insert_into(home_views).values(
+        slack_user_id=slack_user_id, opened_at=now, digest=UNKNOWN
+    )
     key = [home_views.c.slack_user_id]
-    await tx.connection.execute(insert.on_conflict_do_update(index_elements=key, set_=changed))
+    opened = insert.on_conflict_do_update(index_elements=key, set_={"opened_at": now})
+    await tx.connection.execute(opened)
     await jobs.put(tx, await _job(tx, slack_user_id))
 
 
 async def refresh(tx: Transaction, slack_user_id: str) -> None:
-    """If the person's tab is open, schedule a job that publishes it, whatever it shows now."""
+    """If the person opened the tab in the last 24 hours, schedule a job that publishes it."""
     is_open = home_views.c.opened_at > await tx.now() - OPEN_FOR
     is_theirs = home_views.c.slack_user_id == slack_user_id
-    await tx.write(update(home_views).where(is_theirs, is_open).values(digest=UNKNOWN))
-    job = await _job(tx, slack_user_id)
-    await jobs.put_if(tx, job, exists().where(is_theirs, is_open))
-
-
-async def is_open(tx: Transaction, slack_user_id: str) -> bool:
-    """Return True if the person opened the tab in the last 24 hours."""
-    query = select(home_views.c.opened_at).where(home_views.c.slack_user_id == slack_user_id)
-    opened_at = await tx.connection.scalar(query)
-    return opened_at is not None and opened_at > await tx.now() - OPEN_FOR
+    await jobs.put_if(tx, await _job(tx, slack_user_id), exists().where(is_theirs, is_open))
 
 
 async def open_views(tx: Transaction) -> list[tuple[str, str]]:

@@ -85,9 +85,10 @@ async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message
     reads = await reader(bot, person)
     async with bot.database.read_only() as tx:
         found = await store.requests_in(tx, State.PENDING)
-    rows = [open_row(bot.people, person, request) for request in found]
+    channel = bot.settings.approvals_channel
+    rows = [open_row(bot.people, person, request, channel) for request in found]
     page = Page.cut(rows, PENDING_PAGE, wanted)
-    return pages.open_requests(page, bot.settings.approvals_channel, reads)
+    return pages.open_requests(page, reads)
 
 
 async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
@@ -153,7 +154,7 @@ async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flo
     return found, unread
 
 
-def open_row(people: People, person: Person, request: Request) -> OpenRow:
+def open_row(people: People, person: Person, request: Request, approvals_channel: str) -> OpenRow:
     """Return an open request with the decisions that the person can make on it."""
     requester, sid = request.requester.slack_user_id, request.flow.sid
     policy = people.policy.of_flow(sid)
@@ -162,7 +163,7 @@ def open_row(people: People, person: Person, request: Request) -> OpenRow:
         decides=people.may(person, Permission.DECIDE, sid, requester),
         cancels=person.slack_user_id == requester and people.may(person, Permission.REQUEST),
         needed=policy.approvals_needed,
-        channel_id=policy.channel,
+        channel_id=policy.channel or approvals_channel,
     )
 
 

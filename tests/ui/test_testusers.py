@@ -162,8 +162,8 @@ def test_every_page_and_note_fits(some) -> None:
     for sees in (True, False):
         reader = Reader(sees, sees)
         history = pages.history(FLOW, Page(some, 9, 2), reader)
-        rows = [OpenRow(item, decides=True, cancels=True) for item in some]
-        pending = pages.open_requests(Page(rows, len(rows), 2), "C0A", reader)
+        rows = [OpenRow(item, True, True, "C0A") for item in some]
+        pending = pages.open_requests(Page(rows, len(rows), 2), reader)
         for message in (history, pending):
             hold(message)
             assert FLOW.name in message.text or not some
@@ -204,7 +204,7 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     waiting = Request("2", FLOW, OTTO, requested, NOW, NOW)
     shown = [
         pages.history(FLOW, Page([request], 1), Reader(sees)).text
-        + pages.open_requests(Page([OpenRow(waiting, False, False)], 1), "C0A", Reader(sees)).text
+        + pages.open_requests(Page([OpenRow(waiting, False, False, "C0A")], 1), Reader(sees)).text
         for sees in (True, False)
     ]
     assert shown[0].count("+15550100 is a bad Ada") == 2
@@ -217,13 +217,13 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
 def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:
     for people, buttons in ((("+1", "+2"), 3), (tuple(f"{n:0300}" for n in range(9)), 1)):
         request = Request("1", FLOW, OTTO, RequestedChange(Change(people)), NOW, NOW)
-        page = Page([OpenRow(request, decides=True, cancels=True)], 1)
-        message = pages.open_requests(page, "C0A", Reader(True))
+        page = Page([OpenRow(request, True, True, "C0A")], 1)
+        message = pages.open_requests(page, Reader(True))
         assert len(message.slack_blocks[-1]["elements"]) == buttons
         outcome = "This change is too long to show here. Decide on its card in <#C0A>."
         assert (outcome in message.text) is (buttons == 1)
-        viewed = Page([OpenRow(request, decides=False, cancels=False)], 1)
-        message = pages.open_requests(viewed, "C0A", Reader(False))
+        viewed = Page([OpenRow(request, False, False, "C0A")], 1)
+        message = pages.open_requests(viewed, Reader(False))
         assert "Decide on" not in message.text
 
 
@@ -241,7 +241,7 @@ def test_everybody_decides_from_the_list_with_the_ends(duration, hours, words) -
     ends = {one: NOW + timedelta(hours=number) for one, number in hours.items()}
     requested = RequestedChange(Change(("+1", "+2")), Comparison(), (), duration, ends)
     request = Request("1", FLOW, OTTO, requested, NOW, NOW)
-    page = Page([OpenRow(request, decides=True, cancels=False)], 1)
-    message = pages.open_requests(page, "C0A", Reader(True))
+    page = Page([OpenRow(request, True, False, "C0A")], 1)
+    message = pages.open_requests(page, Reader(True))
     assert words in message.text
     assert message.slack_blocks[-1]["type"] == "actions"

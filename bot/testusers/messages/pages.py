@@ -38,9 +38,9 @@ T = TypeVar("T")
 class FlowPage(ButtonValue):
     """A page requested through a button or a command, with its flow and search text."""
 
-    flow: Annotated[str, Field(alias="f")] = ""
-    page: Annotated[int, Field(alias="p", ge=0, lt=1_000_000)] = 0
-    text: Annotated[str, Field(alias="t")] = ""
+    flow: str = ""
+    page: Annotated[int, Field(ge=0, lt=1_000_000)] = 0
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ class Reader:
 class OpenRow:
     """An open request, with the reader's permissions and the number of approvals needed.
 
-    `channel_id` is the channel for its card, or None for the approvals channel.
+    `channel_id` is the channel of its card.
     """
 
     request: Request
     decides: bool
     cancels: bool
+    channel_id: str
     needed: int = 1
-    channel_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -192,17 +192,17 @@ def _requests(
         yield shown, next(iter(buttons), None)
 
 
-def open_requests(page: Page[OpenRow], channel_id: str, reader: Reader) -> Message:
-    """Return the open requests, with buttons. `channel_id` is the approvals channel."""
+def open_requests(page: Page[OpenRow], reader: Reader) -> Message:
+    """Return the open requests, with buttons."""
     verb = "needs" if page.total == 1 else "need"
     title = f"*{text.count(page.total, 'request')}* {verb} a decision"
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
     for row in page.items:
-        message = message.then(waiting(row, channel_id, reader.show))
+        message = message.then(waiting(row, reader.show))
     return message.plus(*page.turning("requests"))
 
 
-def waiting(row: OpenRow, channel_id: str, show: Show) -> Message:
+def waiting(row: OpenRow, show: Show) -> Message:
     """Return an open request, with the buttons that the reader can use."""
     request, change = row.request, change_of(row.request, show, phrases.exact)
     is_exact = len(change) <= EXACT_CHARACTERS
@@ -214,8 +214,7 @@ def waiting(row: OpenRow, channel_id: str, show: Show) -> Message:
     line = "\n".join([f"*{who(request.requester)}* {asked}{about}", *reason])
     if not is_exact:
         see = "Decide on" if row.decides else "See"
-        channel = row.channel_id or channel_id
-        line += f"\nThis change is too long to show here. {see} its card in <#{channel}>."
+        line += f"\nThis change is too long to show here. {see} its card in <#{row.channel_id}>."
     # A change that isn't shown in full can't be decided here.
     decides = (Act.APPROVE, Act.DENY) if row.decides and is_exact else ()
     buttons = act_buttons(request, *decides, *((Act.CANCEL,) if row.cancels else ()))
