@@ -65,13 +65,9 @@ class Command:
         """Return the permission that a form requires, or raise KeyError for an unknown form."""
         return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
 
-    def misuse(
-        self, sentence: str, kind: str | None = None, *, has_right_form: bool = False
-    ) -> UsageError:
+    def misuse(self, sentence: str, kind: str | None = None) -> UsageError:
         """Return an error with the problem, the form's usage, and an example."""
-        usage = self.usage(kind)
-        example = self.example(kind)
-        return UsageError(sentence, usage, example, kind, has_right_form=has_right_form)
+        return UsageError(sentence, self.usage(kind), self.example(kind), kind)
 
     def _form(self, kind: str) -> Form:
         return {form.kind: form for form in self.forms}[kind]

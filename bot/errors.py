@@ -44,15 +44,13 @@ class UsageError(GatehouseError):
     """The command could not be parsed.
 
     `usage` is the syntax (`/orgs show <id or name>`) and `example` is a valid command. `kind` is
-    the form's name, or None if the form is unknown. If `has_right_form` is True, only a value is
-    wrong (such as too many people), so the usage and the example wouldn't help.
+    the form's name, or None if the form is unknown.
     """
 
     sentence: str = field()
     usage: str
     example: str
     kind: str | None = None
-    has_right_form: bool = field(default=False, kw_only=True)
     outcome = "usage"
 
 

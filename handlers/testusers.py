@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from bot.app import Gatehouse
@@ -25,11 +24,11 @@ from bot.testusers.parse.command import (
 from bot.testusers.parse.form import (
     Prefilled,
     ShownRequest,
-    mentioned_identities,
     moment,
     parse_form,
     read_lines,
 )
+from bot.testusers.parse.identities import mentioned_identities
 from bot.testusers.parts import Parts
 from bot.testusers.rendering import answer_to
 from handlers import payloads
@@ -63,8 +62,7 @@ INPUTS = {
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/testusers`, its form, and the buttons on cards and pages."""
     testusers = Testusers(bot)
-    parse = partial(parse_testusers, aliases=bot.testusers.flows.sids)
-    answer = app.commands.listener(TESTUSERS, parse, testusers.answer)
+    answer = app.commands.listener(TESTUSERS, parse_testusers, testusers.answer)
     app.command("/testusers", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
     for kind, show in PAGES.items():
         turns = Needs(TESTUSERS.permission(kind), AnswerAt.CLICKED)
@@ -119,7 +117,7 @@ class Testusers:
             return await self._request(person, typed)
         if show := PAGES.get(typed.form):
             page = pages.FlowPage(typed.flow, text=typed.text)
-            return _shareable(await show(bot, person, page), show, page, body)
+            return await self._show(show, person, page, body)
         if typed.form == FORM:
             return await self.open_form(person, body)
         if typed.form == "save_preset":
@@ -129,16 +127,23 @@ class Testusers:
             return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
         saved = await presets.every_preset(bot, person)
         reads = await reading.reader(bot, person)
-        return notes.presets(saved, reads.show, min(bot.flows.sids, default=""))
+        return notes.presets(saved, reads.show)
 
     def turn(self, show: Show) -> Callable[[Person, Body, Body], Awaitable[Message]]:
         """Return the listener for the buttons that turn the pages of `show`."""
 
         async def turn(person: Person, action: Body, body: Body) -> Message:
             page = pages.FlowPage.of(payloads.value(action))
-            return _shareable(await show(self._bot, person, page), show, page, body)
+            return await self._show(show, person, page, body)
 
         return turn
+
+    async def _show(self, show: Show, person: Person, page: pages.FlowPage, body: Body) -> Message:
+        message = await show(self._bot, person, page)
+        if show is not reading.listed:
+            return message
+        # What is shared is the list's first page, without a search text.
+        return with_share(message, f"/testusers list {page.flow}", body)
 
     async def open_form(self, person: Person, body: Body) -> Message | None:
         """Open an empty form."""
@@ -147,7 +152,7 @@ class Testusers:
     async def add_mentioned(self, person: Person, body: Body) -> Message | None:
         """Open the form with a message's identities, for the shortcut `Add as test users`."""
         message = payloads.message_text(payloads.part(body, "message"))
-        known = Prefilled(lines=mentioned_identities(message))
+        known = Prefilled(identities=mentioned_identities(message))
         return await self._open_form(person, body, known)
 
     async def _open_form(self, person: Person, body: Body, known: Prefilled) -> Message | None:
@@ -159,9 +164,8 @@ class Testusers:
             return notes.open_form()
         form = forms.change_form(
             payloads.response_url(body),
-            await asking.with_current_end(bot, known),
+            await asking.with_later_end(bot, known),
             flow=flow,
-            longest=asking.longest(bot, flow) if flow else "",
             is_below=bool(payloads.part(body, "container")),
         )
         await bot.slack.open_view(trigger_id, form)
@@ -217,40 +221,29 @@ class Testusers:
         value = payloads.hidden(view, "request")
         await self._store(Act.DENY, value, body, _reason(view))
 
-    def _parse_form(self, view: Body) -> ChangeRequest | dict[str, str]:
-        return parse_form(_typed_form(view), self._bot.clock.now())
-
     def check_form(self, view: Body) -> Mapping[str, str]:
         """Return error messages keyed by block ID. Slack keeps the form open if there are any."""
         bot = self._bot
-        parsed = self._parse_form(view)
+        parsed = parse_form(_typed_form(view))
         if isinstance(parsed, dict):
             return {INPUTS[name]: problem for name, problem in parsed.items()}
         try:
             problem = asking.limit_problem(bot, parsed, bot.clock.now())
         except UsageError as error:
-            return {ids.TESTUSERS_UNTIL: error.sentence}
+            problem = error.sentence
         except (NotFound, NotConfigured) as error:
             return {ids.TESTUSERS_FLOW: error.sentence}
-        if not problem:
-            return {}
-        return {ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR: problem}
+        at = ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR
+        return {at: problem} if problem else {}
 
     async def request_of_form(self, person: Person, view: Body) -> Message | None:
         """Make the request described in a submitted form."""
-        typed = self._parse_form(view)
+        typed = parse_form(_typed_form(view))
         return await self._request(person, typed) if isinstance(typed, ChangeRequest) else None
 
     async def suggest(self, person: Person, body: Body) -> list[SlackBlock]:
         """Return the flows that match the text in the form's flow input."""
         return reading.suggestions(self._bot, person, payloads.value(body))
-
-
-def _shareable(message: Message, show: Show, page: pages.FlowPage, body: Body) -> Message:
-    """Add the button `Share in channel` to a list, for its first page without a search text."""
-    if show is not reading.listed:
-        return message
-    return with_share(message, f"/testusers list {page.flow}", body)
 
 
 def filled_form(view: Body) -> str:

@@ -93,7 +93,7 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     ends_at = end_of(person.time_zone, requested, read.at)
     identities = meant_on(read.identities, typed)
     if problem := identities_problem(identities):
-        raise misuse(requested.kind, problem, has_right_form=True)
+        raise misuse(requested.kind, problem)
     is_addition = requested.kind == "add"
     wanted = RequestedChange(
         Change(identities) if is_addition else Change(removals=identities),
@@ -137,12 +137,6 @@ def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | 
     ends_at = end_of("UTC", requested, now)
     lasts = (ends_at - now).total_seconds() if ends_at else requested.duration_seconds
     return duration_problem(policy, lasts)
-
-
-def longest(bot: Parts, flow: Flow) -> str:
-    """Return the longest access that the flow allows, such as `7d`, or "" if there's no limit."""
-    seconds = bot.people.policy.of_flow(flow.sid).longest_seconds
-    return spell_duration(seconds) if seconds else ""
 
 
 async def _open(
@@ -246,22 +240,18 @@ async def _approved_by_rule(
     return approved
 
 
-async def with_current_end(bot: Parts, known: Prefilled) -> Prefilled:
-    """Fill in the current end of access and, unless an end was typed, a later end.
-
-    The later end extends the access by its duration so far.
-    """
+async def with_later_end(bot: Parts, known: Prefilled) -> Prefilled:
+    """Fill in an end that extends the access by its duration so far, unless an end was typed."""
     if known.kind != "add" or not (known.flow and known.identities):
+        return known
+    if known.duration or known.until:
         return known
     found, _ = await _grants(bot, bot.flows.named(known.flow), known.identities)
     ends = [(grant.ends_at, grant.granted_at) for grant in found if grant.ends_at is not None]
     if not ends:
         return known
     ends_at, granted_at = max(ends)
-    until = known.until
-    if until is None and not known.duration:
-        until = ends_at + (ends_at - granted_at)
-    return replace(known, until=until, ends_at=ends_at)
+    return replace(known, until=ends_at + (ends_at - granted_at))
 
 
 async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Prefilled:

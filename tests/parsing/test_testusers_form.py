@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.testusers.parse.command import ChangeRequest
-from bot.testusers.parse.form import Prefilled, as_line, mentioned_identities, parse_form
+from bot.testusers.parse.form import Prefilled, as_line, parse_form
+from bot.testusers.parse.identities import mentioned_identities
 from bot.testusers.rules.changes import identity_problem, is_sendable
 
 
@@ -20,26 +21,26 @@ def typed(identities: str) -> Prefilled:
 def test_what_phones_put_around_numbers_does_not_count() -> None:
     lines = "\u202a+15550100\u202c\n\u200e+15550101;\n cafe\u0301@b.c "
     people = ("+15550100", "+15550101", "café@b.c")
-    assert parse_form(typed(lines), NOW) == ChangeRequest("add", "welcome", people)
+    assert parse_form(typed(lines)) == ChangeRequest("add", "welcome", people)
 
 
 @pytest.mark.parametrize(
     "line", ['"\u202a+1\u202c"', "\u201c\u202a+1\u202c\u201d ", ' "\u202a+1\u202c"']
 )
 def test_line_in_quotation_marks_is_exact(line: str) -> None:
-    assert parse_form(typed(line), NOW) == ChangeRequest("add", "welcome", ("\u202a+1\u202c",))
+    assert parse_form(typed(line)) == ChangeRequest("add", "welcome", ("\u202a+1\u202c",))
 
 
 @pytest.mark.parametrize("line", ['"', '"+1', '+1"', "John Smith", "because demo"])
 def test_line_that_does_not_look_like_an_identity_is_refused(line: str) -> None:
-    problems = parse_form(typed(f"+1\n{line}"), NOW)
+    problems = parse_form(typed(f"+1\n{line}"))
     assert isinstance(problems, dict)
     assert problems["lines"].startswith(f"“{line}” doesn't look like a phone number")
 
 
 @given(st.text(min_size=1).filter(lambda text: "\n" not in text and not identity_problem(text)))
 def test_line_that_is_filled_in_is_read_as_the_same_identity(identity: str) -> None:
-    assert parse_form(typed(as_line(identity)), NOW) == ChangeRequest("add", "welcome", (identity,))
+    assert parse_form(typed(as_line(identity))) == ChangeRequest("add", "welcome", (identity,))
 
 
 def test_line_is_quoted_only_where_it_has_to_be() -> None:
@@ -53,12 +54,12 @@ def test_line_is_quoted_only_where_it_has_to_be() -> None:
     ["+15550111 +15550112, vera@example.com", '"John", "Jane"', "+1,+2", "+1 chat:ada", "+1 vera"],
 )
 def test_several_identities_on_a_line_are_refused(line: str) -> None:
-    problems = parse_form(typed(line), NOW)
+    problems = parse_form(typed(line))
     assert isinstance(problems, dict)
     assert "Each identity needs a line of its own" in problems["lines"]
 
 
-EARLIER, NOW, LATER = (datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3))
+LATER = datetime(2026, 3, 3, tzinfo=UTC)
 ASKED = ChangeRequest("add", "welcome", ("+1",))
 
 
@@ -74,7 +75,7 @@ ASKED = ChangeRequest("add", "welcome", ("+1",))
     ],
 )
 def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, Any], asked: ChangeRequest) -> None:
-    assert parse_form(replace(typed("+1"), **inputs), NOW) == asked
+    assert parse_form(replace(typed("+1"), **inputs)) == asked
 
 
 @pytest.mark.parametrize(
@@ -86,14 +87,13 @@ def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, Any], asked: Change
         ({"duration": "soon"}, "duration", "I can't read “soon” as a duration."),
         ({"duration": "2h", "kind": "remove"}, "duration", "A duration only works with Add."),
         ({"until": LATER, "kind": "remove"}, "until", "An end only works with Add."),
-        ({"until": EARLIER}, "until", "The end must be in the future"),
         ({"until": LATER, "duration": "2h"}, "duration", "not both"),
         ({"lines": ("+1 555 0142",)}, "lines", "Did you mean “+15550142”?"),
         ({"reason": "x" * 501}, "reason", "501 characters, limit 500"),
     ],
 )
 def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, Any], wrong: str, said: str) -> None:
-    problems = parse_form(replace(typed("+1"), **inputs), NOW)
+    problems = parse_form(replace(typed("+1"), **inputs))
     assert isinstance(problems, dict)
     assert [*problems] == [wrong]
     assert said in problems[wrong]
@@ -107,7 +107,8 @@ def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, Any], wrong: str, 
         ("call +1 555 0100, please", ("+15550100",)),
         ("<tel:+15550100|+1 555-0100>", ("+15550100",)),
         ("+1\u2011555\u20110177 (me)", ("+15550177",)),
-        ("030 1234 5678", ("03012345678",)),
+        ("0049 30 1234 5678", ("+493012345678",)),
+        ("030 1234 5678", ()),
         ("ada@example.com.", ("ada@example.com",)),
         ("<mailto:bob@example.org|bob@example.org>", ("bob@example.org",)),
         ("`whatsapp:+15550142`", ("whatsapp:+15550142",)),
@@ -136,12 +137,10 @@ def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, Any], wrong: str, 
         ("client:alice and messenger:123456", ("client:alice", "messenger:123456")),
         ("+15550100 +15550100", ("+15550100",)),
         ("b@example.com then +15550100", ("b@example.com", "+15550100")),
-        # A number has 7 to 15 digits, and 9 where no country is named.
+        # A number has 7 to 15 digits.
         ("+123456 +1234567", ("+1234567",)),
         ("tel:+123456 tel:+1234567", ("+1234567",)),
         ("+123456789012345 +1234567890123456", ("+123456789012345",)),
-        ("12345678 or 123456789", ("123456789",)),
-        ("123456789012345 or 1234567890123456", ("123456789012345",)),
         # Text that only looks like a number.
         ("see https://example.com:8080/a and <https://b.example|here>", ()),
         ("organization 10234695 on 2026-12-01 09:00, from 9:00 to 10:30", ()),

@@ -1,7 +1,5 @@
 """However an identity is typed, the result is exactly that identity or a refusal."""
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,11 +7,11 @@ from hypothesis import strategies as st
 from bot.errors import UsageError
 from bot.slack.parse import escaped
 from bot.testusers.parse.command import ChangeRequest, Subcommand, parse_testusers
-from bot.testusers.parse.form import Prefilled, as_line, mentioned_identities, parse_form
+from bot.testusers.parse.form import Prefilled, as_line, parse_form
+from bot.testusers.parse.identities import mentioned_identities
 from bot.testusers.rules.changes import identities_problem
 from handlers.conversation import CODE_SPAN
 
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
 VALUE = st.from_regex(r"[A-Za-z0-9&+_.*~`-]{1,20}", fullmatch=True)
 PHONES = st.from_regex(r"\+[0-9]{1,15}", fullmatch=True)
 SCHEMES = st.builds("{}:{}".format, st.sampled_from(("chat", "whatsapp", "sip")), VALUE)
@@ -50,7 +48,7 @@ def of_command(text: str) -> tuple[str, ...]:
 
 
 def of_form(line: str) -> tuple[str, ...]:
-    typed = parse_form(Prefilled("welcome", lines=(line,)), NOW)
+    typed = parse_form(Prefilled("welcome", lines=(line,)))
     return typed.identities if isinstance(typed, ChangeRequest) else ()
 
 

@@ -162,7 +162,6 @@ async def test_extend_fills_in_an_end_that_is_later_by_the_last_duration(world):
     mine = await world.ask(OTTO, "/testusers", "mine")
     await world.slack.click(OTTO, mine, "Extend")
     form = await world.form()
-    assert "Access currently ends <!date^" in json.dumps(form.blocks)
     await world.slack.submit(OTTO, form, {})
     asked = (await world.card(1)).all_text
     until = int(re.search(r"until <!date\^(\d+)\^", asked).group(1))
@@ -207,11 +206,3 @@ async def test_mine_has_pages(world):
     await world.slack.click(OTTO, mine, "Next")
     await world.shows(mine, "Page 2 of 2")
     assert "`+15550010`" in mine.all_text
-
-
-@pytest.mark.parametrize("command", ["list", "history"])
-async def test_a_missing_flow_is_a_button(world, command):
-    answer = await world.ask(VERA, "/testusers", command)
-    assert answer.buttons == ["survey", "welcome"]
-    await world.slack.click(VERA, answer, "welcome")
-    await world.shows(answer, "*welcome*")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import starmap
+from operator import itemgetter
 from typing import Any, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from bot.errors import NotFound
 from bot.slack.messages import text
@@ -81,7 +82,12 @@ def digest(payload: Mapping[str, Any]) -> str:
 
 
 class ButtonValue:
-    """The base class for dataclasses that are stored in a button's value."""
+    """The base class for dataclasses that are stored in a button's value.
+
+    In the value, each field is named by its first letter, unless it has an alias of its own.
+    """
+
+    __pydantic_config__ = ConfigDict(alias_generator=itemgetter(0))
 
     def value(self) -> str:
         """Return the fields as the button's value."""

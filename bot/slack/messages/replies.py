@@ -20,7 +20,7 @@ BUTTONS = 5
 def sorry(error: GatehouseError) -> Message:
     """Return a message with an expected error, and the correct usage or the possible matches."""
     markup = text.sentence(error.sentence, 1500)
-    if isinstance(error, UsageError) and not error.has_right_form:
+    if isinstance(error, UsageError):
         markup += f"\nUsage: {text.code(error.usage)}\nExample: {text.code(error.example)}"
     if isinstance(error, Ambiguous):
         markup += "".join(f"\n• {text.escape(label)}" for label in error.choices.values())

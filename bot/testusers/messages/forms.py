@@ -5,24 +5,22 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages.phrases import change_of, who
-from bot.testusers.parse.form import NOTHING, Prefilled, ShownRequest, as_line
+from bot.testusers.parse.form import Prefilled, ShownRequest, as_line
 from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow
 from bot.testusers.rules.requests import Request
 
-NO_END = "Leave empty for no end date."
 Json = dict[str, Any]
 
 
 def change_form(
     reply_to: str,
-    filled: Prefilled = NOTHING,
+    filled: Prefilled,
     *,
     flow: Flow | None = None,
-    longest: str = "",
     is_below: bool = False,
 ) -> Json:
     """Return the form that `/testusers` opens.
@@ -31,14 +29,11 @@ def change_form(
         reply_to: The response_url for the reply, or an empty string.
         filled: The initial values. Identities that don't fit are left out.
         flow: The preselected flow, if any.
-        longest: The longest access that the flow allows, or an empty string if there's no limit.
         is_below: True if the reply appears below the message that the form was opened from.
     """
-    limit = f"At most {longest} on {flow.name}." if flow and longest else NO_END
-    lines = [*map(as_line, filled.identities), *filled.lines]
+    lines = [*map(as_line, filled.identities)]
     while len("\n".join(lines)) > block_kit.INPUT_CHARACTERS:
         lines.pop()
-    ends = f"Access currently ends {text.time(filled.ends_at)}." if filled.ends_at else ""
     flows: Json = {
         "type": "external_select",
         "min_query_length": 0,
@@ -50,7 +45,6 @@ def change_form(
     chosen = block_kit.option(filled.kind.capitalize(), filled.kind)
     changes = {"type": "static_select", "options": options, "initial_option": chosen}
     blocks = [
-        *([block_kit.section(ends)] if ends else []),
         _input(ids.TESTUSERS_FLOW, "Flow", flows, "Pick a flow, or paste its SID (FW…)."),
         _input(ids.TESTUSERS_CHANGE, "Change", changes),
         _input(
@@ -65,7 +59,7 @@ def change_form(
             ids.TESTUSERS_FOR,
             "For",
             _text_input(20, filled.duration),
-            f"e.g. 30m, 2h or 3d. {limit}",
+            "e.g. 30m, 2h or 3d. Leave empty for no end date.",
         ),
         (ids.TESTUSERS_UNTIL, "Until", _picker(filled.until), "Use this instead of “For”."),
         (ids.TESTUSERS_REASON, "Reason", _text_input(MAX_REASON_CHARS, filled.reason), ""),
