@@ -89,7 +89,7 @@ def _status(request: Request, needed: int) -> Iterator[str]:
     yield f"{phrases.outcome_of(request)}{_failure(request)}"
     yield from phrases.quote(request.round.denial_reason, REASON_CHARACTERS)
     if request.round.rule is not None:
-        yield phrases.rule_of(request)
+        yield phrases.rule_named(request.round.rule)
     if request.state is not State.PENDING:
         return
     if request.round.news:

@@ -1,12 +1,12 @@
 """Replies to commands and clicks, direct messages to requesters, and messages in threads."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from bot.approvals.rules import Act, Reason, State
 from bot.slack.messages import block_kit, text
-from bot.slack.messages.block_kit import Message, SlackBlock
+from bot.slack.messages.block_kit import Message
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import (
     act_buttons,
@@ -43,7 +43,7 @@ def asked(
         lines.append(f"Applying now, without approval: {change_of(request)}.")
     elif request.round.rule:
         lines.append(f"Approved automatically. Applying now: {change_of(request)}.")
-        lines.append(f"{phrases.rule_of(request)}.")
+        lines.append(f"{phrases.rule_named(request.round.rule)}.")
     else:
         lines.append(f"Sent to <#{channel_id}> for approval: {change_of(request)}.")
     if request is not None:
@@ -76,8 +76,7 @@ def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
         Act.CANCEL: "You cancelled",
         Act.RETRY: "Trying again",
     }[act]
-    then = ["The card shows the result."] if request.state is State.APPLYING else []
-    return Message.of(f"{did}: {change}.", *then)
+    return Message.of(f"{did}: {change}.")
 
 
 def outcome(request: Request, payload: Mapping[str, Any], card: str | None = None) -> Message:
@@ -88,45 +87,38 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
     asked = f"your request to {change_of(request)}"
     match payload["event"]:
         case "ended":
-            people = brief(payload["identities"])
-            lines = [f"Access to {flow_name(request.flow)} has ended for {people}."]
+            ended = brief(payload["identities"])
+            lines = [f"Access to {flow_name(request.flow)} has ended for {ended}."]
         case "asked_again":
             news = text.sentence(" ".join(request.round.news), 500)
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]
         case State.FAILED:
-            lines = [*_failure(request, asked)]
+            lines = [f"{phrases.outcome_of(request)}: {asked}."]
+            people = phrases.on_the_list(request)
+            lines += [f"{title}: {brief(named)}" for title, named in people.items()]
+            step = phrases.after_all(request) or " An approver can press Retry on the card."
+            lines.append(f"{text.sentence(request.attempts.failure, 500)}{step}")
         case _:
             is_refused = request.state in {State.DENIED, State.CANCELLED}
             reason = request.round.denial_reason if is_refused else ""
             lines = [f"{phrases.outcome_of(request)}: {asked}.", *phrases.quote(reason, 500)]
-    return _with_steps(Message.of(*lines), card)
+    return Message.of(*lines).plus(lines=[_link(card)] if card else [])
 
 
-def _failure(request: Request, asked: str) -> Iterator[str]:
-    """Yield a failed request's outcome, what the list has now, and the next step."""
-    yield f"{phrases.outcome_of(request)}: {asked}."
-    for title, people in phrases.on_the_list(request).items():
-        yield f"{title}: {brief(people)}"
-    step = phrases.after_all(request) or " An approver can press Retry on the card."
-    yield f"{text.sentence(request.attempts.failure, 500)}{step}"
-
-
-def _with_steps(message: Message, card: str | None, *buttons: SlackBlock) -> Message:
-    links = [f"<{card}|View the card>"] if card else []
-    return message.plus(*block_kit.row(buttons), lines=links)
+def _link(card: str) -> str:
+    return f"<{card}|View the card>"
 
 
 def ending(request: Request, identities: list[str], at: datetime) -> Message:
     """Return the notice that access ends soon, with buttons to extend it."""
     line = f"Access to {flow_name(request.flow)} ends {text.time(at)} for {brief(identities)}."
-    return _with_steps(Message.of(line), None, *extend_buttons(request.flow, identities))
+    return Message.of(line).plus(*block_kit.row(extend_buttons(request.flow, identities)))
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
     """Add a `Cancel` button, and a link to the card or a note that it isn't posted yet."""
-    if card is None:
-        message = message.then(Message(NOT_POSTED, [block_kit.context(NOT_POSTED)]))
-    return _with_steps(message, card, *act_buttons(request, Act.CANCEL))
+    step = _link(card) if card else NOT_POSTED
+    return message.plus(*block_kit.row(act_buttons(request, Act.CANCEL)), lines=[step])
 
 
 def still_waiting(request: Request, approvers: str, escalate_to: Sequence[str] = ()) -> Message:
@@ -140,12 +132,11 @@ def still_waiting(request: Request, approvers: str, escalate_to: Sequence[str] =
     return Message.of(f"{phrases.mentions(escalate_to)} {line}".strip(), *filter(None, [approvers]))
 
 
-def presets(saved: Sequence[Preset], show: phrases.Show, flow: str = "") -> Message:
+def presets(saved: Sequence[Preset], show: phrases.Show) -> Message:
     """Return the list of presets, with the first few people in each preset."""
     if not saved:
         return Message.of(f"There are no presets yet. Save one: {text.code(PRESET_EXAMPLE)}")
-    use = text.code(f"/testusers add {flow or 'welcome'} @{saved[0].name}")
-    lines = [f"*{text.count(len(saved), 'preset')}*. Use them like this: {use}"]
+    lines = [f"*{text.count(len(saved), 'preset')}*"]
     lines += [
         f"• {_preset(preset.name)} ({phrases.how_many(len(preset.identities))}): "
         f"{brief(preset.identities, show)}"

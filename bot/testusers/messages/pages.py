@@ -13,7 +13,6 @@ from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, ButtonValue, Messag
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import (
     act_buttons,
-    change_button,
     extend_buttons,
     form_button,
 )
@@ -179,17 +178,14 @@ def history(flow: Flow, page: Page[Request], reader: Reader) -> Message:
     if not page.total:
         return Message.of(f"No requests for {flow_name(flow)} yet.")
     title = f"*{text.count(page.total, 'request')}* for {flow_name(flow)}, newest first"
-    rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO, named=True)]
+    rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO)]
     return _message(rows, page.turning("history"))
 
 
-def _requests(
-    requests: Sequence[Request], reader: Reader, act: Act, *, named: bool = False
-) -> Iterator[Row]:
+def _requests(requests: Sequence[Request], reader: Reader, act: Act) -> Iterator[Row]:
     for request in requests:
         buttons = act_buttons(request, act) if reader.asks else []
-        shown = phrases.summary(request, reader.show, names_requester=named)
-        yield shown, next(iter(buttons), None)
+        yield phrases.summary(request, reader.show), next(iter(buttons), None)
 
 
 def open_requests(page: Page[OpenRow], reader: Reader) -> Message:
@@ -213,8 +209,7 @@ def waiting(row: OpenRow, show: Show) -> Message:
     reason = phrases.quote(phrases.masked_reason(request, request.requested.reason, show), 150)
     line = "\n".join([f"*{who(request.requester)}* {asked}{about}", *reason])
     if not is_exact:
-        see = "Decide on" if row.decides else "See"
-        line += f"\nThis change is too long to show here. {see} its card in <#{row.channel_id}>."
+        line += f"\nThis change is too long to show here. See its card in <#{row.channel_id}>."
     # A change that isn't shown in full can't be decided here.
     decides = (Act.APPROVE, Act.DENY) if row.decides and is_exact else ()
     buttons = act_buttons(request, *decides, *((Act.CANCEL,) if row.cancels else ()))
@@ -228,9 +223,9 @@ def own(
 
     `people` is the total number of people they requested access for.
     """
-    rows: list[Row] = [(NO_REQUESTS, None)] if not (requests or page.wanted.page) else []
-    if requests and not page.wanted.page:
-        rows = [(f"*Your requests* ({len(requests):,})", None)]
+    rows: list[Row] = []
+    if not page.wanted.page:
+        rows.append((f"*Your requests* ({len(requests):,})" if requests else NO_REQUESTS, None))
         rows += _requests(requests[:REQUESTS_SHOWN], reader, Act.CANCEL)
         left = len(requests) - REQUESTS_SHOWN
         if left > 0:
@@ -239,9 +234,7 @@ def own(
     message = _message(rows, [])
     for group in page.items:
         message = message.then(group_message(group, reader))
-    is_empty = reader.asks and not (requests or people)
-    below = block_kit.row([change_button()] if is_empty else [])
-    return message.plus(*below, *page.turning("mine"))
+    return message.plus(*page.turning("mine"))
 
 
 def group_message(group: GrantGroup, reader: Reader) -> Message:

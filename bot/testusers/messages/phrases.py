@@ -1,13 +1,15 @@
 """Phrases shared by cards, pages and notes about test users."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from bot.approvals.rules import State
+from bot.approvals.rules import ApprovedByRule, State
 from bot.permissions import EVERY_FULL_MEMBER
 from bot.slack.messages import text
+from bot.slack.messages.block_kit import SlackBlock
 from bot.testusers.rules.applying import OTHER_ENTRIES
 from bot.testusers.rules.changes import Change, Flow, mask, mask_in
 from bot.testusers.rules.requests import Effect, Request, Who
@@ -81,11 +83,8 @@ def names(people: Sequence[Who]) -> str:
     return text.sentence(", ".join(person.name for person in people))
 
 
-def rule_of(request: Request) -> str:
-    """Describe the rule that approved the request, or return an empty string if none did."""
-    rule = request.round.rule
-    if rule is None:
-        return ""
+def rule_named(rule: ApprovedByRule) -> str:
+    """Describe the rule that approved a request."""
     longest = text.duration(rule.longest_seconds)
     return (
         f"Rule `auto` in {text.escape(rule.source)}: at most {longest},"
@@ -281,7 +280,7 @@ def outcome_of(request: Request) -> str:
     return f"{mark}, {how}"
 
 
-def summary(request: Request, show: Show, *, names_requester: bool = False) -> str:
+def summary(request: Request, show: Show) -> str:
     """Describe a request and its outcome for a list of requests."""
     denied = request.round.denial_reason
     reasons = {
@@ -292,10 +291,10 @@ def summary(request: Request, show: Show, *, names_requester: bool = False) -> s
     why = masked_reason(request, reasons.get(request.state, ""), show)
     because = masked_reason(request, request.requested.reason, show)
     change = change_of(request, show)
-    by = f" by {who(request.requester)}" if names_requester else ""
+    by = who(request.requester)
     said = (
         f"{outcome_of(request)}{f': {text.escape(why, 200)}' if why else ''}",
-        f"\n{change[0].upper()}{change[1:]} · requested{by} {text.time(request.created_at)}",
+        f"\n{change[0].upper()}{change[1:]} · requested by {by} {text.time(request.created_at)}",
         f" · _{text.escape(because, 200)}_" if because else "",
     )
     return "".join(said)
@@ -329,13 +328,9 @@ def quote(reason: str, limit: int) -> list[str]:
     return [f"> {text.escape(reason, limit)}"] if reason else []
 
 
-def size_of(value: object) -> int:
-    """Return the number of characters in blocks, as Slack counts them."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return sum(map(size_of, value.values()))
-    return sum(map(size_of, value)) if isinstance(value, Iterable) else 0
+def size_of(blocks: Sequence[SlackBlock]) -> int:
+    """Return at least the number of characters that Slack counts in blocks."""
+    return len(json.dumps(blocks, ensure_ascii=False))
 
 
 def state_sentence(request: Request, now: datetime) -> str:
@@ -343,20 +338,21 @@ def state_sentence(request: Request, now: datetime) -> str:
 
     The exact time is left out, because plain text can't adapt to the reader's time zone.
     """
+    state = request.state
     change, when = change_in_plain(request), ago(now - (request.decided_at or now))
-    if request.state is State.PENDING:
+    if state is State.PENDING:
         return f"This request is still waiting for approval: {change}."
-    if request.state is State.EXPIRED:
+    if state is State.EXPIRED:
         return f"This request expired {when}: {change}."
-    by = request.decided_by.name if request.decided_by else "Nobody"
-    is_refused = request.state in {State.DENIED, State.CANCELLED}
-    did = request.state.value if is_refused else "approved"
     retried = request.attempts.retried_by
-    if retried and request.state in {State.APPLYING, State.APPLIED}:
+    if retried and state in {State.APPLYING, State.APPLIED}:
         return f"{retried.name} already retried this: {change}."
-    without = " without approval" if request.requested.without_approval else ""
-    failed = " It failed. Approvers can retry it." if request.state is State.FAILED else ""
-    return f"{by} already {'applied' if without else did} this{without} {when}: {change}.{failed}"
+    by = request.decided_by.name if request.decided_by else "Nobody"
+    did = "applied" if request.requested.without_approval else "approved"
+    if state in {State.DENIED, State.CANCELLED}:
+        did = state.value
+    failed = " It failed. Approvers can retry it." if state is State.FAILED else ""
+    return f"{by} already {did} this {when}: {change}.{failed}"
 
 
 def outdated(request: Request, version: int) -> str:
