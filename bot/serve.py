@@ -29,7 +29,7 @@ from bot.metrics import JOB_STATES
 from bot.migrations import migrate, notice_newer
 from bot.ops.redaction import Redactor
 from bot.quotas.rules.limits import LimitKind
-from bot.server import Site, make_server, most_connections
+from bot.server import MOST_CONNECTIONS, Site, make_server
 from bot.services.http import proxy_for
 from bot.settings import Settings
 from bot.settings.model import SERVICES, revealed
@@ -126,17 +126,16 @@ class Service:
         server = make_server(endpoint, self.missing, self._scrape, token, self._bot.health.besides)
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
-        most = most_connections()
         address = f"{settings.host}:{settings.port}"
         try:
-            await Site(runner, (settings.host, settings.port), most).start()
+            await Site(runner, (settings.host, settings.port), MOST_CONNECTIONS).start()
             self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
             log.info("listening", addresses=self.addresses)
             if bot.inventory.gateway is not None and settings.gateway_port is not None:
                 host = settings.gateway_host
                 port = settings.gateway_port
                 address = f"{host}:{port} for the gateway"
-                await bot.inventory.gateway.listen((host, port), most)
+                await bot.inventory.gateway.listen((host, port), MOST_CONNECTIONS)
         except OSError as error:
             await runner.cleanup()
             raise CannotStartError(f"Cannot listen on {address}: {error.strerror}.") from error

@@ -7,7 +7,6 @@ invalid HTTP requests.
 
 import asyncio
 import hmac
-import resource
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -43,9 +42,9 @@ IDLE_SECONDS = 75.0
 DRAIN_SECONDS = 1.0
 # aiohttp stops receiving when a connection has twice as many bytes that nobody has read yet.
 UNREAD_BYTES = 16 * 1024
-MOST_CONNECTIONS = 500
-# File descriptors reserved for the database, the services and Slack.
-RESERVED_FILES = 100
+# The maximum number of connections for each of the two listeners. Processes often have only 1,024
+# file descriptors, and the database, the services and Slack need some too.
+MOST_CONNECTIONS = 400
 TOO_LONG = 431
 FAULT = 500
 
@@ -272,11 +271,3 @@ class HttpConnection(web.RequestHandler):
 
 def _log_malformed(error: BaseException | None) -> None:
     log.debug("http.malformed", error=type(error).__name__)
-
-
-def most_connections() -> int:
-    """Return the maximum number of connections for each of the two listeners."""
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if files == resource.RLIM_INFINITY:
-        return MOST_CONNECTIONS
-    return max(16, min(MOST_CONNECTIONS, (files - RESERVED_FILES) // 2))

@@ -42,12 +42,8 @@ async def is_current(database: Database) -> bool:
 
 async def notice_newer(database: Database) -> bool:
     """If a newer version has migrated the database, return True and refuse further writes."""
-    try:
-        await is_current(database)
-    except DatabaseTooNew:
-        database.is_superseded = True
-    else:
-        database.is_superseded = False
+    newest = known_revisions()[-1]
+    database.is_superseded = (await revision(database) or "") > newest
     return database.is_superseded
 
 

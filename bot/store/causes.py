@@ -8,7 +8,6 @@ without a number, so these have the driver's own words instead.
 import errno
 import socket
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -16,6 +15,7 @@ import psycopg
 from bot.ops.redaction import on_one_line
 
 LONGEST_LINE = 300
+DRIVER_ERRORS = (psycopg.Error, sqlite3.Error, OSError)
 
 
 @dataclass(frozen=True)
@@ -110,46 +110,42 @@ _BY_NAME = {name: cause for cause in CAUSES for name in cause.names.split()}
 
 def cause_of(error: BaseException) -> DatabaseCause:
     """Return the cause of an error. An unknown one has the driver's words."""
-    chain = list(_chain(error))
-    if any(isinstance(link, TimeoutError | psycopg.errors.ConnectionTimeout) for link in chain):
+    root = _root_of(error)
+    if isinstance(root, TimeoutError | psycopg.errors.ConnectionTimeout):
         return TIMEOUT
-    for name in filter(None, map(_name_of, chain)):
-        # SQLite's extended names begin with the name of the error.
-        short = "_".join(name.split("_")[:2])
-        if cause := _BY_NAME.get(name) or _BY_NAME.get(short):
-            return cause
-    return replace(UNKNOWN_CAUSE, detail=_words_of(chain))
+    name = _name_of(root)
+    # SQLite's extended names begin with the name of the error.
+    short = "_".join(name.split("_")[:2])
+    cause = _BY_NAME.get(name) or _BY_NAME.get(short)
+    return cause or replace(UNKNOWN_CAUSE, detail=_words_of(root))
 
 
 def technical_cause(error: BaseException) -> str:
     """Return the name or number of the driver's error for the log, and its first line."""
-    chain = list(_chain(error))
-    name = next(filter(None, map(_name_of, reversed(chain))), type(chain[-1]).__name__)
-    return f"{name} {_words_of(chain)}".strip()
+    root = _root_of(error)
+    return f"{_name_of(root) or type(root).__name__} {_words_of(root)}".strip()
 
 
-def _name_of(error: BaseException) -> str | None:
+def _root_of(error: BaseException) -> BaseException:
+    """Return the driver's error, which SQLAlchemy's and the bot's own errors wrap."""
+    while not isinstance(error, DRIVER_ERRORS) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _name_of(error: BaseException) -> str:
+    name = None
     if isinstance(error, psycopg.Error):
-        return error.sqlstate
-    if isinstance(error, sqlite3.Error):
-        return getattr(error, "sqlite_errorname", None)
-    if isinstance(error, OSError) and not isinstance(error, socket.gaierror):
-        return errno.errorcode.get(error.errno or 0)
-    return None
+        name = error.sqlstate
+    elif isinstance(error, sqlite3.Error):
+        name = getattr(error, "sqlite_errorname", None)
+    elif isinstance(error, OSError) and not isinstance(error, socket.gaierror):
+        name = errno.errorcode.get(error.errno or 0)
+    return name or ""
 
 
-def _words_of(chain: list[BaseException]) -> str:
+def _words_of(error: BaseException) -> str:
     """Return the first line of the driver's error, which has no parameters and no detail."""
-    for error in chain:
-        if isinstance(error, psycopg.Error | sqlite3.Error | OSError):
-            return on_one_line(str(error).strip().partition("\n")[0])[:LONGEST_LINE]
-    return ""
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = getattr(current, "orig", None) or current.__cause__
+    if not isinstance(error, DRIVER_ERRORS):
+        return ""
+    return on_one_line(str(error).strip().partition("\n")[0])[:LONGEST_LINE]
