@@ -37,27 +37,20 @@ def status(report: Status, *, is_for_admin: bool = False) -> Message:
     problems = [
         trouble.explanation if is_for_admin else trouble.sentence for trouble in report.broken
     ]
-    counts = [
-        f"{name.replace('_', ' ').capitalize()}: {count:,}" for name, count in report.counts.items()
-    ]
     verdict = ":white_check_mark: *Everything is working.*"
     if report.troubles:
         verdict = f":warning: *Needs attention:* {text.escape(', '.join(report.troubles))}."
-    database, work = "*unreachable*", []
-    if report.jobs is not None:
-        is_broken = any(trouble.part is Part.DATABASE for trouble in report.broken)
-        database = "*not writable*" if is_broken else "OK"
-        state = "*late*" if report.jobs.late else "on time"
-        work = [f"Background jobs: {state} ({report.jobs.due:,} due, {report.jobs.late:,} late)"]
+    database = "*unreachable*" if report.jobs is None else "reachable"
     lines = [
         verdict,
         *(f"• {text.escape(problem, 500)}" for problem in problems),
         f"Gatehouse {__version__}, up {text.duration(report.uptime_seconds)}",
         f"{report.database} database: {database}",
         *map(_service, report.services),
-        *([" · ".join(counts)] if counts else []),
-        *work,
+        *(f"{name.replace('_', ' ').capitalize()}: {n:,}" for name, n in report.counts.items()),
     ]
+    if report.jobs is not None:
+        lines.append(f"Background jobs: {report.jobs.due:,} due, {report.jobs.late:,} late")
     return Message.of(*lines)
 
 

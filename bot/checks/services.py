@@ -13,14 +13,7 @@ from bot.errors import GatehouseError
 from bot.organizations.client import InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import CallCause
-from bot.services.errors import (
-    ProxyUnreachable,
-    Redirected,
-    ResponseUnreadable,
-    ServiceError,
-    ServiceRefused,
-    ServiceUnreachable,
-)
+from bot.services.errors import ServiceError, ServiceRefused
 from bot.settings.model import SERVICES, ServiceName, Settings
 from bot.slack.messages.text import count
 from bot.testusers.client import NO_SUCH_FLOW, FlowClient
@@ -55,7 +48,7 @@ async def inventory(
         try:
             found = await _organizations(parts.inventory, key)
         except GatehouseError as error:
-            return _not_listed(subject, error)
+            return failed(subject, error)
         listed[name] = {row.organization_id for row in found}
         if not found:
             sentence = "The credential is valid, but doesn't give access to any organization."
@@ -81,14 +74,6 @@ async def _organizations(client: InventoryClient, named: OrganizationKey) -> Seq
             raise
         # The service doesn't know this organization, but might list others.
         return await client.organizations(OrganizationKey(named.data_center), CAUSE)
-
-
-def _not_listed(subject: str, error: GatehouseError) -> Finding:
-    is_elsewhere = isinstance(error, ServiceUnreachable | Redirected | ResponseUnreadable)
-    if not isinstance(error, ProxyUnreachable) and (is_elsewhere or _is_404(error)):
-        advice = "Check INVENTORY_BASE_URL or the data center's base_url."
-        return Finding(subject, "wrong_host", f"{error.sentence} {advice}")
-    return failed(subject, error)
 
 
 def _is_404(error: GatehouseError) -> bool:

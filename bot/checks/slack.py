@@ -82,9 +82,9 @@ async def _channel(parts: CheckParts, setting: Part, channel_id: str) -> Finding
         if name not in {"channel_not_found", "not_in_channel"}:
             return failed(setting, error)
         sentence = (
-            f"{channel_id} was not found ({name}): the ID is incorrect, or the channel is private and the"
-            " bot is not in it. Copy the ID from the channel's details, or use /invite to add the"
-            " bot."
+            f"{channel_id} was not found ({name}): the ID is incorrect, or the channel is private"
+            " and the bot is not in it. Copy the ID from the channel's details, or use /invite to add"
+            " the bot."
         )
         return Finding(setting, "channel_unknown", sentence)
     if channel.get("is_archived"):

@@ -141,8 +141,8 @@ MISTAKES = [
     (setting(ACCESS_CONTACT="U0NOBODY"), "roles", "user_unknown", "in ACCESS_CONTACT: "),
     (setting(ACCESS_CONTACT="S0NOBODY"), "roles", "group_unknown", "S0NOBODY"),
     (fails("inventory", status=403), "inventory eu", "permission_missing", ""),
-    (fails("inventory", kind="HTML"), "inventory eu", "wrong_host", ""),
-    (fails("inventory", status=404), "inventory eu", "wrong_host", ""),
+    (fails("inventory", kind="HTML"), "inventory eu", "not_json", "(eu)"),
+    (fails("inventory", status=404), "inventory eu", "service_refused", "URL"),
     (fails("inventory", status=500), "inventory eu", "service_failed", ""),
     (oauth(lambda issuer: issuer.revoke_refresh("demo-refresh-eu")), *EU_REFUSED),
     (
@@ -151,7 +151,7 @@ MISTAKES = [
     ),
     (
         data_center(base_url="http://127.0.0.1:9/inventory/v1"),
-        *("inventory eu", "wrong_host", "base_url"),
+        *("inventory eu", "unreachable", "(eu)"),
     ),
     (data_center(organization_id="999"), "inventory eu", "organization_not_listed", ""),
     (
