@@ -12,7 +12,7 @@ import structlog
 
 from bot import __version__
 from bot.audit.reading import export_audit, verify_audit
-from bot.backup import back_up
+from bot.backup import back_up, refuse_restore
 from bot.check import examine
 from bot.checks.findings import WELL, Finding, as_json, as_table
 from bot.configured import redactor_of
@@ -115,6 +115,10 @@ def _parser() -> argparse.ArgumentParser:
     backup = commands.add_parser("backup", help="copy a SQLite database to a new file")
     backup.add_argument("file", type=Path, metavar="FILE")
     backup.set_defaults(run=lambda options: back_up(_database_url(), options.file))
+    # Without a help text, this command isn't listed.
+    restoring = commands.add_parser("restore")
+    restoring.add_argument("file", nargs="*")
+    restoring.set_defaults(run=lambda _: refuse_restore())
     policy = commands.add_parser("policy", help="explain approvals").add_subparsers(required=True)
     explain = policy.add_parser("explain", help="show who decides on a flow's requests, and why")
     explain.add_argument("flow", help="an alias from FLOW_ALIASES, or a SID")
