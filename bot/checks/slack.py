@@ -83,8 +83,8 @@ async def _channel(parts: CheckParts, setting: Part, channel_id: str) -> Finding
             return failed(setting, error)
         sentence = (
             f"{channel_id} was not found ({name}): the ID is incorrect, or the channel is private"
-            " and the bot is not in it. Copy the ID from the channel's details, or use /invite to add"
-            " the bot."
+            " and the bot is not in it. Copy the ID from the channel's details, or use /invite to"
+            " add the bot."
         )
         return Finding(setting, "channel_unknown", sentence)
     if channel.get("is_archived"):
