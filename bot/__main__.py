@@ -176,12 +176,13 @@ def _serve(_options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    report = as_json if options.json else as_table
     try:
         sources = _sources()
         settings = _settings(sources)
     except SettingsError as error:
         problems = [Finding("settings", "setting_wrong", problem) for problem in error.problems]
-        print(as_json(problems) if options.json else as_table(problems))
+        print(report(problems))
         return UNUSABLE
     redactor = redactor_of(settings)
     # The report already shows failures, so don't log them.
@@ -191,7 +192,7 @@ def _check(options: argparse.Namespace) -> int:
     findings = [Finding("settings", WELL, f"Read from {place}."), *found]
     if AUDIT_KEY in sources.environment:
         findings.append(Finding(AUDIT_KEY, "setting_unused", AUDIT_KEY_UNUSED))
-    print(redactor.clean(as_json(findings) if options.json else as_table(findings)))
+    print(redactor.clean(report(findings)))
     return 0 if all(finding.is_well for finding in findings) else BROKEN
 
 

@@ -60,9 +60,6 @@ class Metrics:
         refused = "Requests to /slack/events without valid proof that Slack sent them"
         self.refused = counter("gatehouse_slack_refused", refused, ["cause"])
         self.working = gauge("gatehouse_working", "1 if the part works, otherwise 0", ["part"])
-        self.socket_connected = gauge(
-            "gatehouse_socket_connected", "1 if Socket Mode is connected or unused, otherwise 0"
-        )
         self.jobs = gauge("gatehouse_jobs", "Jobs that are waiting, due or late", ["state"])
         self.waiting = gauge("gatehouse_waiting", "Work waiting for people or services", ["what"])
         self.database_up = gauge("gatehouse_database_up", "1 if the database responds, otherwise 0")
@@ -82,7 +79,6 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         # Create the counters used in alerts, because `increase` misses a counter's first value.
-        self.socket_connected.set(1)
         for refusal in Refusal:
             self.refused.labels(refusal)
         for service, status in product(SERVICES, ("401", "403")):

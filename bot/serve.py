@@ -147,7 +147,6 @@ class Service:
         await asyncio.wait({counting}, timeout=COUNT_SECONDS)
         if not counting.done():
             self._bot.metrics.database_up.set(0)
-        self._bot.metrics.socket_connected.set(await self._is_socket_connected() is not False)
         return await asyncio.to_thread(self._bot.metrics.page)
 
     async def _count(self, _: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 
 from pydantic import SecretStr
+from yarl import URL
 
 from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, CheckParts, Finding, failed, well
 from bot.checks.rules import Part
@@ -97,14 +98,13 @@ async def flows(parts: CheckParts) -> list[Finding]:
             return found  # the next call would fail the same way
     if not aliases or all(finding.code == "flow_unknown" for finding in found):
         # A service that returns 404 even for a wrong token is not the flow service.
-        wrong = settings.model_copy(update={"flow_auth_token": SecretStr("no-such-token")})
+        url = URL(settings.flow_base_url or "")
+        stranger = FlowClient(parts.http, url, "nobody", SecretStr("no-such-token"))
         try:
-            await (flow_client(wrong, parts.http) or client).read(NO_SUCH_FLOW)
-            minds_its_token = False
+            await stranger.read(NO_SUCH_FLOW)
         except ServiceError as error:
-            minds_its_token = not _is_404(error)
-        if not minds_its_token:
-            return [Finding("flow", "wrong_host", NO_FLOW_SERVICE)]
+            if _is_404(error):
+                return [Finding("flow", "wrong_host", NO_FLOW_SERVICE)]
     return found
 
 

@@ -21,7 +21,7 @@ from tests.support.steady import SteadyClock
 from tests.support.world import environment_for
 
 ALARMS = re.compile(
-    r'gatehouse_working\{part="\w+"\} 0\.0|gatehouse_(?:database_up|socket_connected) 0\.0'
+    r'gatehouse_working\{part="\w+"\} 0\.0|gatehouse_database_up 0\.0'
     r'|gatehouse_slack_refused_total\{cause="\w+"\} [1-9]'
     r'|gatehouse_service_calls_total\{service="\w+",status="(?:401|403|5\d\d)"\} [1-9]'
     r'|gatehouse_slack_calls_total\{method="auth\.test",outcome="(?!ok)\w+"\} [1-9]'
