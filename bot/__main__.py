@@ -16,6 +16,7 @@ from bot.backup import back_up, refuse_restore
 from bot.check import examine
 from bot.checks.findings import WELL, Finding, as_json, as_table
 from bot.configured import redactor_of
+from bot.explain import explain_policy
 from bot.gateway.clients import new_token
 from bot.ops.logs import configure_logs
 from bot.ops.loop import run
@@ -30,7 +31,6 @@ from bot.settings import (
 from bot.settings.sources import Sources, find_sources
 from bot.setup.run import set_up
 from bot.slack.manifest import manifest_link, manifest_text
-from bot.testusers.policy_cli import explain_policy
 
 log = structlog.get_logger("bot")
 

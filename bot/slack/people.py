@@ -106,11 +106,11 @@ class People:
     """Identifies people and checks their permissions. Simultaneous lookups of an ID share one call.
 
     Slack's errors for unknown people and groups are cached too: looking them up on every click
-    would use up the rate limit for everyone. Without a database, refusals aren't recorded.
+    would use up the rate limit for everyone.
     """
 
     def __init__(
-        self, slack: SlackClient, policy: Policy, clock: Clock, database: Database | None = None
+        self, slack: SlackClient, policy: Policy, clock: Clock, database: Database
     ) -> None:
         def cache(size: int) -> TTLCache[str, V]:
             return TTLCache(size, CACHE_SECONDS, timer=clock.monotonic)
@@ -364,8 +364,6 @@ class People:
             return frozenset()
 
     async def _record(self, slack_user_id: str, subject: str, detail: Mapping[str, Any]) -> None:
-        if self._database is None:
-            return
         try:
             async with self._database.transaction() as tx:
                 entry = AuditEntry(slack_user_id, REFUSED, subject, detail)

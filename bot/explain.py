@@ -5,15 +5,13 @@ It calls `Policy.judge`, which also checks every click.
 
 from dataclasses import fields
 
+from bot.app import gatehouse
 from bot.approvals.rules import AutomaticRule, FlowPolicy
 from bot.approvals.times import spell_duration
 from bot.errors import SlackError, UnknownPerson
-from bot.ops.clock import SystemClock
 from bot.ops.redaction import on_one_line
 from bot.permissions import Permission
-from bot.services.http import open_session
 from bot.settings import Settings
-from bot.slack.client import SlackClient, slack_web_client
 from bot.slack.people import People
 from bot.testusers.rules.changes import Flow, find_flow
 
@@ -28,14 +26,10 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
         known = ", ".join(sorted(settings.flow_aliases)) or "none"
         print(f"There's no flow {typed_flow}. Use a SID or an alias from FLOW_ALIASES: {known}.")
         return 1
-    async with open_session() as session:
-        token = settings.slack_bot_token.get_secret_value()
-        web = slack_web_client(token, settings.slack_api_url, session)
-        clock = SystemClock()
-        slack = SlackClient(web, clock)
-        people = People(slack, settings.policy, clock)
+    async with gatehouse(settings) as bot:
+        people = bot.slack.people
         try:
-            me = await slack.who_am_i()
+            me = await bot.slack.client.who_am_i()
             people.meet(me.team_id, me.slack_user_id)
             lines = await explain(people, flow, slack_user_id)
         except (UnknownPerson, SlackError) as error:
