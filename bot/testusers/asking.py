@@ -1,7 +1,6 @@
 """New requests: check a change against the current list, store it, and post its card."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +15,7 @@ from bot.approvals.rules import (
     rule_id,
 )
 from bot.approvals.times import spell_duration, zone_of
-from bot.errors import Conflict, NotFound, UsageError
+from bot.errors import Conflict
 from bot.permissions import Permission, Person
 from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
@@ -255,20 +254,18 @@ async def with_later_end(bot: Parts, known: Prefilled) -> Prefilled:
 
 
 async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Prefilled:
-    """Return the form's values for a command, without those that the form wouldn't accept."""
-    flow_sid, until = "", None
-    with suppress(NotFound):
-        flow_sid = bot.flows.named(command.flow).sid
-    with suppress(UsageError):
-        until = end_of(person.time_zone, command, await bot.database.now())
-    identities = command.identities
-    with suppress(NotFound, UsageError):
-        identities = await identities_of(bot, command)
+    """Return the form's values for a command.
+
+    Raises:
+        NotFound: The flow or a preset doesn't exist.
+        UsageError: The end of access has passed.
+    """
+    until = end_of(person.time_zone, command, await bot.database.now())
     seconds = command.duration_seconds
     return Prefilled(
-        flow_sid,
+        bot.flows.named(command.flow).sid,
         command.kind,
-        identities,
+        await identities_of(bot, command),
         spell_duration(seconds) if seconds else "",
         until,
         command.reason,

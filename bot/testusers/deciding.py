@@ -29,7 +29,7 @@ from bot.testusers.transitions import (
     STILL_CHECKING,
     apply_transition,
     ask_again,
-    expired_entry,
+    expire,
     is_in_doubt,
     require_current,
     review_of,
@@ -137,8 +137,7 @@ async def _carry_out(
             await apply_transition(tx, request, moved, entry)
             return Decided(reason, moved, needed)
         case Reason.TOO_LATE:
-            moved = request.moved(State.EXPIRED, THE_BOT, at)
-            await apply_transition(tx, request, moved, expired_entry(moved))
+            moved = await expire(tx, request)
         case Reason.NEWS if not has_effect:
             moved = await ask_again(
                 tx, request, review, bot.settings.request_hours, person.slack_user_id

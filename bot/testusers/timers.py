@@ -13,17 +13,16 @@ from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
 from bot.testusers.parts import Parts
-from bot.testusers.rules.requests import THE_BOT, Request
+from bot.testusers.rules.requests import Request
 from bot.testusers.rules.review import review
 from bot.testusers.transitions import (
     ENDING,
     ESCALATION,
     OPEN_STATES,
     REMINDER,
-    apply_transition,
     ask_again,
     current_list,
-    expired_entry,
+    expire,
     put_timer,
     write_card,
 )
@@ -93,14 +92,13 @@ async def _check(bot: Parts, tx: Transaction, request_id: str) -> datetime | Non
     at, name = timer
     if at > now:
         return at
-    await _ring(bot, tx, request, name, now)
+    await _ring(bot, tx, request, name)
     return now
 
 
-async def _ring(bot: Parts, tx: Transaction, request: Request, name: str, now: datetime) -> None:
+async def _ring(bot: Parts, tx: Transaction, request: Request, name: str) -> None:
     if name == EXPIRE:
-        expired = request.moved(State.EXPIRED, THE_BOT, now)
-        await apply_transition(tx, request, expired, expired_entry(expired))
+        await expire(tx, request)
     elif end := request.next_end:
         result = replace(request.result, announced_until=end)
         await store.save_request(tx, replace(request, result=result))

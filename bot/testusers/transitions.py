@@ -37,15 +37,6 @@ def card_key(request_id: str) -> str:
     return f"{store.CARD_PREFIX}{request_id}"
 
 
-def expired_entry(expired: Request) -> AuditEntry:
-    """Return the audit log entry for an expired request.
-
-    The entry's `is_over` is True if the requested access would already have ended.
-    """
-    is_over = expired.is_late_at(expired.decided_at or expired.expires_at)
-    return AuditEntry(BOT, "request.expired", expired.id, {"is_over": is_over})
-
-
 async def is_in_doubt(tx: Transaction, request: Request) -> bool:
     """Return True if a POST for this request still has an unknown outcome."""
     post = await store.post_of(tx, request.flow.key)
@@ -174,6 +165,20 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await tell_requester(tx, new, new.state.value)
 
 
+async def expire(tx: Transaction, request: Request) -> Request:
+    """Expire a request.
+
+    In the audit log, `is_over` is True if the requested access would already have ended.
+    """
+    at = await tx.now()
+    expired = request.moved(State.EXPIRED, THE_BOT, at)
+    detail = {"is_over": request.is_late_at(at)}
+    await apply_transition(
+        tx, request, expired, AuditEntry(BOT, "request.expired", request.id, detail)
+    )
+    return expired
+
+
 async def ask_again(
     tx: Transaction,
     request: Request,
@@ -182,11 +187,11 @@ async def ask_again(
     actor: str = BOT,
 ) -> Request:
     """Ask for a new decision on the request, or expire the request if nothing is left to do."""
+    if review.is_over:
+        return await expire(tx, request)
     moved = reconsidered(request, review, await tx.now(), request_hours)
-    detail = {"flow": request.flow.sid, "news": moved.round.news}
+    detail = {"flow": request.flow.sid, "news": review.news}
     entry = AuditEntry(actor, "request.asked_again", request.id, detail)
-    if moved.state is State.EXPIRED:
-        entry = expired_entry(moved)
     await apply_transition(tx, request, moved, entry)
     return moved
 

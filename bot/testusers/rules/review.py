@@ -14,7 +14,6 @@ from bot.approvals.rules import FlowPolicy, State
 from bot.approvals.times import spell_duration
 from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import (
-    THE_BOT,
     Comparison,
     Effect,
     Grant,
@@ -56,12 +55,10 @@ class CurrentList:
 
 
 def reconsidered(request: Request, review: Review, at: datetime, request_hours: float) -> Request:
-    """Return the request as pending again, or as expired if nothing is left to do.
+    """Return the request as pending again.
 
     Earlier approvals are dropped unless the effect still matches the card.
     """
-    if review.is_over:
-        return request.moved(State.EXPIRED, THE_BOT, at)
     is_waiting = request.state is State.PENDING
     new_round = replace(
         request.round,
