@@ -177,9 +177,7 @@ class Testusers:
         known = Prefilled.of(payloads.value(action))
         if not known.more_seconds:
             return await self._open_form(person, body, known)
-        flow = bot.flows.named(known.flow)
-        more = known.more_seconds
-        until = await asking.extended_end(bot, flow, known.identities, more)
+        until = await asking.extended_end(bot, known)
         typed = ChangeRequest("add", known.flow, known.identities, until=until)
         return await self._request(person, typed)
 

@@ -1,6 +1,5 @@
 """New requests: check a change against the current list, store it, and post its card."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -245,7 +244,7 @@ async def with_later_end(bot: Parts, known: Prefilled) -> Prefilled:
         return known
     if known.duration or known.until:
         return known
-    found, _ = await _grants(bot, bot.flows.named(known.flow), known.identities)
+    found = await _grants(bot, known)
     ends = [(grant.ends_at, grant.granted_at) for grant in found if grant.ends_at is not None]
     if not ends:
         return known
@@ -272,22 +271,18 @@ async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Pref
     )
 
 
-async def extended_end(bot: Parts, flow: Flow, identities: Sequence[str], seconds: int) -> datetime:
-    """Return the end of access extended by `seconds`, counted from now if access has ended."""
-    found, now = await _grants(bot, flow, identities)
-    ends = [now]
-    for grant in found:
+async def extended_end(bot: Parts, known: Prefilled) -> datetime:
+    """Return the end of access with the time that a button adds, counted from now at least."""
+    ends = [bot.clock.now()]
+    for grant in await _grants(bot, known):
         if grant.ends_at is None:
             endless = f"“{grant.identity[:80]}” already has access with no end date"
             raise Conflict(f"{endless}, so there's nothing to extend.")
         ends.append(grant.ends_at)
-    return max(ends) + timedelta(seconds=seconds)
+    return max(ends) + timedelta(seconds=known.more_seconds)
 
 
-async def _grants(
-    bot: Parts, flow: Flow, identities: Sequence[str]
-) -> tuple[list[Grant], datetime]:
+async def _grants(bot: Parts, known: Prefilled) -> list[Grant]:
     async with bot.database.read_only() as tx:
-        granted = await store.grants_of_flow(tx, flow.key)
-        now = await tx.now()
-    return [granted[identity] for identity in identities if identity in granted], now
+        granted = await store.grants_of_flow(tx, bot.flows.named(known.flow).key)
+    return [granted[identity] for identity in known.identities if identity in granted]

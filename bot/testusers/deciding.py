@@ -29,10 +29,11 @@ from bot.testusers.transitions import (
     STILL_CHECKING,
     apply_transition,
     ask_again,
+    current_list,
     expire,
     is_in_doubt,
     require_current,
-    review_of,
+    review_now,
     write_card,
 )
 
@@ -119,7 +120,7 @@ async def _carry_out(
     )
     review = Review(request, ())
     if decision.is_followed and act in (Act.APPROVE, Act.RETRY):
-        review = await review_of(bot, tx, request)
+        review = review_now(bot, request, at, await current_list(tx, request))
     reason = judge(
         decision,
         is_current=click.shown.version == request.requested.card_version,

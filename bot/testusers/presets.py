@@ -56,9 +56,9 @@ async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
         preset = (await saved_presets(tx, [name])).get(name)
-        deleted = await tx.connection.execute(delete(presets).where(presets.c.name == name))
-        if preset is None or not deleted.rowcount:
+        if preset is None:
             raise _unknown_preset(name)
+        await tx.write(delete(presets).where(presets.c.name == name))
         detail = {"before": preset.identities}
         entry = AuditEntry(person.slack_user_id, "preset.deleted", name, detail)
         await audit.append(tx, entry)

@@ -72,11 +72,6 @@ async def tell_requester(tx: Transaction, request: Request, event: str, **detail
     await outbox.put(tx, OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
 
 
-async def review_of(bot: Parts, tx: Transaction, request: Request) -> Review:
-    """Return the effect of applying the request now, with the current settings."""
-    return review_now(bot, request, await tx.now(), await current_list(tx, request))
-
-
 def review_now(bot: Parts, request: Request, at: datetime, current: CurrentList) -> Review:
     """Return the effect of applying the request at this time, with the current settings."""
     policy = bot.people.policy.of_flow(request.flow.sid)

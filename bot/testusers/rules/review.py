@@ -27,14 +27,10 @@ LATER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Review:
-    """A request with its current effect. `news` describes the differences from its card.
-
-    `keeps_approvals` is True if the effect is the same but more approvals are needed.
-    """
+    """A request with its current effect. `news` describes the differences from its card."""
 
     request: Request
     news: tuple[str, ...]
-    keeps_approvals: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -55,15 +51,12 @@ class CurrentList:
 
 
 def reconsidered(request: Request, review: Review, at: datetime, request_hours: float) -> Request:
-    """Return the request as pending again.
-
-    Earlier approvals are dropped unless the effect still matches the card.
-    """
+    """Return the request as pending again, without its approvals."""
     is_waiting = request.state is State.PENDING
     new_round = replace(
         request.round,
         news=review.news,
-        approvals=request.round.approvals if review.keeps_approvals else (),
+        approvals=(),
         rule=None,
     )
     if not is_waiting:
@@ -127,15 +120,13 @@ def review(
     )
     before = requested.effects(request.left, compared.shown_at or request.created_at)
     after = now.effects(change, at)
-    news = tuple(_news(request, flow, policy, capped, len(over), before, after))
-    reviewed = replace(request, flow=flow, requested=now)
+    news = list(_news(request, flow, policy, capped, len(over), before, after))
     # An approval by a rule counts as one approval.
     given = len(request.round.approvals) or int(request.round.rule is not None)
     has_enough = given >= policy.approvals_needed or requested.without_approval
-    if news or request.state is not State.FAILED or has_enough:
-        return Review(reviewed, news)
-    needed = f"{policy.approvals_needed} approvals are now needed."
-    return Review(reviewed, (needed,), keeps_approvals=True)
+    if request.state is State.FAILED and not has_enough:
+        news.append(f"{policy.approvals_needed} approvals are now needed.")
+    return Review(replace(request, flow=flow, requested=now), tuple(news))
 
 
 def _change(
