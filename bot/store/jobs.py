@@ -121,11 +121,6 @@ async def put_if(tx: Transaction, job: Job, condition: ColumnElement[bool]) -> N
     tx.has_stored_job = True
 
 
-async def payload_of(tx: Transaction, key: str) -> Mapping[str, Any]:
-    """Return a job's payload, or an empty mapping if the job doesn't exist."""
-    return await tx.connection.scalar(select(jobs.c.payload).where(jobs.c.key == key)) or {}
-
-
 async def remember(tx: Transaction, job: Job) -> None:
     """Store a running job's payload, unless the job has been replaced."""
     same = (jobs.c.key == job.key) & (jobs.c.generation == job.generation)

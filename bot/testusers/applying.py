@@ -45,10 +45,12 @@ from bot.testusers.rules.applying import (
 from bot.testusers.rules.changes import Change, Flow, is_sendable, stored_spellings
 from bot.testusers.rules.requests import Grant, Request
 from bot.testusers.rules.review import CurrentList
-from bot.testusers.transitions import MISSING, missing_since, review_now
+from bot.testusers.transitions import review_now
 
 log = structlog.get_logger(__name__)
 
+# The key in a job's payload for the people who were missing from the list.
+MISSING = "gone"
 UNSENDABLE = "The list has an entry I can't send back unchanged, so I didn't change anything."
 OTHER_LIST = "The flow service stored a different list from the one I sent. Please check it."
 
@@ -59,9 +61,7 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
         waiting = await _waiting(tx, job.subject)
         await tx.end_with_next()
         recent, _ = await store.recent_changes(tx, job.subject, waiting.at - CONFIRMED)
-    is_well = True
-    if waiting.ready or waiting.post or waiting.over or job.payload.get(MISSING):
-        is_well = await Run(bot, lease, waiting, recent, dict(waiting.grants)).apply()
+    is_well = await Run(bot, lease, waiting, recent, dict(waiting.grants)).apply()
     tries = 1 if is_well else job.tries + 1
     async with bot.database.transaction() as tx:
         waiting = await _waiting(tx, job.subject)
@@ -220,7 +220,9 @@ class Run:
         ]
         unknown = [identity for identity in listed if identity not in self.granted]
         spellings = stored_spellings([grant.identity for grant in missing], unknown)
-        known = missing_since(self.lease.job.payload)
+        noted = self.lease.job.payload.get(MISSING)
+        # Earlier versions stored a list without times.
+        known = noted if isinstance(noted, dict) else {}
         gone = {}
         for grant in missing:
             identity = grant.identity

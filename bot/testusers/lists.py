@@ -30,9 +30,9 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
         await tx.end_with_next()
         post = await store.post_of(tx, flow.key)
     listed = await read_current(lambda: bot.flows.read(flow), recent, post)
-    if missing := [identity for identity in grants if identity not in listed]:
+    if not grants.keys() <= set(listed):
         async with bot.database.transaction() as tx:
-            await put_apply_job(tx, flow.key, missing)
+            await put_apply_job(tx, flow.key)
     return ReadList(listed, at, change_id, grants)
 
 

@@ -1,10 +1,9 @@
 """State changes of requests, the jobs and messages that they lead to, and timers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from bot.approvals.rules import State, can_move
 from bot.errors import Conflict
@@ -27,8 +26,6 @@ CARD, OUTCOME, REMINDER = "testusers.card", "testusers.outcome", "testusers.remi
 STILL_CHECKING = (
     "I'm still checking whether this change went through. Please try again in a minute."
 )
-# The key in an apply job's payload for the people who were missing from the list.
-MISSING = "gone"
 _GIVEN_UP = frozenset({State.DENIED, State.CANCELLED, State.EXPIRED})
 
 
@@ -86,24 +83,10 @@ async def current_list(tx: Transaction, request: Request) -> CurrentList:
     return CurrentList(listed, own, await store.grants_of_flow(tx, key))
 
 
-async def put_apply_job(tx: Transaction, flow_key: str, missing: Sequence[str] = ()) -> None:
-    """Schedule a flow's apply job to run now, without forgetting what it has noted.
-
-    `missing` lists people with a grant who weren't on the list just now. The job checks them again.
-    """
+async def put_apply_job(tx: Transaction, flow_key: str) -> None:
+    """Schedule a flow's apply job to run now, without forgetting what it has noted."""
     job = Job(f"apply:{flow_key}", APPLY, flow_key, await tx.now())
-    if missing:
-        known = await jobs.payload_of(tx, job.key)
-        since = dict.fromkeys(missing, job.due_at.isoformat()) | missing_since(known)
-        job = replace(job, payload={MISSING: since})
-    await jobs.put(tx, job, keeps_payload=not missing)
-
-
-def missing_since(payload: Mapping[str, Any]) -> dict[str, str]:
-    """Map the people whom an apply job has found missing from the list to the time of that."""
-    known = payload.get(MISSING)
-    # Earlier versions stored a list without times.
-    return known if isinstance(known, dict) else {}
+    await jobs.put(tx, job, keeps_payload=True)
 
 
 async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
