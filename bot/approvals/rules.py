@@ -166,29 +166,6 @@ def decide(
     return Decision(Reason.ALLOWED, end, counted)
 
 
-def judge(
-    decision: Decision, *, is_current: bool, may_ask: bool, has_news: bool, is_in_doubt: bool
-) -> Reason:
-    """Return whether a click that `decide` allows is carried out, or else the reason against it.
-
-    `is_current` is True if the clicked card says what the request's card says now. `may_ask` is
-    True if the requester may still ask for such a change. `has_news` is True if the change would do
-    something else than the card says. `is_in_doubt` is True if the last attempt's outcome is
-    unknown.
-    """
-    if not decision.is_followed:
-        return decision.reason
-    if not is_current:
-        return Reason.OUTDATED
-    if decision.next_state is not State.APPLYING:
-        may_ask = True
-    if may_ask and not has_news:
-        return decision.reason
-    if is_in_doubt:
-        return Reason.IN_DOUBT
-    return Reason.NEWS if may_ask else Reason.MAY_NOT_ASK
-
-
 EVERY_FLOW = "*"
 OF_THIS_FLOW, OF_EVERY_FLOW = "FLOW_POLICIES (this flow)", "FLOW_POLICIES (every flow)"
 

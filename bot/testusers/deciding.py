@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.approvals.rules import Act, Decision, Reason, State, judge
+from bot.approvals.rules import Act, Decision, Reason, State
 from bot.approvals.rules import decide as decide_by_state
 from bot.errors import (
     Conflict,
@@ -118,20 +118,22 @@ async def _carry_out(
         entitled_ids={*facts.approver_ids} - lapsed,
         at=at,
     )
+    reason = decision.reason
     review = Review(request, ())
-    if decision.is_followed and act in (Act.APPROVE, Act.RETRY):
+    news: tuple[str, ...] = ()
+    if decision.is_followed and click.shown.version != request.requested.card_version:
+        reason = Reason.OUTDATED
+    elif decision.is_followed and act in (Act.APPROVE, Act.RETRY):
         review = review_now(bot, request, at, await current_list(tx, request))
-    reason = judge(
-        decision,
-        is_current=click.shown.version == request.requested.card_version,
-        may_ask=may_ask,
-        has_news=bool(review.news),
-        is_in_doubt=act is Act.RETRY and await is_in_doubt(tx, request),
-    )
+        news = review.news
+        if decision.next_state is not None and not may_ask:
+            reason = Reason.MAY_NOT_ASK
+            news = (f"{request.requester.name} may no longer ask for changes to this flow.",)
+        elif news:
+            reason = Reason.NEWS
+        if news and act is Act.RETRY and await is_in_doubt(tx, request):
+            reason = Reason.IN_DOUBT
     has_effect = request.result.done is not None
-    news = review.news
-    if reason is Reason.MAY_NOT_ASK:
-        news = (f"{request.requester.name} may no longer ask for changes to this flow.",)
     match reason:
         case Reason.ALLOWED | Reason.QUORUM_OPEN:
             moved, entry = _followed(click, request, decision, at)
@@ -150,10 +152,9 @@ async def _carry_out(
             detail = {"act": act, "reason": reason, "state": request.state}
             entry = AuditEntry(person.slack_user_id, "request.refused", request.id, detail)
             await audit.append(tx, entry)
-    if reason is Reason.OUTDATED:
-        await write_card(tx, request.id)
-        return Conflict(outdated(request, click.shown.version))
-    return _refusal(reason, moved, news, at)
+            # The person may see an outdated card.
+            await write_card(tx, request.id)
+    return _refusal(reason, click, moved, news, at)
 
 
 async def look_to_deny(bot: Parts, person: Person, shown: ShownRequest) -> Request:
@@ -268,11 +269,13 @@ SENTENCES = {
 
 
 def _refusal(
-    reason: Reason, request: Request, news: Iterable[str], now: datetime
+    reason: Reason, click: Click, request: Request, news: Iterable[str], now: datetime
 ) -> Conflict | Refused:
     """Return what the person reads whose click wasn't carried out. `request` is up to date."""
     if reason is Reason.NOT_THE_REQUESTER:
         return Refused(f"Only {request.requester.name} can cancel this request.")
+    if reason is Reason.OUTDATED:
+        return Conflict(outdated(request, click.shown.version))
     if reason in (Reason.NEWS, Reason.MAY_NOT_ASK):
         return Conflict(" ".join(("Nothing was applied.", *news, NEXT_STEP[request.state])))
     return Conflict(SENTENCES.get(reason) or state_sentence(request, now))
