@@ -5,7 +5,6 @@ and the others require `READ`.
 """
 
 import asyncio
-from contextlib import suppress
 from datetime import timedelta
 
 from bot.approvals.rules import State
@@ -22,7 +21,7 @@ from bot.testusers.messages import pages
 from bot.testusers.messages.pages import Endless, FlowPage, OpenRow, Page, Reader, grouped
 from bot.testusers.parts import Parts
 from bot.testusers.rules.changes import Flow, is_flow_sid, mask
-from bot.testusers.rules.requests import ReadList, Request
+from bot.testusers.rules.requests import Request
 from bot.testusers.rules.review import LATER
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
@@ -111,14 +110,14 @@ async def review(bot: Parts, person: Person, wanted: FlowPage) -> Message:
 
 async def count_endless(bot: Parts) -> list[str]:
     """Return a line with the number of people whose access has no end date, unless all fails."""
-    with suppress(DatabaseUnavailable, NotConfigured):
-        try:
-            async with asyncio.timeout(COUNT_SECONDS):
-                found, unread = await _endless(bot)
-        except TimeoutError:
-            return [pages.NOT_COUNTED]
-        return [pages.endless(len(found), unread)]
-    return []
+    try:
+        async with asyncio.timeout(COUNT_SECONDS):
+            found, unread = await _endless(bot)
+    except TimeoutError:
+        return [pages.NOT_COUNTED]
+    except (DatabaseUnavailable, NotConfigured):
+        return []
+    return [pages.endless(len(found), unread)]
 
 
 async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flow, str]]:
@@ -134,22 +133,19 @@ async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flo
         async with bot.database.read_only() as tx:
             sids = [*await store.granted_flows(tx), *bot.flows.sids.values()]
         flows = [*{sid.upper(): bot.flows.now(Flow(sid)) for sid in sids}.values()]
-
-    async def read(flow: Flow) -> ReadList | str:
-        try:
-            return await read_list(bot, flow)
-        except (NotFound, ServiceError) as error:
-            return error.sentence
-
+    reading = (read_list(bot, flow) for flow in flows)
+    lists = await asyncio.gather(*reading, return_exceptions=True)
     found, unread = list[Endless](), dict[Flow, str]()
-    for flow, listed in zip(flows, await asyncio.gather(*map(read, flows)), strict=True):
-        if isinstance(listed, str):
-            unread[flow] = listed
-            continue
-        for identity in listed.identities:
-            grant = listed.grants.get(identity)
-            if grant is None or grant.ends_at is None:
-                found.append(Endless(flow, identity, grant))
+    for flow, read in zip(flows, lists, strict=True):
+        if isinstance(read, NotFound | ServiceError):
+            unread[flow] = read.sentence
+        elif isinstance(read, BaseException):
+            raise read
+        else:
+            for identity in read.identities:
+                grant = read.grants.get(identity)
+                if grant is None or grant.ends_at is None:
+                    found.append(Endless(flow, identity, grant))
     found.sort(key=lambda access: access.grant.granted_at if access.grant else LATER)
     return found, unread
 

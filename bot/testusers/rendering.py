@@ -95,7 +95,7 @@ async def answer_to(
     channel = channel_of(bot, asked.flow)
     request = asked.request
     more = [notes.time_zone_used(person.time_zone)] if has_typed_time else []
-    if request is None or not request.waits:
+    if request is None or request.state is not State.PENDING:
         return notes.asked(asked.flow, asked.dropped, request, channel, *more)
     more.append(notes.WAIT if await deciders(bot, request) else phrases.NOBODY)
     message = notes.asked(asked.flow, asked.dropped, request, channel, *more)

@@ -233,12 +233,6 @@ async def grants_of(tx: Transaction, slack_user_id: str) -> list[OwnGrant]:
     return [(Flow(row.flow_sid, row.flow_alias), _grant(row)) for row in rows]
 
 
-async def granting_requests(tx: Transaction, after: datetime) -> list[str]:
-    """Return the IDs of requests with grants that end after this time."""
-    query = select(grants.c.request_id).distinct().where(grants.c.ends_at > after)
-    return list(await tx.connection.scalars(query))
-
-
 _NEXT_END = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
 
 

@@ -63,8 +63,6 @@ async def plan(tx: Transaction) -> None:
             await write_card(tx, request.id)
         if request.state is State.PENDING:
             await put_timer(tx, request.id, now)
-    for request_id in await store.granting_requests(tx, now):
-        await put_timer(tx, request_id, now)
 
 
 async def run_timers(bot: Parts, job: Job, lease: Lease) -> datetime | None:

@@ -284,11 +284,6 @@ class Request:
         )
 
     @property
-    def waits(self) -> bool:
-        """True if people have to approve the request before it's applied."""
-        return not self.requested.without_approval and self.round.rule is None
-
-    @property
     def next_end(self) -> datetime | None:
         """The next end of access that still has to be announced, or None if there's none."""
         done = self.result.done
