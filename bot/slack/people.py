@@ -52,8 +52,6 @@ NOT_SET_UP = (
     " `gatehouse check`."
 )
 NAMED_HOLDERS = 8
-# How long requests wait after startup for the bot to learn its identity from Slack.
-MEET_SECONDS = 5.0
 WINDOW_SECONDS = 60.0
 PEOPLE_COUNTED = 10_000
 # The limit for each kind of action, as a multiple of the command limit.
@@ -124,18 +122,16 @@ class People:
         self.policy = policy
         self.team_id: str | None = None
         self.bot_user_id: str | None = None
-        self._met = asyncio.Event()
 
     @property
     def is_ready(self) -> bool:
         """True once the bot knows its workspace. Before that, everyone is refused."""
-        return self._met.is_set()
+        return self.team_id is not None
 
     def meet(self, team_id: str, bot_user_id: str) -> None:
-        """Set the workspace and the bot's user ID, and let waiting requests continue."""
+        """Set the workspace and the bot's user ID."""
         self.team_id = team_id
         self.bot_user_id = bot_user_id
-        self._met.set()
 
     async def find(
         self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
@@ -147,9 +143,6 @@ class People:
         Raises:
             UnknownPerson: Slack can't identify the person or doesn't respond.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(MEET_SECONDS):
-                await self._met.wait()
         try:
             user = await self._user(slack_user_id, fresh=fresh)
         except SlackError as error:
@@ -185,7 +178,7 @@ class People:
                 try:
                     user = await self._user(member)
                 except SlackError as error:
-                    if isinstance(error, SlackRefused) and error.error in NOT_FOUND:
+                    if is_not_found(error):
                         continue
                     return True
                 person = await self._person(member, user, (self.team_id,))
@@ -226,15 +219,16 @@ class People:
             elif slack_user_id in members:
                 groups.add(name)
         # IDs that begin with other letters don't belong to people, and could be group IDs.
-        belongs = {*groups, *([slack_user_id] if slack_user_id[:1] in {"U", "W"} else [])}
+        belongs = set(groups)
+        if slack_user_id.startswith(("U", "W")):
+            belongs.add(slack_user_id)
         if not (user.is_guest or user.is_bot):
             belongs.add(EVERY_FULL_MEMBER)
         roles = frozenset(
             role for role, ids in self.policy.roles.items() if not belongs.isdisjoint(ids)
         )
-        named_groups = frozenset(groups)
         return Person(
-            slack_user_id, user.name, roles, named_groups, doubt, time_zone=user.time_zone
+            slack_user_id, user.name, roles, frozenset(groups), doubt, time_zone=user.time_zone
         )
 
     async def require(
@@ -272,8 +266,6 @@ class People:
         """Return an explanation of a refusal: the missing permission and who has it."""
         permission = decision.permission
         role = decision.role
-        besides = ""
-        is_managed = False
         match decision.reason:
             case Reason.STRANGER:
                 return person.stranger or NOT_A_MEMBER
@@ -281,21 +273,17 @@ class People:
                 why = f"{person.doubt} Until then, you can't {permission}."
             case Reason.OWN_REQUEST:
                 why = "You can't approve your own request."
-                besides = person.slack_user_id
             case Reason.NOT_AN_APPROVER_OF_THIS_FLOW | Reason.NOT_A_REQUESTER_OF_THIS_FLOW:
                 why = f"You can't {permission} for this flow."
             case Reason.NO_ROLE:
                 needed = f" (you need the {role} role to {permission})" if role else ""
                 why = f"You don't have access to Gatehouse yet{needed}."
-                is_managed = EVERY_FULL_MEMBER not in decision.holders
+                if EVERY_FULL_MEMBER not in decision.holders:
+                    return f"{why} {await self.access_contact()}"
             case _:
                 higher = "" if role is HIGHEST_ROLE else " (or a higher one)"
                 why = f"You need the {role} role{higher} to {permission}."
-                if permission is Permission.OVERRIDE and self.may(person, Permission.REQUEST):
-                    why += " Leave out “now” to ask for approval."
-        if is_managed:
-            return f"{why} {await self.access_contact(decision)}"
-        return f"{why} {await self._who(decision, besides)}"
+        return f"{why} {await self._who(decision)}"
 
     async def lacks_access(self, person: Person) -> str | None:
         """Return a sentence saying that the person has no access, or None if they have access."""
@@ -305,25 +293,25 @@ class People:
         doubt = f" {person.doubt}" if person.doubt else ""
         return f"You don't have access to Gatehouse yet. {await self.access_contact()}{doubt}"
 
-    async def access_contact(self, decision: Decision | None = None) -> str:
+    async def access_contact(self) -> str:
         """Return a sentence that names the people who manage access: the contact or the admins."""
         contact = self.policy.access_contact
         managers = (contact,) if contact else self.policy.roles.get(Role.ADMIN, ())
-        if managers and EVERY_FULL_MEMBER not in managers:
-            verb = "manages" if len(managers) == 1 else "manage"
-            return f"{await self.named(managers)} {verb} access."
-        return await self._who(decision) if decision else "Whoever runs Gatehouse manages access."
+        if not managers or EVERY_FULL_MEMBER in managers:
+            return "Whoever runs Gatehouse manages access."
+        verb = "manages" if len(managers) == 1 else "manage"
+        return f"{await self.named(managers)} {verb} access."
 
-    async def _who(self, decision: Decision, besides: str = "") -> str:
-        """Return a sentence naming everyone who has the permission, except the person `besides`."""
-        holders = tuple(holder for holder in decision.holders if holder != besides)
-        if EVERY_FULL_MEMBER in holders:
-            other = "other " if besides else ""
-            return f"Any {other}full member of this workspace can, but guests can't."
-        if holders:
-            return f"People with this permission: {await self.named(holders)}."
-        nobody = f"Nobody {'else ' if besides else ''}has this permission yet."
-        return f"{nobody} Whoever runs Gatehouse can assign it (setting {decision.setting})."
+    async def _who(self, decision: Decision) -> str:
+        """Return a sentence naming everyone who has the permission."""
+        if EVERY_FULL_MEMBER in decision.holders:
+            return "Any full member of this workspace can, but guests can't."
+        if decision.holders:
+            return f"People with this permission: {await self.named(decision.holders)}."
+        return (
+            "Nobody has this permission yet. Whoever runs Gatehouse can assign it (setting"
+            f" {decision.setting})."
+        )
 
     async def named(self, ids: Iterable[str]) -> str:
         """List people and groups by name, without notifying them."""
