@@ -26,9 +26,9 @@ LONGEST_RETRY_SECONDS = 30.0
 HTTP_OK = 200
 MOST_BYTES = 2_000
 FOREIGN_URL = "response_url_of_somebody_else"
-# The hosts of response_urls (https://docs.slack.dev/interactivity/handling-user-interaction) in
+# The servers of response_urls (https://docs.slack.dev/interactivity/handling-user-interaction) in
 # Slack and GovSlack.
-HOOKS = frozenset({"hooks.slack.com", "hooks.slack-gov.com"})
+HOOKS = (URL("https://hooks.slack.com"), URL("https://hooks.slack-gov.com"))
 # A fixed value, because an event's answer must have the same client_msg_id in every process.
 ANSWERS = uuid.UUID("0b1de5c4-6cb9-4f6e-9d0c-6f4d6a0a7f3e")
 NAME = re.compile(r"[a-z_]{1,80}", re.ASCII)
@@ -156,14 +156,11 @@ def is_of_slack(response_url: str, slack: URL) -> bool:
     """
     try:
         url = URL(response_url)
+        origin = url.origin()
     except ValueError:
         return False
-    if url.user or url.password or not url.host:
-        return False
-    if is_loopback(slack.host) and is_loopback(url.host):
-        return url.scheme in {"http", "https"}
-    is_known = url.host in HOOKS and url.explicit_port in {None, 443}
-    return url.scheme == "https" and (is_known or url.origin() == slack.origin())
+    is_local = is_loopback(slack.host) and is_loopback(url.host)
+    return url.user is None and (is_local or origin in {*HOOKS, slack.origin()})
 
 
 async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int) -> T:

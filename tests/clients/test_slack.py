@@ -154,7 +154,6 @@ REAL, STAND_IN = "https://slack.com/api/", "http://127.0.0.1:9000/api/"
     ("response_url", "slack", "is_theirs"),
     [
         ("https://hooks.slack.com/commands/T1/2/3", REAL, True),
-        ("https://hooks.slack.com:443/actions/T1/2/3", REAL, True),
         ("https://hooks.slack-gov.com/commands/T1/2/3", REAL, True),
         ("http://hooks.slack.com/commands/T1/2/3", REAL, False),
         ("https://hooks.slack.com:8443/x", REAL, False),
