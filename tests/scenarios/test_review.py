@@ -102,7 +102,7 @@ async def test_the_review_has_pages(world):
         await world.shows(answer, f"Page {number} of 3")
         found += rows(answer)
     assert found == [("welcome", person) for person in people]
-    assert answer.buttons == ["Set an end date", "Remove"] * 3 + ["First", "Previous"]
+    assert answer.buttons == ["Set an end date", "Remove"] * 3 + ["Previous"]
 
 
 async def test_a_page_fits_into_a_message_whatever_the_identities_are(world):

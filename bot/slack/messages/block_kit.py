@@ -242,22 +242,15 @@ def page_of(value: str) -> int:
 def turns(
     action_id: str, page: int, pages: int, value: Callable[[int], str] = str
 ) -> list[SlackBlock]:
-    """Return the `First`, `Previous`, `Next` and `Last` buttons that the current page needs.
+    """Return the `Previous` and `Next` buttons that the current page needs.
 
     Each button has its own action ID. `value` builds a button's value from the number of the page
     that the button opens. By default, the value is the number itself.
     """
-    last = pages - 1
-    turned = (
-        ("First", 0, page > 1),
-        ("Previous", page - 1, page > 0),
-        ("Next", page + 1, page < last),
-        ("Last", last, page < last - 1),
-    )
     return [
         button(label, f"{action_id}.{label.lower()}", value(to))
-        for label, to, is_there in turned
-        if is_there
+        for label, to in (("Previous", page - 1), ("Next", page + 1))
+        if 0 <= to < pages
     ]
 
 
