@@ -6,12 +6,10 @@ UTF-8. So every value has a placeholder instead of these characters.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 Body = Mapping[str, Any]
-# The maximum nesting depth when reading a message's blocks.
-MOST_DEPTH = 20
 NUL = "\0"
 MARK = "\ufffd"
 _UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
@@ -91,23 +89,5 @@ def hidden(view: Body, name: str) -> str:
     return _storable(str(found.get(name, ""))) if isinstance(found, dict) else ""
 
 
-def message_text(message: Body) -> str:
-    """Return a message's text. An app's message might have it only in blocks and attachments."""
-    parts = [message.get("blocks"), message.get("attachments")]
-    return text(message, "text") or "\n".join(_texts(parts))
-
-
 def _storable(found: str) -> str:
     return _UNSTORABLE.sub(MARK, found)
-
-
-def _texts(found: object, depth: int = 0) -> Iterator[str]:
-    if isinstance(found, list) and depth < MOST_DEPTH:
-        for element in found:
-            yield from _texts(element, depth + 1)
-    elif isinstance(found, Mapping) and depth < MOST_DEPTH:
-        for name, element in found.items():
-            if isinstance(element, str) and name in {"text", "fallback"}:
-                yield _storable(element)
-            else:
-                yield from _texts(element, depth + 1)

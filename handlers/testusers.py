@@ -151,7 +151,7 @@ class Testusers:
 
     async def add_mentioned(self, person: Person, body: Body) -> Message | None:
         """Open the form with a message's identities, for the shortcut `Add as test users`."""
-        message = payloads.message_text(payloads.part(body, "message"))
+        message = payloads.text(payloads.part(body, "message"), "text")
         known = Prefilled(identities=mentioned_identities(message))
         return await self._open_form(person, body, known)
 
