@@ -80,7 +80,3 @@ class SingleFlight(Generic[K, V]):
             return value
 
         return await asyncio.shield(self._flights.start(key, load_and_cache))
-
-    def cached(self, key: K) -> V | None:
-        """Return the cached value or None, without starting a lookup."""
-        return self._cache.get(key)

@@ -124,12 +124,10 @@ class SlackClient:
         user = answer.get("user")
         if not isinstance(user, dict):
             raise SlackUnreachable
-        profile = user["profile"] if isinstance(user.get("profile"), dict) else {}
-        names = (user.get("real_name"), profile.get("real_name"), profile.get("display_name"))
         return SlackUser(
             slack_user_id=slack_user_id,
             team_id=user.get("team_id") or "",
-            name=str(next(filter(None, (*names, user.get("name"), slack_user_id)))),
+            name=str(user.get("real_name") or user.get("name") or slack_user_id),
             is_guest=bool(user.get("is_restricted") or user.get("is_ultra_restricted")),
             is_bot=bool(user.get("is_bot")),
             is_deleted=bool(user.get("deleted")),

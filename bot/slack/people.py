@@ -138,7 +138,7 @@ class People:
     ) -> Person:
         """Look up a person. `team_ids` are the workspace IDs in the Slack payload.
 
-        If `fresh` is True, use cached people and groups only if Slack doesn't respond.
+        If `fresh` is True, don't use cached people and groups.
 
         Raises:
             UnknownPerson: Slack can't identify the person or doesn't respond.
@@ -370,14 +370,9 @@ class People:
     ) -> V:
         if refused := self._refused.get(key):
             raise refused.with_traceback(None)
-        known = cache.cached(key)
         try:
             return await cache.get(key, load, fresh=fresh)
         except SlackRefused as error:
             if is_not_found(error):
                 self._refused[key] = error
             raise
-        except SlackError:
-            if known is None:
-                raise
-            return known
