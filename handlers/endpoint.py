@@ -19,7 +19,6 @@ import structlog
 from aiohttp import web
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.request import payload_utils
-from slack_bolt.response import BoltResponse
 from slack_sdk.signature import SignatureVerifier
 
 from bot.metrics import Metrics, Refusal
@@ -96,12 +95,7 @@ class SlackEndpoint:
         slack_request = None if refusal else _slack_request(request, body)
         if slack_request is None:
             return self._refused(refusal or Refusal.MALFORMED, "unsigned or malformed")
-        try:
-            answer = await self._app.async_dispatch(slack_request)
-        except Exception:
-            log.exception("slack.broken")
-            self._metrics.count_command("slack.request", "broken")
-            answer = BoltResponse(status=500, body="broken")
+        answer = await self._app.async_dispatch(slack_request)
         kind = answer.headers["content-type"][0].partition(";")[0]
         return web.Response(status=answer.status, text=answer.body, content_type=kind)
 

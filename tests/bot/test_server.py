@@ -16,6 +16,7 @@ from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.server import MOST_BYTES, is_local, make_server
 from bot.slack.messages.block_kit import Message
+from handlers.listening import COMMAND as NEEDS
 from sandbox.slack.delivery import sign
 from tests.support.listening import small_bot
 
@@ -187,11 +188,12 @@ async def test_click_in_a_view_needs_no_name_of_the_view(bot):
 
 
 async def test_fault_of_ours_is_a_500_and_counted(bot, capsys, caplog):
-    async def broken(request):
+    async def broken():
         raise RuntimeError("ours")
 
-    bot.app.async_dispatch = broken
-    assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND)) == 500
+    bot.app.command("/broken", middleware=[NEEDS])(broken)
+    asked = urlencode({"command": "/broken", "user_id": "U0VIEWER"}).encode()
+    assert await post(bot, asked, signed(bot.slack.signing_secret, asked)) == 500
     assert (await bot.outcomes())["slack.request", "broken"] == 1
     # Another test in this process may have redirected the log to the standard library.
     assert "slack.broken" in capsys.readouterr().out + caplog.text
