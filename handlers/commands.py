@@ -1,7 +1,6 @@
 """Slash commands, which people can also send as a direct message or with a button."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,11 +21,8 @@ AnswerCommand = Callable[[Person, T, Body], Awaitable[Message | None]]
 """Gets the person, the parsed command, and Slack's payload."""
 
 
-@dataclass(frozen=True)
-class _SlashCommand:
-    described: Command
-    parse: Callable[[str], Any]
-    answer: AnswerCommand[Any]
+Run = Callable[[str, Person, Body], Awaitable[Message | None]]
+"""Gets the command's text, the person, and Slack's payload."""
 
 
 class Commands:
@@ -34,7 +30,7 @@ class Commands:
 
     def __init__(self, bot: Gatehouse) -> None:
         self._bot = bot
-        self._known: dict[str, _SlashCommand] = {}
+        self._known: dict[str, Run] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._known
@@ -46,11 +42,25 @@ class Commands:
 
         What `parse` returns has the `kind` of one of the command's forms, or `help`, as `form`.
         """
-        self._known[described.name] = _SlashCommand(described, parse, answer)
+        slack = self._bot.slack
+
+        async def run(text: str, person: Person, body: Body) -> Message | None:
+            try:
+                typed: Any = parse(text)
+            except UsageError as error:
+                if error.kind is not None:
+                    await slack.people.require(person, described.permission(error.kind))
+                raise
+            await require(slack, person, described.permission(typed.form))
+            if typed.form == HELP:
+                show = partial(help_ui.of_command, described)
+                return await helped(slack.people, person, show)
+            return await answer(person, typed, body)
 
         async def listen(person: Person, body: Body) -> Message | None:
-            return await self.run(described.name, payloads.text(body, "text"), person, body)
+            return await run(payloads.text(body, "text"), person, body)
 
+        self._known[described.name] = run
         return listen
 
     async def run(self, name: str, text: str, person: Person, body: Body) -> Message | None:
@@ -61,21 +71,9 @@ class Commands:
             UsageError: The text can't be parsed.
             Refused: The person lacks the permission.
         """
-        command = self._known.get(name)
-        if command is None:
+        if name not in self._known:
             raise NotFound(OUTDATED)
-        people = self._bot.slack.people
-        described = command.described
-        try:
-            typed = command.parse(text)
-        except UsageError as error:
-            if error.kind is not None:
-                await people.require(person, described.permission(error.kind))
-            raise
-        await require(self._bot.slack, person, described.permission(typed.form))
-        if typed.form == HELP:
-            return await helped(people, person, partial(help_ui.of_command, described))
-        return await command.answer(person, typed, body)
+        return await self._known[name](text, person, body)
 
 
 async def helped(people: People, person: Person, show: Callable[[help_ui.May], Message]) -> Message:
