@@ -10,7 +10,6 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.commands import Commands
 from handlers.listening import Needs, acknowledge
 from handlers.payloads import Body
 
@@ -29,8 +28,8 @@ def with_share(message: Message, command: str, body: Body) -> Message:
     channel_id = payloads.channel_id(body)
     # The answer's ID makes sure that it's shared only once.
     value = f"{secrets.token_hex(8)} {command}"
-    is_direct = channel_id.startswith("D") or payloads.channel_name(body).startswith("mpdm-")
-    if not channel_id or is_direct or len(value) > block_kit.VALUE_CHARACTERS:
+    is_channel = channel_id and not channel_id.startswith("D")
+    if not is_channel or len(value) > block_kit.VALUE_CHARACTERS:
         return message
     share = block_kit.button("Share in channel", ids.SHARE, value)
     return message.plus(block_kit.actions(share))
@@ -38,53 +37,39 @@ def with_share(message: Message, command: str, body: Body) -> Message:
 
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register the button."""
-    sharing = Sharing(bot, app.commands)
-    shares = Needs(Permission.READ)
-    app.action(ids.SHARE, middleware=[shares])(ack=acknowledge, lazy=[sharing.share])
+    received = bot.slack.received
 
-
-class Sharing:
-    """Shares answers in channels."""
-
-    def __init__(self, bot: Gatehouse, commands: Commands) -> None:
-        self._bot = bot
-        self._commands = commands
-
-    async def share(self, person: Person, action: Body, body: Body) -> None:
-        """Post the answer as a viewer sees it now, unless it has been shared before.
-
-        Raises:
-            Conflict: The answer has been shared before.
-            Refused: It can't be shared in this conversation.
-        """
+    async def share(person: Person, action: Body, body: Body) -> None:
+        """Post the answer as a viewer sees it now, unless it has been shared before."""
         answer_id, _, command = payloads.value(action).partition(" ")
-        await self._require_channel(payloads.channel_id(body))
-        message = await self._as_viewer(person, command)
-        received = self._bot.slack.received
+        name, _, typed = command.partition(" ")
+        await _require_channel(bot, payloads.channel_id(body))
+        viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
+        answer = await app.commands.run(name, typed, viewer, {})
+        now = await bot.database.now()
+        shared_by = f"Shared by {text.escape(person.name, 80)} · {text.time(now)}"
+        message = (answer or Message("")).without_buttons().plus(block_kit.context(shared_by))
         if not await received.claim(f"share:{answer_id}"):
             raise Conflict(SHARED_BEFORE)
         try:
-            await self._bot.slack.replies.share(payloads.response_url(body), message)
+            await bot.slack.replies.share(payloads.response_url(body), message)
         except SlackUnreachable as error:
             raise Conflict(UNSURE) from error
         except SlackError:
             await received.release(f"share:{answer_id}")
             raise
 
-    async def _as_viewer(self, person: Person, command: str) -> Message:
-        name, _, typed = command.partition(" ")
-        viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
-        answer = await self._commands.run(name, typed, viewer, {})
-        now = await self._bot.database.now()
-        shared_by = f"Shared by {text.escape(person.name, 80)} · {text.time(now)}"
-        return (answer or Message("")).without_buttons().plus(block_kit.context(shared_by))
+    shares = Needs(Permission.READ)
+    app.action(ids.SHARE, middleware=[shares])(ack=acknowledge, lazy=[share])
 
-    async def _require_channel(self, channel_id: str) -> None:
-        try:
-            channel = await self._bot.slack.client.channel(channel_id)
-        except SlackError as error:
-            raise Refused(NOT_SEEN) from error
-        if channel.get("is_im") or channel.get("is_mpim"):
-            raise Refused(ONLY_HERE)
-        if any(channel.get(name) for name in ("is_ext_shared", "is_pending_ext_shared")):
-            raise Refused(OTHER_WORKSPACE)
+
+async def _require_channel(bot: Gatehouse, channel_id: str) -> None:
+    """Raise Refused if answers can't be shared in the conversation."""
+    try:
+        channel = await bot.slack.client.channel(channel_id)
+    except SlackError as error:
+        raise Refused(NOT_SEEN) from error
+    if channel.get("is_im") or channel.get("is_mpim"):
+        raise Refused(ONLY_HERE)
+    if channel.get("is_ext_shared") or channel.get("is_pending_ext_shared"):
+        raise Refused(OTHER_WORKSPACE)
