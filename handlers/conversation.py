@@ -15,8 +15,8 @@ from bot.slack.messages.block_kit import OUTDATED, Message
 from bot.slack.replies import DirectReplies
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.commands import Commands, helped
-from handlers.listening import COMMAND, EVENT, EVENT_SECONDS, LazyRunner, Needs, acknowledge
+from handlers.commands import helped
+from handlers.listening import COMMAND, EVENT, EVENT_SECONDS, Needs, acknowledge
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 
@@ -35,29 +35,9 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
 
     Bolt uses the first listener that matches, so this must be called last.
     """
-    conversation = Conversation(bot, app.commands, app.runner)
-    written = app.runner.before_acknowledging(conversation.written, EVENT_SECONDS)
-    app.event("message", middleware=[EVENT])(written)
-    runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
-    app.action(ids.row_of(ids.RUN_COMMAND), middleware=[runs])(
-        ack=acknowledge, lazy=[conversation.run_command]
-    )
-    app.command(EVERYTHING, middleware=[UNKNOWN_COMMAND])(ack=acknowledge, lazy=[no_such_command])
-    app.action(EVERYTHING, middleware=[UNKNOWN_BUTTON])(ack=acknowledge, lazy=[outdated])
-    app.options(EVERYTHING)(no_options)
-    for register_rest in (app.event, app.shortcut, app.view):
-        register_rest(EVERYTHING)(acknowledge)
+    slack = bot.slack
 
-
-class Conversation:
-    """Answers direct messages and the buttons with commands."""
-
-    def __init__(self, bot: Gatehouse, commands: Commands, runner: LazyRunner) -> None:
-        self._bot = bot
-        self._commands = commands
-        self._runner = runner
-
-    async def written(self, event: Body, body: Body, request: AsyncBoltRequest) -> None:
+    async def written(event: Body, body: Body, request: AsyncBoltRequest) -> None:
         """Answer a direct message, unless the event has been received before."""
         event_id = payloads.text(body, "event_id")
         is_from_person = bool(
@@ -68,42 +48,45 @@ class Conversation:
             and not event.get("bot_id")
             and not event.get("edited")
         )
-        if is_from_person and await self._bot.slack.received.claim(event_id):
-            self._bot.tasks.start(self._respond(event_id, event, request), "message")
+        if is_from_person and await slack.received.claim(event_id):
+            bot.tasks.start(respond(event, request), "message")
 
-    async def _respond(self, event_id: str, event: Body, request: AsyncBoltRequest) -> None:
-        mention = f"<@{self._bot.slack.people.bot_user_id}>"
+    async def respond(event: Body, request: AsyncBoltRequest) -> None:
+        mention = f"<@{slack.people.bot_user_id}>"
         written = payloads.text(event, "text").strip()
         typed = CODE_SPAN.sub(r"\1", written.removeprefix(mention).strip())
         first = next(iter(typed.split(maxsplit=1)), "")
         text = typed.removeprefix(first).strip()
         name = f"/{first.lstrip('/').casefold()}"
-        is_command = name in self._commands
+        is_command = name in app.commands
 
         async def answer(person: Person, body: Body) -> Message | None:
             if is_command:
-                return await self._commands.run(name, text, person, body)
-            show = partial(help_ui.of_all, title=WHAT_TO_SEND)
-            return await helped(self._bot.slack.people, person, show)
+                return await app.commands.run(name, text, person, body)
+            return await helped(slack.people, person, partial(help_ui.of_all, title=WHAT_TO_SEND))
 
         channel_id = payloads.text(event, "channel")
-        port = DirectReplies(
-            self._bot.slack.client,
-            self._bot.clock,
-            channel_id or payloads.text(event, "user"),
-            event.get("thread_ts"),
-            event_id,
-        )
+        port = DirectReplies(slack.client, bot.clock, channel_id, event.get("thread_ts"))
         meant = copy(request)
         # Errors and metrics name the command.
         meant.body = {**request.body, "command": name if is_command else "message", "text": text}
         meant.context = AsyncBoltContext({**request.context, "needs": COMMAND})
-        await self._runner.answer(answer, meant, port.say)
+        await app.runner.answer(answer, meant, port.say)
 
-    async def run_command(self, person: Person, action: Body, body: Body) -> Message | None:
+    async def run_command(person: Person, action: Body, body: Body) -> Message | None:
         """Run the command in a button's value after checking the permission for the command."""
         name, _, text = payloads.value(action).partition(" ")
-        return await self._commands.run(name, text, person, body)
+        return await app.commands.run(name, text, person, body)
+
+    store_written = app.runner.before_acknowledging(written, EVENT_SECONDS)
+    app.event("message", middleware=[EVENT])(store_written)
+    runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
+    app.action(ids.row_of(ids.RUN_COMMAND), middleware=[runs])(ack=acknowledge, lazy=[run_command])
+    app.command(EVERYTHING, middleware=[UNKNOWN_COMMAND])(ack=acknowledge, lazy=[no_such_command])
+    app.action(EVERYTHING, middleware=[UNKNOWN_BUTTON])(ack=acknowledge, lazy=[outdated])
+    app.options(EVERYTHING)(no_options)
+    for register_rest in (app.event, app.shortcut, app.view):
+        register_rest(EVERYTHING)(acknowledge)
 
 
 async def outdated() -> Message:

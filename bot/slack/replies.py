@@ -29,8 +29,6 @@ FOREIGN_URL = "response_url_of_somebody_else"
 # The servers of response_urls (https://docs.slack.dev/interactivity/handling-user-interaction) in
 # Slack and GovSlack.
 HOOKS = (URL("https://hooks.slack.com"), URL("https://hooks.slack-gov.com"))
-# A fixed value, because an event's answer must have the same client_msg_id in every process.
-ANSWERS = uuid.UUID("0b1de5c4-6cb9-4f6e-9d0c-6f4d6a0a7f3e")
 NAME = re.compile(r"[a-z_]{1,80}", re.ASCII)
 
 T = TypeVar("T")
@@ -126,14 +124,12 @@ class DirectReplies:
     clock: Clock
     channel_id: str
     thread_ts: str | None
-    event_id: str
     posted: tuple[str, str] | None = None
 
     async def say(self, message: Message, *, replace: bool = False, tries: int = TRIES) -> bool:
         """Post the message, or replace the last one. Return True if Slack accepted it."""
         # With the same client_msg_id, a post repeated after a lost response appears only once.
-        name = f"{'working' if tries == 1 else 'answer'}:{self.event_id}"
-        client_msg_id = str(uuid.uuid5(ANSWERS, name))
+        client_msg_id = str(uuid.uuid4())
 
         async def show() -> None:
             if replace and self.posted is not None:
