@@ -147,10 +147,10 @@ class LazyRunner(AsyncLazyListenerRunner):
             try:
                 async with asyncio.timeout(SUGGEST_SECONDS):
                     options = await self._work(function, request)
-            except (GatehouseError, TimeoutError) as error:
-                log.info("options.none", outcome=getattr(error, "outcome", "timeout"))
+            except (GatehouseError, TimeoutError):
+                log.info("options.none")
             except Exception:
-                log.exception("options.broken", name=_name_of(request))
+                log.exception("options.broken")
             await ack(options=options)
 
         return suggest

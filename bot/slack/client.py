@@ -104,12 +104,12 @@ class SlackClient:
     async def who_am_i(self) -> BotIdentity:
         """Return the identity that the token belongs to (`auth.test`)."""
         answer = await self._call(self._web.auth_test)
-        scopes = answer.headers.get("X-OAuth-Scopes", "").split(",")
+        scopes = answer.headers.get("X-OAuth-Scopes", "").replace(" ", "").split(",")
         return BotIdentity(
             team_id=answer.get("team_id", ""),
             slack_user_id=answer.get("user_id", ""),
             team_name=answer.get("team", ""),
-            scopes=frozenset(scope.strip() for scope in scopes if scope.strip()),
+            scopes=frozenset(filter(None, scopes)),
             answered_at=answer.headers.get("Date", ""),
             is_organization_wide=bool(answer.get("is_enterprise_install")),
         )
@@ -173,14 +173,13 @@ class SlackClient:
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
         """Post to a channel or direct message, and return the channel ID and message timestamp."""
-        thread = {"thread_ts": thread_ts} if thread_ts else {}
         answer = await in_plain_if_need_be(
             message,
             lambda version: self._call(
                 self._web.chat_postMessage,
                 channel=channel_id,
                 **version.payload(),
-                **thread,
+                thread_ts=thread_ts,
                 client_msg_id=client_msg_id,
                 unfurl_links=False,
                 unfurl_media=False,
@@ -200,10 +199,9 @@ class SlackClient:
             ),
         )
 
-    async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> str:
-        """Open a modal and return its view ID. The trigger expires after three seconds."""
-        answer = await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
-        return str((answer.get("view") or {}).get("id", ""))
+    async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> None:
+        """Open a modal (`views.open`). The trigger expires after three seconds."""
+        await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
 
     async def permalink(self, channel_id: str, message_ts: str) -> str:
         """Return a message's URL (`chat.getPermalink`)."""

@@ -1,7 +1,6 @@
 """People in Slack: identities, groups, audited permission checks, and rate limits."""
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -71,8 +70,7 @@ def advice_after(error: BaseException | None) -> str:
         return NOT_SET_UP
     if is_not_found(error):
         return HIDDEN
-    seconds = getattr(error, "retry_after_seconds", 0)
-    return f"Please try again in {math.ceil(seconds)} s." if seconds else "Please try again."
+    return "Please try again."
 
 
 class Pace:
