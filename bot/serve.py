@@ -196,9 +196,10 @@ class Service:
         log.info("ready")
         await health.run(self._is_socket_connected)
 
-    async def _is_socket_connected(self) -> bool | None:
+    async def _is_socket_connected(self) -> bool:
+        """Return True if Socket Mode is connected or isn't used."""
         if self._bot.settings.slack_app_token is None:
-            return None
+            return True
         return self._socket is not None and await self._socket.client.is_connected()
 
     async def _try_slack(self) -> None:

@@ -90,10 +90,10 @@ class Health:
             broken=self.troubles(),
         )
 
-    async def run(self, is_connected: Callable[[], Awaitable[bool | None]]) -> None:
+    async def run(self, is_connected: Callable[[], Awaitable[bool]]) -> None:
         """Run the checks until the task is canceled.
 
-        `is_connected` returns whether Socket Mode is connected, or None if Socket Mode isn't used.
+        `is_connected` returns True if Socket Mode is connected or isn't used.
         """
 
         async def look_at_socket() -> None:
@@ -143,20 +143,17 @@ class Health:
             elif old is not None:
                 log.info("health.mended", part=part.label)
 
-    def note_socket(self, *, connected: bool | None) -> None:
-        """Record whether Socket Mode works. It counts as broken after a minute with no connection.
-
-        `connected` is None if Socket Mode isn't used.
-        """
+    def note_socket(self, *, connected: bool) -> None:
+        """Record the state of Socket Mode, which is broken after a minute with no connection."""
         now = self.parts.clock.monotonic()
-        if connected is not False:
+        if connected:
             self._heard_at = now
         if now - self._heard_at >= DEAF_SECONDS:
             problem = (
                 "Socket Mode is not connected, so commands don't arrive. Check SLACK_APP_TOKEN."
             )
             self.note([Finding(Part.SOCKET, "socket_closed", problem)])
-        elif connected is not None:
+        else:
             self.note([well(Part.SOCKET, "is connected.")])
 
     async def tell(self) -> None:
