@@ -98,10 +98,9 @@ async def test_signatures_and_events_are_forgotten_in_time(database, clock):
     assert await received_events.ReceivedEvents(database).claim("Ev1")
     clock.advance(86_401)
     await taken(database, "new")
-    for days, left in ((30, {"Ev1", "signature"}), (0.5, {"signature"})):
-        async with database.transaction() as tx:
-            await received_events.forget(tx, await tx.now() - timedelta(days=days))
-        assert {item.partition(":")[0] for item in await kept(database)} == left
+    async with database.transaction() as tx:
+        assert await received_events.forget(tx, await tx.now() - timedelta(days=400)) == 2
+    assert [item.partition(":")[0] for item in await kept(database)] == ["signature"]
 
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
