@@ -43,7 +43,7 @@ class Orgs:
     async def answer(self, person: Person, typed: OrgsRequest, body: Body) -> Message:
         """Answer the `/orgs` command."""
         if typed.form == "refresh":
-            return await self._refreshed(person, ui.OrgsPage())
+            return await self._listed(person, ui.OrgsPage(), REFRESH)
         if typed.form == "list":
             return await self._listed(person, ui.OrgsPage(typed.words))
         try:
@@ -60,27 +60,29 @@ class Orgs:
 
     async def refresh(self, person: Person, action: Body) -> Message:
         """Handle the `Refresh` button of the organization list."""
-        return await self._refreshed(person, ui.OrgsPage.of(payloads.value(action)))
+        return await self._listed(person, ui.OrgsPage.of(payloads.value(action)), REFRESH)
 
     async def show(self, person: Person, action: Body, body: Body) -> Message:
         """Handle the `Open an organization…` menu."""
         return await self._shown(person, payloads.value(action), body)
 
     async def _shown(self, person: Person, name: str, body: Body) -> Message:
-        directory = await self._directory.directory(_cause(person))
+        cause = CallCause(LIST, person.slack_user_id)
+        directory = await self._directory.directory(cause)
         try:
             place = directory.find(name)
         except NotFound:
-            directory = await self._directory.directory(_cause(person), look_again=True)
+            directory = await self._directory.directory(cause, look_again=True)
             place = directory.find(name)
         report = directory.report_on(place.data_center)
         message = ui.one(place, report, may_check=self._may_refresh(person))
         return with_share(message, f"/orgs show {place.key.path}", body)
 
-    async def _listed(self, person: Person, wanted: ui.OrgsPage) -> Message:
-        directory = await self._directory.directory(_cause(person))
+    async def _listed(self, person: Person, wanted: ui.OrgsPage, kind: str = LIST) -> Message:
+        cause = CallCause(kind, person.slack_user_id)
+        directory = await self._directory.directory(cause)
         if wanted.words and not directory.matching(wanted.words):
-            directory = await self._directory.directory(_cause(person), look_again=True)
+            directory = await self._directory.directory(cause, look_again=True)
         message = ui.listing(directory, wanted, may_refresh=self._may_refresh(person))
         if not wanted.words or directory.matching(wanted.words):
             return message
@@ -93,15 +95,6 @@ class Orgs:
         meant += [(label, f"/orgs show {path}") for path, label in near.items()]
         return replies.with_commands(message, meant)
 
-    async def _refreshed(self, person: Person, wanted: ui.OrgsPage) -> Message:
-        cause = CallCause(REFRESH, person.slack_user_id)
-        directory = await self._directory.directory(cause)
-        return ui.listing(directory, wanted, may_refresh=True)
-
     def _may_refresh(self, person: Person) -> bool:
         """Return True if the person may call the service to reload the list or test a call."""
         return self._people.may(person, Permission.REFRESH)
-
-
-def _cause(person: Person) -> CallCause:
-    return CallCause(LIST, person.slack_user_id)
