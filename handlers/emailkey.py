@@ -27,7 +27,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     async def turn(action: Body) -> Message:
         """Handle the `Previous` and `Next` buttons of the template list."""
         templates = await bot.emailkey.templates()
-        return emailkey.templates(templates, block_kit.page_of(payloads.value(action)))
+        return emailkey.templates(templates, block_kit.number_of(payloads.value(action)))
 
     listener = app.commands.listener(EMAILKEY, parse_emailkey, answer)
     turns = Needs(Permission.READ, AnswerAt.CLICKED)

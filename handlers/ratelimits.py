@@ -71,8 +71,7 @@ class RatelimitsCommand:
 
     async def turn(self, person: Person, action: Body) -> Message:
         """Handle the `Previous`, `Next` and `Refresh` buttons of the overview."""
-        page = block_kit.page_of(payloads.value(action))
-        return await self._ratelimits.overview(person, page)
+        return await self._ratelimits.overview(person, _number_in(action))
 
     async def show(self, action: Body, body: Body) -> Message:
         """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
@@ -88,20 +87,17 @@ class RatelimitsCommand:
 
     async def check_blocked(self, person: Person, action: Body) -> Message:
         """Handle `Check now` on an alert: make a test call or, during a block, show stored data."""
-        key = await self._alerts.key_of(_incident_id(action))
+        key = await self._alerts.key_of(_number_in(action))
         return await self._ratelimits.check(person, key)
 
     async def mute(self, person: Person, action: Body) -> Message:
         """Handle the `Mute 1 h` button on an alert."""
-        return ui.muted(*await self._alerts.mute(person, _incident_id(action)))
+        return ui.muted(*await self._alerts.mute(person, _number_in(action)))
 
 
 def _key_in(action: Body) -> OrganizationKey:
     return OrganizationKey.of_path(payloads.value(action))
 
 
-def _incident_id(action: Body) -> int:
-    value = payloads.value(action)
-    if not (value.isascii() and value.isdigit() and len(value) < len("1" * 19)):
-        raise NotFound("That alert no longer exists.")
-    return int(value)
+def _number_in(action: Body) -> int:
+    return block_kit.number_of(payloads.value(action))

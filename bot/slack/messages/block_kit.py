@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +32,7 @@ VALUE_CHARACTERS = 2000
 OPTION_CHARACTERS = 75
 INPUT_CHARACTERS = 3000
 FIELDS_A_SECTION = 10
+NUMBER = re.compile(r"[0-9]{1,12}")
 OUTDATED = "This button is from an older version of Gatehouse and no longer works."
 CONTEXT_CHARACTERS = 2000
 
@@ -234,9 +236,9 @@ def page_count(total: int, size: int) -> int:
     return max(1, -(-total // size))
 
 
-def page_of(value: str) -> int:
-    """Return the page number in a button's value, or 0 (the first page) if it can't be read."""
-    return int(value) if value.isascii() and value.isdigit() and len(value) < len("1000000") else 0
+def number_of(value: str) -> int:
+    """Return the number in a button's value, or 0 if there is no number of up to 12 digits."""
+    return int(value) if NUMBER.fullmatch(value) else 0
 
 
 def turns(
