@@ -172,12 +172,17 @@ def _built(
     guard = Guard(database, clock, terms, tasks)
     access = inventory_access(settings, http, clock)
     inventory = InventoryClient(http, guard.call, access)
+    named = {
+        str(name): center.organization_id
+        for name, center in settings.inventory_data_centers.items()
+        if center.organization_id
+    }
     directory = OrganizationDirectory(
         inventory,
         database,
         clock,
         settings.inventory_cache_seconds,
-        settings.named_organizations,
+        named,
     )
     ratelimits = RateLimits(database, inventory, directory, people, terms, clock)
     alerts = Alerts(database, directory, settings.alerts_channel)

@@ -53,7 +53,6 @@ ACTING = frozenset(
         Permission.SET_PLAN,
     }
 )
-HIGHEST_ROLE = tuple(Role)[-1]
 RANK = {role: rank for rank, role in enumerate(Role)}
 
 Roles = Mapping[Role, tuple[str, ...]]

@@ -389,14 +389,6 @@ class Settings(BaseSettings):
         return clients
 
     @property
-    def named_organizations(self) -> dict[str, str]:
-        """The configured `organization_id` of each data center that has one."""
-        centers = self.inventory_data_centers.items()
-        return {
-            str(name): center.organization_id for name, center in centers if center.organization_id
-        }
-
-    @property
     def policy(self) -> Policy:
         """The configured permissions. Flows are identified by their uppercase SIDs."""
         return Policy(

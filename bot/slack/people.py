@@ -21,7 +21,6 @@ from bot.errors import (
 from bot.ops.clock import Clock
 from bot.permissions import (
     EVERY_FULL_MEMBER,
-    HIGHEST_ROLE,
     Decision,
     Permission,
     Person,
@@ -279,8 +278,7 @@ class People:
                 if EVERY_FULL_MEMBER not in decision.holders:
                     return f"{why} {await self.access_contact()}"
             case _:
-                higher = "" if role is HIGHEST_ROLE else " (or a higher one)"
-                why = f"You need the {role} role{higher} to {permission}."
+                why = f"You need the {role} role to {permission}."
         return f"{why} {await self._who(decision)}"
 
     async def lacks_access(self, person: Person) -> str | None:
