@@ -16,21 +16,21 @@ from bot.errors import (
 from bot.permissions import Permission, Person
 from bot.slack.people import advice_after, is_not_found
 from bot.store import audit
-from bot.store.audit_entry import BOT, AuditEntry
+from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.messages.phrases import outdated, state_sentence
 from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import FOR_THE_REST
-from bot.testusers.rules.requests import THE_BOT, Approval, Request, Who
+from bot.testusers.rules.requests import Approval, Request, Who
 from bot.testusers.rules.review import Review
 from bot.testusers.transitions import (
     STILL_CHECKING,
     apply_transition,
     ask_again,
+    close,
     current_list,
-    expire,
     is_in_doubt,
     require_current,
     review_now,
@@ -140,13 +140,13 @@ async def _carry_out(
             await apply_transition(tx, request, moved, entry)
             return Decided(reason, moved, needed)
         case Reason.TOO_LATE:
-            moved = await expire(tx, request)
+            moved = await close(tx, request, State.EXPIRED)
         case Reason.NEWS if not has_effect:
             moved = await ask_again(
                 tx, request, review, bot.settings.request_hours, person.slack_user_id
             )
         case Reason.MAY_NOT_ASK if not has_effect:
-            moved = await _cancel(tx, request, at, *news)
+            moved = await close(tx, request, State.CANCELLED, *news)
         case _:
             moved = request
             detail = {"act": act, "reason": reason, "state": request.state}
@@ -189,18 +189,6 @@ async def _may_still_ask(bot: Parts, request: Request, act: Act) -> bool:
     if act not in (Act.APPROVE, Act.RETRY) or not is_limited or request.requested.without_approval:
         return True
     return await _may_still(bot, request.requester.slack_user_id, Permission.REQUEST, request)
-
-
-async def _cancel(tx: Transaction, request: Request, at: datetime, reason: str) -> Request:
-    """Cancel a request whose requester may no longer ask for it."""
-    cancelled = replace(
-        request.moved(State.CANCELLED, THE_BOT, at),
-        round=replace(request.round, denial_reason=reason),
-    )
-    detail = {"flow": request.flow.sid, "reason": reason}
-    entry = AuditEntry(BOT, "request.cancelled", request.id, detail)
-    await apply_transition(tx, request, cancelled, entry)
-    return cancelled
 
 
 async def _may_still(

@@ -21,8 +21,8 @@ from bot.testusers.transitions import (
     OPEN_STATES,
     REMINDER,
     ask_again,
+    close,
     current_list,
-    expire,
     put_timer,
     write_card,
 )
@@ -96,7 +96,7 @@ async def _check(bot: Parts, tx: Transaction, request_id: str) -> datetime | Non
 
 async def _ring(bot: Parts, tx: Transaction, request: Request, name: str) -> None:
     if name == EXPIRE:
-        await expire(tx, request)
+        await close(tx, request, State.EXPIRED)
     elif end := request.next_end:
         result = replace(request.result, announced_until=end)
         await store.save_request(tx, replace(request, result=result))

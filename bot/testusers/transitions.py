@@ -117,15 +117,16 @@ async def apply_transition(
         raise ValueError(f"a request cannot go from {old.state} to {new.state}")
     if not await store.save_request(tx, replace(new, version=old.version)):
         return
-    undone_id = new.requested.undo_of if new.state in _GIVEN_UP else None
-    undone = await store.load_request(tx, undone_id, lock=True) if undone_id else None
-    if undone is not None and undone.result.undone_by == new.id:
+    undone = None
+    if new.state in _GIVEN_UP and new.requested.undo_of:
+        undone = await store.load_request(tx, new.requested.undo_of, lock=True)
+    if undone is not None:
         result = replace(undone.result, undone_by=None)
         await store.save_request(tx, replace(undone, result=result))
     await audit.append(tx, entry)
     await write_card(tx, new.id)
-    if undone_id:
-        await write_card(tx, undone_id)
+    if undone is not None:
+        await write_card(tx, undone.id)
     if new.state is not old.state:
         await _follow(tx, old, new)
 
@@ -143,18 +144,19 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await tell_requester(tx, new, new.state.value)
 
 
-async def expire(tx: Transaction, request: Request) -> Request:
-    """Expire a request.
+async def close(tx: Transaction, request: Request, state: State, reason: str = "") -> Request:
+    """Expire or cancel a request in the bot's name.
 
     In the audit log, `is_over` is True if the requested access would already have ended.
     """
     at = await tx.now()
-    expired = request.moved(State.EXPIRED, THE_BOT, at)
-    detail = {"is_over": request.is_late_at(at)}
-    await apply_transition(
-        tx, request, expired, AuditEntry(BOT, "request.expired", request.id, detail)
+    closed = replace(
+        request.moved(state, THE_BOT, at), round=replace(request.round, denial_reason=reason)
     )
-    return expired
+    detail = {"flow": request.flow.sid, "reason": reason, "is_over": request.is_late_at(at)}
+    entry = AuditEntry(BOT, f"request.{state}", request.id, detail)
+    await apply_transition(tx, request, closed, entry)
+    return closed
 
 
 async def ask_again(
@@ -166,7 +168,7 @@ async def ask_again(
 ) -> Request:
     """Ask for a new decision on the request, or expire the request if nothing is left to do."""
     if review.is_over:
-        return await expire(tx, request)
+        return await close(tx, request, State.EXPIRED)
     moved = reconsidered(request, review, await tx.now(), request_hours)
     detail = {"flow": request.flow.sid, "news": review.news}
     entry = AuditEntry(actor, "request.asked_again", request.id, detail)
