@@ -7,7 +7,7 @@ from typing import Any
 from bot.app import Gatehouse
 from bot.approvals.rules import Act
 from bot.commands import FORM, TESTUSERS
-from bot.errors import NotConfigured, NotFound, UsageError
+from bot.errors import Conflict, NotConfigured, NotFound, UsageError
 from bot.permissions import Permission, Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
@@ -162,9 +162,11 @@ class Testusers:
         trigger_id = payloads.text(body, "trigger_id")
         if not trigger_id:
             return notes.open_form()
+        if flow and known.kind == "add" and not (known.duration or known.until):
+            known = replace(known, until=await asking.later_end(bot, known))
         form = forms.change_form(
             payloads.response_url(body),
-            await asking.with_later_end(bot, known),
+            known,
             flow=flow,
             is_below=bool(payloads.part(body, "container")),
         )
@@ -177,7 +179,9 @@ class Testusers:
         known = Prefilled.of(payloads.value(action))
         if not known.more_seconds:
             return await self._open_form(person, body, known)
-        until = await asking.extended_end(bot, known)
+        until = await asking.later_end(bot, known)
+        if until is None:
+            raise Conflict("This access has no end date, so there's nothing to extend.")
         typed = ChangeRequest("add", known.flow, known.identities, until=until)
         return await self._request(person, typed)
 

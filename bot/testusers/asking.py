@@ -35,7 +35,6 @@ from bot.testusers.rules.changes import (
 )
 from bot.testusers.rules.requests import (
     TAKES_AWAY,
-    Grant,
     Request,
     RequestedChange,
     Round,
@@ -238,18 +237,22 @@ async def _approved_by_rule(
     return approved
 
 
-async def with_later_end(bot: Parts, known: Prefilled) -> Prefilled:
-    """Fill in an end that extends the access by its duration so far, unless an end was typed."""
-    if known.kind != "add" or not (known.flow and known.identities):
-        return known
-    if known.duration or known.until:
-        return known
-    found = await _grants(bot, known)
-    ends = [(grant.ends_at, grant.granted_at) for grant in found if grant.ends_at is not None]
-    if not ends:
-        return known
-    ends_at, granted_at = max(ends)
-    return replace(known, until=ends_at + (ends_at - granted_at))
+async def later_end(bot: Parts, known: Prefilled) -> datetime | None:
+    """Return a later end for people's access, or None if there's no end to extend.
+
+    A button adds `known.more_seconds`, counted from now if nobody has access. In the form, the
+    access is extended by its duration so far.
+    """
+    async with bot.database.read_only() as tx:
+        granted = await store.grants_of_flow(tx, bot.flows.named(known.flow).key)
+    found = [granted[identity] for identity in known.identities if identity in granted]
+    ends = [(grant.ends_at, grant.granted_at) for grant in found if grant.ends_at]
+    if len(ends) < len(found):
+        return None
+    now = bot.clock.now()
+    ends_at, granted_at = max(ends, default=(now, now))
+    more = timedelta(seconds=known.more_seconds) or ends_at - granted_at
+    return ends_at + more if more else None
 
 
 async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Prefilled:
@@ -269,20 +272,3 @@ async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Pref
         until,
         command.reason,
     )
-
-
-async def extended_end(bot: Parts, known: Prefilled) -> datetime:
-    """Return the end of access with the time that a button adds, counted from now at least."""
-    ends = [bot.clock.now()]
-    for grant in await _grants(bot, known):
-        if grant.ends_at is None:
-            endless = f"“{grant.identity[:80]}” already has access with no end date"
-            raise Conflict(f"{endless}, so there's nothing to extend.")
-        ends.append(grant.ends_at)
-    return max(ends) + timedelta(seconds=known.more_seconds)
-
-
-async def _grants(bot: Parts, known: Prefilled) -> list[Grant]:
-    async with bot.database.read_only() as tx:
-        granted = await store.grants_of_flow(tx, bot.flows.named(known.flow).key)
-    return [granted[identity] for identity in known.identities if identity in granted]

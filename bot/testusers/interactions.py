@@ -114,10 +114,17 @@ async def _answer(
 
     `reference` is what the person reads after an unexpected error.
     """
-    name = f"testusers.{interaction.act}"
+    act = interaction.act
+    name = f"testusers.{act}"
     outcome = "ok"
     try:
-        message = await _carry_out(bot, interaction)
+        person = await bot.people.find(interaction.slack_user_id, interaction.team_ids)
+        shown = ShownRequest(interaction.request_id, interaction.version)
+        if act is Act.UNDO:
+            message = await answer_to(bot, person, await undo(bot, person, shown))
+        else:
+            decided = await decide(bot, Click(person, act, shown, interaction.denial_reason))
+            message = notes.decided(act, decided.reason, decided.request, decided.needed)
     except DatabaseUnavailable:
         raise
     except GatehouseError as error:
@@ -130,13 +137,3 @@ async def _answer(
     bot.metrics.count_command(name, outcome)
     log.info("answered", name=name, outcome=outcome)
     return message, outcome
-
-
-async def _carry_out(bot: Parts, interaction: StoredInteraction) -> Message:
-    act = interaction.act
-    person = await bot.people.find(interaction.slack_user_id, interaction.team_ids)
-    shown = ShownRequest(interaction.request_id, interaction.version)
-    if act is Act.UNDO:
-        return await answer_to(bot, person, await undo(bot, person, shown))
-    decided = await decide(bot, Click(person, act, shown, interaction.denial_reason))
-    return notes.decided(act, decided.reason, decided.request, decided.needed)
