@@ -69,33 +69,6 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
     raise unknown(EMAILKEY, words)
 
 
-@dataclass(frozen=True)
-class EmailTemplates:
-    """The name and ID of each template that has either, and the `count` of all, if known.
-
-    A missing name or ID is empty.
-    """
-
-    named: tuple[tuple[str, str], ...]
-    count: int | None
-
-
-def templates_in(body: object) -> EmailTemplates:
-    """Return the templates in a response's body, whose format isn't specified.
-
-    The body can be a list, or an object with a list under `templates` or `result`.
-    """
-    places = [body]
-    if isinstance(body, dict):
-        places = [body.get("templates"), body.get("result")]
-    listing = next((place for place in places if isinstance(place, list)), None)
-    if listing is None:
-        return EmailTemplates((), None)
-    objects = [entry for entry in listing if isinstance(entry, dict)]
-    read = [(_text_of(entry.get("name")), _text_of(entry.get("id"))) for entry in objects]
-    return EmailTemplates(tuple(pair for pair in read if any(pair)), len(listing))
-
-
 def _text_of(value: object) -> str:
     is_text = isinstance(value, str | int) and not isinstance(value, bool)
     return str(value) if is_text else ""
@@ -116,12 +89,6 @@ class EmailClient:
 
     async def get(self, resource: str) -> object:
         """Return the parsed JSON of `/v3/<resource>`, or None if the response has no body."""
-        or_basic = ""
-        if self.auth == "basic":
-            or_basic = (
-                " If the account doesn't accept Basic auth (for example, because it uses two-factor"
-                " authentication), set EMAIL_AUTH=bearer."
-            )
         refused = (
             "Usually, the key is incorrect or has been deleted, or EMAIL_BASE_URL belongs"
             " to another region. Create a new key in the settings of the account's console, and set"
@@ -139,8 +106,8 @@ class EmailClient:
             params=GENERATIONS if resource == "templates" else {},
             headers={**self._headers, "Content-Type": "application/json"},
             advice={
-                HTTPStatus.UNAUTHORIZED: refused + or_basic,
-                HTTPStatus.FORBIDDEN: lacking + or_basic,
+                HTTPStatus.UNAUTHORIZED: refused,
+                HTTPStatus.FORBIDDEN: lacking,
                 HTTPStatus.NOT_FOUND: f"The resource “{resource}” probably doesn't exist.",
             },
         )
@@ -162,28 +129,29 @@ class EmailClient:
         footnote = f"Tested with {asked} ({MODES[self.auth]})"
         return Message.of(markup).then(Message(footnote, (block_kit.context(footnote),)))
 
-    async def templates(self) -> EmailTemplates:
-        """Return the account's templates."""
-        return templates_in(await self.get("templates"))
 
+def templates(body: object, page: int = 0) -> Message:
+    """Show one page of the templates in a response's body, whose format isn't specified.
 
-def templates(found: EmailTemplates, page: int = 0) -> Message:
-    """Show one page of the templates, or explain why there are none to show."""
-    if not found.named:
-        markup = "There are no templates."
-        if found.count is None:
-            markup = "The response has no list of templates."
-        elif found.count:
-            markup = f"Found {text.count(found.count, 'template')}, but no names or IDs."
-        return Message.of(markup)
-    pages = page_count(len(found.named), PAGE)
-    page = min(page, pages - 1)
-    shown = found.named[page * PAGE : (page + 1) * PAGE]
-    rows = [(name or "–", template_id or "–") for name, template_id in shown]
-    summary = f"*{text.count(found.count or 0, 'template')}*"
-    unnamed = (found.count or 0) - len(found.named)
+    The body can be an object with a list under `templates` or `result`.
+    """
+    places = (body.get("templates"), body.get("result")) if isinstance(body, dict) else ()
+    listing = next((place for place in places if isinstance(place, list)), None)
+    if listing is None:
+        return Message.of("The response has no list of templates.")
+    objects = [entry for entry in listing if isinstance(entry, dict)]
+    read = [(_text_of(entry.get("name")), _text_of(entry.get("id"))) for entry in objects]
+    named = [pair for pair in read if any(pair)]
+    summary = f"*{text.count(len(listing), 'template')}*"
+    unnamed = len(listing) - len(named)
     if unnamed:
         summary += f", {unnamed:,} without a name or ID"
+    if not named:
+        return Message.of(summary)
+    pages = page_count(len(named), PAGE)
+    page = min(page, pages - 1)
+    shown = named[page * PAGE : (page + 1) * PAGE]
+    rows = [(name or "–", template_id or "–") for name, template_id in shown]
     lines = [" · ".join(text.escape(cell, 90) for cell in row) for row in rows]
     turning: list[SlackBlock] = []
     if buttons := block_kit.turns(ids.EMAILKEY_PAGE, page, pages):

@@ -22,11 +22,11 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         if typed.form == "check":
             result = await bot.emailkey.check(typed.resource)
             return with_share(result, f"/emailkey check {typed.resource}", body)
-        return emailkey.templates(await bot.emailkey.templates())
+        return emailkey.templates(await bot.emailkey.get("templates"))
 
     async def turn(action: Body) -> Message:
         """Handle the `Previous` and `Next` buttons of the template list."""
-        templates = await bot.emailkey.templates()
+        templates = await bot.emailkey.get("templates")
         return emailkey.templates(templates, block_kit.number_of(payloads.value(action)))
 
     listener = app.commands.listener(EMAILKEY, parse_emailkey, answer)
