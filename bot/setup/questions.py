@@ -7,7 +7,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from bot.ops.redaction import on_one_line
@@ -60,8 +59,8 @@ CREDENTIAL = ("client_id", "client_secret", "code")
 Taken = TypeVar("Taken")
 
 
-def ask(rest: Table, out: Path) -> Table:
-    """Ask all questions, and return the settings for the file `out`.
+def ask(rest: Table) -> Table:
+    """Ask all questions, and return the settings.
 
     `rest` contains the settings that setup doesn't ask for.
     """
@@ -69,8 +68,6 @@ def ask(rest: Table, out: Path) -> Table:
         raise SetupError(
             "The questions need a terminal. To answer from a JSON file instead, use --answers FILE."
         )
-    if out.exists() and input(f"{out} exists. Replace it? [y/N] ").strip().lower() != "y":
-        raise SetupError(f"{out} was not changed. To write a different file, use --out.")
     return _Questions(rest).ask()
 
 

@@ -36,7 +36,7 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     rest |= {name.lower(): environment[name] for name in KEPT if environment.get(name)}
     try:
         _require_writable(out)
-        settings = _from_file(answers_file, rest) if answers_file else ask(rest, out)
+        settings = _from_file(answers_file, rest) if answers_file else ask(rest)
         write_settings(out, settings)
         # Check what the bot will read.
         checked = settings_from(find_sources({CONFIG: str(out)}))

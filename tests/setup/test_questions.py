@@ -116,12 +116,3 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
     assert settings.flow_aliases.keys() == {"welcome-call", "survey"}
     assert settings.inventory_data_centers["eu"].organization_id
     assert {stat.S_IMODE(file.stat().st_mode) for file in place.folder.iterdir()} == {0o600}
-
-
-async def test_a_file_is_replaced_only_after_yes(place):
-    place.out.write_text("OLD=1\n", encoding="utf-8")
-    async with Terminal(place) as terminal:
-        await terminal.until("[y/N] ")
-        terminal.type("n")
-        assert await terminal.process.wait() == 2
-    assert place.out.read_text(encoding="utf-8") == "OLD=1\n"
