@@ -174,15 +174,8 @@ _UNCONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]] = (
     (NeverSentError, _HELD_UP),
     (_CERTIFICATE, "{subject} has an invalid TLS certificate."),
-    (
-        (aiohttp.ClientConnectorDNSError, aiohttp.InvalidURL),
-        "{subject} can't be reached: its host name doesn't exist.",
-    ),
-    # The status comes from the proxy that refused to connect.
-    (
-        aiohttp.ClientHttpProxyError,
-        "{subject} can't be reached: the proxy refused to connect (HTTP {status}).",
-    ),
+    (aiohttp.ClientConnectorDNSError, "{subject} can't be reached: its host name doesn't exist."),
+    (aiohttp.ClientHttpProxyError, "{subject} can't be reached: the proxy refused to connect."),
     (_UNCONNECTED, "{subject} can't be reached."),
 )
 
@@ -197,8 +190,7 @@ def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) 
         return ProxyUnreachable(call.service, sentence, sent=False)
     for types, unsent in _NEVER_SENT:
         if isinstance(accident, types):
-            status = getattr(accident, "status", 0)
-            sentence = unsent.format(subject=call.subject, label=call.label, status=status)
+            sentence = unsent.format(subject=call.subject, label=call.label)
             return ServiceUnreachable(call.service, sentence, sent=False)
     if isinstance(accident, TimeoutError):
         sentence = f"{call.subject} didn't respond within {seconds:g} seconds."
