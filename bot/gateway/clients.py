@@ -1,4 +1,4 @@
-"""The gateway's clients: their tokens, and what they are allowed to do."""
+"""The tokens of the gateway's clients."""
 
 import hashlib
 import hmac
@@ -6,8 +6,7 @@ import secrets
 from collections.abc import Collection, Mapping
 from http import HTTPStatus
 
-from bot.gateway.rules import GatewayRefusal, Target, forbidden
-from bot.organizations.rules import OrganizationKey
+from bot.gateway.rules import GatewayRefusal
 from bot.settings.model import ClientSettings
 
 
@@ -28,22 +27,6 @@ def client_of(clients: Mapping[str, ClientSettings], tokens: Collection[str]) ->
         )
         raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence)
     return matches[0]
-
-
-def require_allowed(name: str, client: ClientSettings, method: str, target: Target) -> None:
-    """Raise GatewayRefusal if the client isn't allowed to use the method or call the target."""
-    if method not in client.methods:
-        raise forbidden(f"The client {name} isn't allowed to use {method}.")
-    if "*" in client.organizations:
-        return
-    if target.lists_organizations:
-        raise forbidden(
-            f"The client {name} isn't allowed to list organizations, because it is limited to some"
-            " of them."
-        )
-    for organization_id in target.organizations:
-        if OrganizationKey(target.data_center, organization_id).path not in client.organizations:
-            raise forbidden(f"The client {name} isn't allowed to make calls for {organization_id}.")
 
 
 def token_hash(token: str) -> str:

@@ -14,7 +14,7 @@ from yarl import URL
 
 from bot.errors import GatehouseError, QuotaError
 from bot.gateway import answers
-from bot.gateway.clients import client_of, require_allowed
+from bot.gateway.clients import client_of
 from bot.gateway.forward import Forwarder, GatewayCall, Seen, open_body
 from bot.gateway.rules import (
     ORGANIZATION,
@@ -133,14 +133,14 @@ class Gateway:
         authorizations = request.headers.getall("Authorization", [])
         tokens = tokens_of(authorizations, request.raw_path, self.schemes)
         name = client_of(self.clients, tokens)
-        client = self.clients[name]
         # As a last safeguard, keep the token out of the log from here on.
         self.forwarder.redactor.add(next(iter(tokens)))
         seen.client = name
         target = target_of(request.raw_path, self._paths)
         seen.data_center = target.data_center
         seen.path = target.path
-        require_allowed(name, client, request.method, target)
+        if request.method not in self.clients[name].methods:
+            raise forbidden(f"The client {name} isn't allowed to use {request.method}.")
         headers = headers_to_send(list(request.headers.items()))
         if self._running[name] >= MOST_AT_ONCE or self._running.total() >= self.most_at_once:
             sentence = "Too many requests are already open. Wait for some of them to finish."
@@ -149,7 +149,8 @@ class Gateway:
         self._running[name] += 1
         self._idle.clear()
         try:
-            key, url = await self._address(client, target)
+            await self._require_organizations(name, target)
+            key, url = await self._address(name, target)
             seen.organization = key.organization_id
             wait = seconds_to_wait(request.headers.getall("Prefer", []))
             call = GatewayCall(name, key, request.method, url, headers, wait)
@@ -172,23 +173,34 @@ class Gateway:
         self._next_decline[client] = now + seconds + BETWEEN_DECLINES_SECONDS
         await asyncio.sleep(seconds)
 
-    async def _address(self, client: ClientSettings, target: Target) -> tuple[OrganizationKey, URL]:
+    async def _require_organizations(self, name: str, target: Target) -> None:
+        """Raise GatewayRefusal if the target names an organization that the client can't use."""
+        allowed = self.clients[name].organizations
+        if target.lists_organizations and "*" not in allowed:
+            raise forbidden(
+                f"The client {name} is limited to some organizations, so can't list them."
+            )
+        for organization_id in target.organizations:
+            key = OrganizationKey(target.data_center, organization_id)
+            if "*" in allowed:
+                is_word = not any(map(str.isdigit, organization_id))
+                is_allowed = is_word or await self.directory.lists(key)
+            else:
+                is_allowed = key.path in allowed
+            if not is_allowed:
+                raise forbidden(
+                    f"The client {name} isn't allowed to make calls for {organization_id}."
+                )
+
+    async def _address(self, name: str, target: Target) -> tuple[OrganizationKey, URL]:
         """Return the organization that the call counts against, and the URL to call."""
         center = target.data_center
+        allowed = self.clients[name].organizations
         query = target.query
-        is_limited = "*" not in client.organizations
-        if not is_limited:
-            for organization_id in target.organizations:
-                is_word = not any(map(str.isdigit, organization_id))
-                if is_word or await self.directory.lists(OrganizationKey(center, organization_id)):
-                    continue
-                raise forbidden(
-                    f"The data center {center} doesn't list the organization {organization_id}."
-                )
         key = OrganizationKey(center, target.organization_id or "")
         if target.organization_id is None:
             key = OrganizationKey(center, await self.directory.representative(center))
-            if is_limited and key.path not in client.organizations:
+            if not {"*", key.path} & {*allowed}:
                 # Don't name the organization, because the client can't know it.
                 raise forbidden("Set organization_id to an organization that this client can use.")
             named = [f"{ORGANIZATION}={key.organization_id}"] if key.organization_id else []
