@@ -14,7 +14,7 @@ import structlog
 from cachetools import TTLCache
 
 from bot.approvals.rules import State
-from bot.errors import SlackRateLimited, SlackRefused, UnknownPerson
+from bot.errors import SlackRefused, UnknownPerson
 from bot.home import messages as ui
 from bot.home import store as home_views
 from bot.ops.clock import Clock
@@ -106,7 +106,7 @@ class Home:
                     await home_views.refresh(tx, slack_user_id)
         return max(now, job.due_at + SWEEP_EVERY)
 
-    async def publish(self, job: Job, lease: Lease) -> datetime | None:
+    async def publish(self, job: Job, lease: Lease) -> None:
         """Run a `home` job, which publishes the person's tab."""
         user = job.subject
         view = await self.draw(user)
@@ -114,15 +114,12 @@ class Home:
             await lease.confirm()
         try:
             await self.slack.publish_home(user, view)
-        except SlackRateLimited as error:
-            return await self.database.now() + timedelta(seconds=error.retry_after_seconds)
         except SlackRefused as error:
             # Slack would refuse the same view again.
             log.warning("home.refused", error=error.error, reason=error.sentence)
         async with self.database.transaction() as tx:
             await home_views.note_published(tx, user, block_kit.digest(view))
             await lease.finish(tx)
-        return None
 
     async def draw(self, slack_user_id: str) -> Mapping[str, Any]:
         """Return a person's Home tab.

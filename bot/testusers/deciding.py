@@ -47,15 +47,6 @@ _ACTION = {
 
 
 @dataclass(frozen=True)
-class Decided:
-    """The result of a click, with the current request and the number of approvals it needs."""
-
-    reason: Reason
-    request: Request
-    needed: int
-
-
-@dataclass(frozen=True)
 class Click:
     """A person's click on a button of a request, and the reason if it's a denial."""
 
@@ -65,8 +56,8 @@ class Click:
     denial_reason: str = ""
 
 
-async def decide(bot: Parts, click: Click) -> Decided:
-    """Carry out a click if the person has permission and the request's state allows it.
+async def decide(bot: Parts, click: Click) -> Request:
+    """Carry out a click if the person has permission and the state allows it. Return the request.
 
     If the change would no longer do what the clicked card says, nothing is applied. If the
     request's card says something else by now, it's brought up to date. Otherwise, it asks for a new
@@ -101,8 +92,8 @@ async def _carry_out(
     lapsed: set[str],
     *,
     may_ask: bool,
-) -> Decided | GatehouseError:
-    """Store what follows from the click. Return its result, or the reason that it wasn't followed.
+) -> Request | GatehouseError:
+    """Store what follows from the click. Return the request, or why the click wasn't followed.
 
     The reason is returned instead of raised, so that what was stored is committed. `may_ask` is
     False if the requester may no longer ask for changes to the flow.
@@ -138,7 +129,7 @@ async def _carry_out(
         case Reason.ALLOWED | Reason.QUORUM_OPEN:
             moved, entry = _followed(click, request, decision, at)
             await apply_transition(tx, request, moved, entry)
-            return Decided(reason, moved, needed)
+            return moved
         case Reason.TOO_LATE:
             moved = await close(tx, request, State.EXPIRED)
         case Reason.NEWS if not has_effect:

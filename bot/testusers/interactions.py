@@ -124,7 +124,7 @@ async def _answer(
             message = await answer_to(bot, person, await undo(bot, person, shown))
         else:
             decided = await decide(bot, Click(person, act, shown, interaction.denial_reason))
-            message = notes.decided(act, decided.reason, decided.request, decided.needed)
+            message = notes.decided(act, decided)
     except DatabaseUnavailable:
         raise
     except GatehouseError as error:

@@ -86,7 +86,12 @@ def _cut(lines: Iterable[str], limit: int) -> list[str]:
 
 def _status(request: Request, needed: int) -> Iterator[str]:
     """Yield lines that describe the request's state, and the approvals so far."""
-    yield f"{phrases.outcome_of(request)}{_failure(request)}"
+    outcome, failure = phrases.outcome_of(request), request.attempts.failure
+    if failure:
+        steps = {State.FAILED: phrases.after_all(request), State.APPLYING: " I'm still trying."}
+        step = steps.get(request.state, "")
+        outcome += f". {text.sentence(failure, REASON_CHARACTERS)}{step}"
+    yield outcome
     yield from phrases.quote(request.round.denial_reason, REASON_CHARACTERS)
     if request.round.rule is not None:
         yield phrases.rule_named(request.round.rule)
@@ -99,17 +104,6 @@ def _status(request: Request, needed: int) -> Iterator[str]:
         given = [approval.who for approval in request.round.approvals]
         names = f" ({phrases.names(given)})" if given else ""
         yield f"*{len(given)} of {needed} approvals*{names}"
-
-
-def _failure(request: Request) -> str:
-    """Describe the last failure, or return an empty string if no attempt failed."""
-    attempts = request.attempts
-    failure = text.sentence(attempts.failure, REASON_CHARACTERS)
-    if request.state is State.FAILED:
-        return f". {failure}{phrases.after_all(request)}"
-    if request.state is State.APPLYING and attempts.failure:
-        return f". {failure} I'm still trying."
-    return ""
 
 
 def _facts(request: Request) -> Iterator[str]:

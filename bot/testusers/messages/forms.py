@@ -67,7 +67,7 @@ def change_form(
     blocks += [_input(*described, is_optional=True) for described in optional]
     blocks.append(block_kit.context(ABOUT_TEST_USERS))
     answer = {"reply_to": reply_to, "below": "yes" if is_below else ""}
-    return _modal(ids.TESTUSERS_FORM, ("Test users", "Request", "Close"), blocks, answer)
+    return _modal(ids.TESTUSERS_FORM, "Test users", "Request", blocks, answer)
 
 
 def denial_form(request: Request, reply_to: str) -> Json:
@@ -80,14 +80,14 @@ def denial_form(request: Request, reply_to: str) -> Json:
     )
     asked = block_kit.section(f"{who(request.requester)} wants to {change_of(request)}.")
     shown = ShownRequest(request.id, request.requested.card_version)
-    words = "Deny the request", "Deny", "Back"
     answer = {"reply_to": reply_to, "request": shown.value()}
-    return _modal(ids.TESTUSERS_DENIAL, words, [asked, reason], answer)
+    return _modal(ids.TESTUSERS_DENIAL, "Deny the request", "Deny", [asked, reason], answer)
 
 
 def _modal(
     callback_id: str,
-    words: tuple[str, str, str],
+    title: str,
+    submit: str,
     blocks: Sequence[SlackBlock],
     hidden: Mapping[str, str],
 ) -> Json:
@@ -95,7 +95,9 @@ def _modal(
         "type": "modal",
         "callback_id": callback_id,
         "private_metadata": json.dumps(hidden),
-        **dict(zip(("title", "submit", "close"), map(block_kit.plain_text, words), strict=True)),
+        "title": block_kit.plain_text(title),
+        "submit": block_kit.plain_text(submit),
+        "close": block_kit.plain_text("Close"),
         "blocks": [*blocks],
     }
 

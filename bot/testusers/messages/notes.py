@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.approvals.rules import Act, Reason, State
+from bot.approvals.rules import Act, State
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import Message
 from bot.testusers.messages import phrases
@@ -64,19 +64,15 @@ def time_zone_used(time_zone: str) -> str:
     return f"Times are in your Slack time zone, {text.escape(time_zone)}."
 
 
-def decided(act: Act, reason: Reason, request: Request, needed: int) -> Message:
+def decided(act: Act, request: Request) -> Message:
     """Return the reply to the person who clicked a button on a card."""
-    change = change_of(request)
-    if reason is Reason.QUORUM_OPEN:
-        given = len(request.round.approvals)
-        return Message.of(f"Thanks! {given} of {needed} approvals so far: {change}.")
     did = {
         Act.APPROVE: "You approved",
         Act.DENY: "You denied",
         Act.CANCEL: "You cancelled",
         Act.RETRY: "Trying again",
     }[act]
-    return Message.of(f"{did}: {change}.")
+    return Message.of(f"{did}: {change_of(request)}.")
 
 
 def outcome(request: Request, payload: Mapping[str, Any], card: str | None = None) -> Message:
@@ -99,9 +95,8 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
             step = phrases.after_all(request) or " An approver can press Retry on the card."
             lines.append(f"{text.sentence(request.attempts.failure, 500)}{step}")
         case _:
-            is_refused = request.state in {State.DENIED, State.CANCELLED}
-            reason = request.round.denial_reason if is_refused else ""
-            lines = [f"{phrases.outcome_of(request)}: {asked}.", *phrases.quote(reason, 500)]
+            reason = phrases.quote(request.round.denial_reason, 500)
+            lines = [f"{phrases.outcome_of(request)}: {asked}.", *reason]
     return Message.of(*lines).plus(lines=[_link(card)] if card else [])
 
 

@@ -273,7 +273,6 @@ def outcome_of(request: Request) -> str:
     is_approved = not request.requested.without_approval
     how = f"approved by {approvers(request)}" if is_approved else f"without approval by {by}"
     if state is State.FAILED:
-        mark = ":grey_question:" if request.attempts.is_unsure else mark
         return f"{mark} *Failed: {what_failed(request)}*. {how[0].upper()}{how[1:]}"
     if state is State.APPLIED and not is_approved:
         return f":warning: *Applied without approval* by {by}"
@@ -282,13 +281,7 @@ def outcome_of(request: Request) -> str:
 
 def summary(request: Request, show: Show) -> str:
     """Describe a request and its outcome for a list of requests."""
-    denied = request.round.denial_reason
-    reasons = {
-        State.DENIED: denied,
-        State.CANCELLED: denied,
-        State.FAILED: request.attempts.failure,
-    }
-    why = masked_reason(request, reasons.get(request.state, ""), show)
+    why = masked_reason(request, request.round.denial_reason or request.attempts.failure, show)
     because = masked_reason(request, request.requested.reason, show)
     change = change_of(request, show)
     by = who(request.requester)

@@ -13,9 +13,7 @@ from itertools import takewhile
 from bot.approvals.times import MOST_PARTS, LocalTime, parse_duration, parse_when
 from bot.slack.parse import Word, recover
 from bot.spelling import (
-    DOUBLE_QUOTES,
     LONG_DASHES,
-    SINGLE_QUOTES,
     UNSEEN,
     closest,
     folded,
@@ -45,7 +43,6 @@ _IDENTITY = re.compile(
 )
 _NUMBER = re.compile(r"(?:\+|00|\(\+)[0-9()./\s-]+")
 _DASH = re.compile(f"[{LONG_DASHES}]")
-_DECORATION = f"*_~`.,;:!?()[]{{}}<>{DOUBLE_QUOTES}{SINGLE_QUOTES}"
 _DATE = r"\d{4}-\d{2}-\d{2}"
 # A date or a time after a number isn't part of it.
 _PHONE = rf"\+?\(?\d(?:[ \u00a0().{LONG_DASHES}/-]{{0,2}}(?!{_DATE})\d)*(?!\w|:\d)"
@@ -214,7 +211,7 @@ def _meant(typed: str) -> str:
     if len(typed) > MAX_IDENTITY_BYTES:
         return ""
     plain = unicodedata.normalize("NFKC", typed)
-    found = [phone_in(plain.strip(_DECORATION)), *_identities_in(plain)]
+    found = [phone_in(plain), *_identities_in(plain)]
     near = [keyword for keyword in closest(typed, sorted(KEYWORDS)) if keyword != folded(typed)]
     return next(filter(None, [*found, *near]), "")
 
