@@ -11,7 +11,6 @@ SHORTEST_KEY = 16
 # Examples from Slack's and Gatehouse's documentation. Anyone could sign requests with them.
 EXAMPLES = frozenset({"8f742231b10e8888abcd99yyyzzz85a5", "a-long-random-word"})
 SANDBOX = re.compile(r"(xoxb-|xapp-)?sandbox\b|demo-|SG\.demo-")
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # Anyone who guesses these secrets could sign requests or read the metrics.
 KEYS = ("slack_signing_secret", "metrics_token")
 SENT = ("slack_bot_token", "slack_app_token", "email_api_key", "flow_auth_token")

@@ -140,11 +140,11 @@ class Transaction:
 
 
 Claim = Callable[[Transaction], Awaitable[Callable[[], None]]]
-UntilEnds = Callable[[str, float], Awaitable[bool]]
+UntilEnds = Callable[[str, float], Awaitable[None]]
 
 
-async def _is_not_run_here(_key: str, _seconds: float) -> bool:
-    return False
+async def _is_not_run_here(_key: str, _seconds: float) -> None:
+    pass
 
 
 class Database:
@@ -161,7 +161,6 @@ class Database:
             self.engine = sqlite_engine(sqlite_url(url))
         else:
             self.engine = postgres_engine(url, pool_size)
-        self.url = url
         self.file = sqlite_file(url)
         """The path of the SQLite file, or None if the database is on a server."""
         self.is_superseded = False

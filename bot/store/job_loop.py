@@ -141,15 +141,11 @@ class JobLoop:
         """Look for due jobs immediately."""
         self._awake.set()
 
-    async def until_ends(self, key: str, seconds: float) -> bool:
-        """Wait for the job with this key, but at most this many seconds.
-
-        Return False without waiting if this process doesn't run the job now.
-        """
+    async def until_ends(self, key: str, seconds: float) -> None:
+        """Wait for a job that this process runs, if it does, but at most this many seconds."""
         runs = [run for lease, run in self._running.items() if lease.job.key == key]
         if runs:
             await asyncio.wait(runs, timeout=seconds)
-        return bool(runs)
 
     async def plan(self, tx: Transaction) -> None:
         """Schedule the jobs that must exist at startup."""
