@@ -157,14 +157,11 @@ def _organizations_in(segment: str, after: str) -> list[str]:
 
 
 def _segment(raw: str) -> str:
-    if _ESCAPE.search(raw):
-        raise malformed("The path has an invalid % escape.")
     decoded = unquote(raw, errors="replace")
     # Some servers treat text after a semicolon as a parameter of the segment, and ignore it.
-    if any(sign in "/\\%;\ufffd" or not sign.isprintable() for sign in decoded):
-        raise malformed("The path has a character that servers may interpret in different ways.")
-    if decoded.strip() in {".", ".."}:
-        raise malformed("The path can't contain . or .. segments.")
+    is_ambiguous = any(sign in "/\\%;\ufffd" or not sign.isprintable() for sign in decoded)
+    if _ESCAPE.search(raw) or is_ambiguous or decoded.strip() in {".", ".."}:
+        raise malformed(f"Servers may interpret the part “{raw}” of the path in different ways.")
     return decoded
 
 
@@ -180,10 +177,8 @@ def _require_plain_names(query: str) -> None:
     plain = [name for name, _ in _parts(query)]
     for matters in (ORGANIZATION, TOKEN):
         written = [name for name in names if _squashed(name) == _squashed(matters)]
-        if len(written) > 1:
-            raise malformed(f"The query contains {matters} more than once.")
         if written and (written != [matters] or matters not in plain):
-            raise malformed(f"A query parameter resembles {matters}. Use exactly {matters}.")
+            raise malformed(f"The query can contain {matters} once, in exactly this spelling.")
 
 
 def _squashed(name: str) -> str:

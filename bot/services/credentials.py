@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
+from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
@@ -128,8 +129,10 @@ class OAuthCredential(Credential):
         # The error from the last renewal, and the earliest time to try again.
         self._failure: tuple[ServiceError, float] | None = None
         self._throttled_in_a_row = 0
-        # The tokens that were renewed after a 401, with the times.
-        self._refused: list[tuple[Signed, float]] = []
+        # The tokens that were renewed after a 401.
+        self._refused: TTLCache[str, bool] = TTLCache(
+            RENEWALS_AFTER_401, RENEWALS_WINDOW_SECONDS, self.clock.monotonic
+        )
 
     async def sign(self) -> Signed:
         """Return the `Authorization` header. Renew the token first if it's about to expire.
@@ -159,13 +162,10 @@ class OAuthCredential(Credential):
         """
         if self._token is not None and self._token is not refused:
             return self._token
-        now = self.clock.monotonic()
-        recent = [each for each in self._refused if now - each[1] < RENEWALS_WINDOW_SECONDS]
-        if not any(token is refused for token, _ in recent):
-            if len(recent) >= RENEWALS_AFTER_401:
+        if refused.token not in self._refused:
+            if len(self._refused) == RENEWALS_AFTER_401:
                 return None
-            recent.append((refused, now))
-        self._refused = recent
+            self._refused[refused.token] = True
         return await self._renew_once()
 
     async def _renew_once(self) -> Signed:

@@ -145,7 +145,6 @@ class RateLimited(ServiceError):
 
 
 LONGEST_REASON = 300
-READ_OF_WORDS = 3_000
 LONGEST_SECONDS = 999_999.0
 _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 # The JSON of a larger error isn't read, because parsing it would delay everyone.
@@ -234,7 +233,7 @@ def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[
 def plain_words(text: str, redactor: Redactor) -> str:
     """Return a service's message as one short line, without control characters or secrets."""
     # Redact first, because a secret that is cut off wouldn't be recognized.
-    clean = redactor.clean(text)[:READ_OF_WORDS]
+    clean = redactor.clean(text)
     visible = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in clean)
     line = " ".join("".join(visible).split())
     return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
@@ -274,8 +273,6 @@ def model_in(call: ServiceCall, body: bytes, model: type[Model]) -> Model:
         if problem["type"] == "json_invalid":
             raise _not_json(call) from None
         place = ".".join(map(str, problem["loc"]))
-        if problem["type"] == "too_long":
-            raise wrong_form(call, f"more than {problem['ctx']['max_length']:,} {place}") from None
         raise wrong_form(call, f"field “{place}”" if place else "not the expected object") from None
 
 
