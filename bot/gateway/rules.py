@@ -89,12 +89,12 @@ class Target:
 
 def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[str]) -> set[str]:
     """Return all tokens in a request's `Authorization` headers and `authtoken` parameters."""
-    tokens = {value for name, value in _parts(raw_target.partition("?")[2]) if name == TOKEN}
-    tokens = {unquote_plus(value) for value in tokens}
+    query = _parts(raw_target.partition("?")[2])
+    tokens = {unquote_plus(value) for name, value in query if name == TOKEN}
+    known = {scheme.casefold() for scheme in schemes}
     for authorization in authorizations:
         scheme, _, token = authorization.strip().partition(" ")
-        is_known = scheme.casefold() in {known.casefold() for known in schemes}
-        tokens.add(token.strip() if is_known else "")
+        tokens.add(token.strip() if scheme.casefold() in known else "")
     return tokens
 
 

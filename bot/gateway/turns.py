@@ -103,7 +103,6 @@ class Turns:
         self._lines: dict[OrganizationKey, _Line] = {}
         # The key includes the client if only the client's share is used up.
         self._declines: dict[tuple[OrganizationKey, str | None], _Decline] = {}
-        self._is_stopping = False
         # Lines query the ledger in parallel, so that organizations don't wait for each other. They
         # use at most half of the database connections, which leaves the rest for people.
         self._asking = asyncio.Semaphore(max(1, guard.database.pool_size // 2))
@@ -145,13 +144,12 @@ class Turns:
 
     def stop(self) -> None:
         """Reject all waiting calls."""
-        self._is_stopping = True
         for line in self._lines.values():
             line.fail(Stopping())
 
     async def _serve(self, line: _Line) -> None:
         try:
-            while line.waiters and not self._is_stopping:
+            while line.waiters:
                 line.changed.clear()
                 await self._grant(line)
                 await self._until_changed(line)

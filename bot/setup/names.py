@@ -15,8 +15,8 @@ from bot.slack.client import SlackClient, slack_web_client
 
 CHANNELS = ("alerts_channel", "approvals_channel")
 EVERYBODY = "*"
-PERSON_ID = re.compile(r"\*|[UWS][A-Z0-9]{2,}")
-CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]{2,}")
+# The settings tell people from channels.
+SLACK_ID = re.compile(r"\*|[UWSCGD][A-Z0-9]{2,}")
 PAGE = 500
 SLACK_API_URL = "https://slack.com/api/"
 KINDS = "public_channel,private_channel"
@@ -46,17 +46,17 @@ class Workspace:
         found: dict[str, list[str]] = {}
         problems = []
         for key, names in answers.items():
-            known, pattern, problem = self.people, PERSON_ID, NO_PERSON
-            if key in CHANNELS:
-                known, pattern, problem = self.channels, CHANNEL_ID, NO_CHANNEL
+            is_channel = key in CHANNELS
+            known = self.channels if is_channel else self.people
             found[key] = []
             for name in names:
-                ids = {name} if pattern.fullmatch(name) else known.get(_plain(name), set())
+                ids = {name} if SLACK_ID.fullmatch(name) else known.get(_plain(name), set())
                 found[key] += ids
                 if len(ids) > 1:
                     several = " and ".join(sorted(ids))
                     problems.append(f"{key}: “{name}” matches {several}. Use an ID instead.")
                 elif not ids:
+                    problem = NO_CHANNEL if is_channel else NO_PERSON
                     problems.append(f"{key}: {problem.format(name)}")
         if problems:
             raise SetupError(*problems)
