@@ -25,7 +25,7 @@ from bot.quotas.guard import Guard, _Call
 from bot.quotas.rules.limits import _LIMITS, Limits, Plan
 from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
 from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.services.calls import GATEWAY, PROBE, CallCause
+from bot.services.calls import GATEWAY, PROBE, CallCause, CallClass
 from bot.services.credentials import OAuthCredential
 from bot.services.errors import CredentialsRefused
 from bot.services.http import ServiceHttp
@@ -117,7 +117,8 @@ class Inventory:
         if self.tokens.has_many(PROCESS.get()):
             return
         last = self.tokens.given.get(PROCESS.get())
-        tried = set(sent.tokens) if sent.cause.is_for_people else {sent.tokens[-1], last}
+        is_retried = sent.cause.call_class is CallClass.PERSON
+        tried = set(sent.tokens) if is_retried else {sent.tokens[-1], last}
         if len(tried) < 2:
             self.problems.append(f"{PROCESS.get()} has no other token than {sent.tokens}")
 
