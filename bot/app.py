@@ -184,10 +184,10 @@ def _built(
         settings.inventory_cache_seconds,
         named,
     )
-    ratelimits = RateLimits(database, inventory, directory, people, terms, clock)
+    ratelimits = RateLimits(database, directory, people, terms, clock)
     alerts = Alerts(database, directory, settings.alerts_channel)
-    probes = Probes(inventory, directory, terms)
-    watcher = Watcher(database, inventory, directory, terms, settings.inventory_watch)
+    probes = Probes(directory, terms)
+    watcher = Watcher(database, directory, terms, settings.inventory_watch)
     tidying = Tidying(database)
     gateway = None
     if settings.gateway_port is not None:
@@ -239,7 +239,6 @@ def _built(
         **retention.kinds,
         **home.kinds,
         **probes.kinds,
-        **alerts.kinds,
         **watcher.kinds,
         **tidying.kinds,
         **health.kinds,

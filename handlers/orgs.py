@@ -67,22 +67,14 @@ class Orgs:
         return await self._shown(person, payloads.value(action), body)
 
     async def _shown(self, person: Person, name: str, body: Body) -> Message:
-        cause = CallCause(LIST, person.slack_user_id)
-        directory = await self._directory.directory(cause)
-        try:
-            place = directory.find(name)
-        except NotFound:
-            directory = await self._directory.directory(cause, look_again=True)
-            place = directory.find(name)
+        directory = await self._directory.directory(CallCause(LIST, person.slack_user_id))
+        place = directory.find(name)
         report = directory.report_on(place.data_center)
         message = ui.one(place, report, may_check=self._may_refresh(person))
         return with_share(message, f"/orgs show {place.key.path}", body)
 
     async def _listed(self, person: Person, wanted: ui.OrgsPage, kind: str = LIST) -> Message:
-        cause = CallCause(kind, person.slack_user_id)
-        directory = await self._directory.directory(cause)
-        if wanted.words and not directory.matching(wanted.words):
-            directory = await self._directory.directory(cause, look_again=True)
+        directory = await self._directory.directory(CallCause(kind, person.slack_user_id))
         message = ui.listing(directory, wanted, may_refresh=self._may_refresh(person))
         if not wanted.words or directory.matching(wanted.words):
             return message

@@ -68,8 +68,6 @@ class OrganizationDirectory:
         self.listings: dict[str, Listing] = {}
         # Each data center's failure since its last listing, and the time of the failure.
         self._failures: dict[str, tuple[ServiceError, float]] = {}
-        # For each data center, the organization named in the last call that the service refused.
-        self._gone: dict[str, str] = {}
         self._calls: Flights[str, Listing] = Flights()
         self._merged = Directory(())
         # How far the database's clock is ahead, if the stored listings were read a moment ago.
@@ -82,16 +80,15 @@ class OrganizationDirectory:
         """The configured data centers, in the same order as in the settings."""
         return self.inventory.data_centers
 
-    async def directory(self, cause: CallCause, *, look_again: bool = False) -> Directory:
+    async def directory(self, cause: CallCause) -> Directory:
         """Return the organizations of all data centers.
 
-        If a data center can't be listed, its last successful listing is used. With `look_again`,
-        the stored listings are read even if they were read a moment ago.
+        If a data center can't be listed, its last successful listing is used.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
-        centers = await self._due(cause, again=look_again)
-        if centers and not look_again:
+        centers = await self._due(cause, again=False)
+        if centers:
             # Another process may have fetched them in the meantime.
             centers = await self._due(cause, again=True)
         reports = await asyncio.gather(*(self._fetch(center, cause) for center in centers))
@@ -101,9 +98,9 @@ class OrganizationDirectory:
         now = await self._look(again=again)
         return [center for center in self.data_centers if self._is_due(center, cause, now)]
 
-    async def known(self, *, look_again: bool = False) -> Directory:
+    async def known(self) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
-        await self._look(again=look_again)
+        await self._look()
         return self._merge({})
 
     def _merge(self, called: Mapping[str, DataCenterReport]) -> Directory:
@@ -174,27 +171,7 @@ class OrganizationDirectory:
         return call.result()
 
     async def _call(self, center: str, cause: CallCause) -> Listing:
-        key = OrganizationKey(center, await self.representative(center))
-        try:
-            organizations = await self.inventory.organizations(key, cause)
-        except ServiceError as error:
-            self.note_failure(center, error)
-            self.note_declined(key, error)
-            raise
-        self._gone.pop(center, None)
-        return await self.accept(key, organizations)
-
-    def note_failure(self, center: str, error: ServiceError) -> None:
-        """Remember a data center's error until the data center is listed again."""
-        self._failures[center] = error, self.clock.monotonic()
-
-    def note_declined(self, key: OrganizationKey, error: ServiceError) -> None:
-        """Record whether the service refused a call that specified this organization.
-
-        The organization may have been deleted, so the next listing request doesn't specify it.
-        """
-        if isinstance(error, DECLINED):
-            self._gone[key.data_center] = key.organization_id
+        return await self.call(OrganizationKey(center, await self.representative(center)), cause)
 
     async def representative(self, center: str) -> str:
         """Return the organization ID for the next listing request, or an empty string for none."""
@@ -202,14 +179,26 @@ class OrganizationDirectory:
             return self.named[center]
         await self._look()
         last = self.listings.get(center)
-        representative = last.representative() if last else ""
-        return "" if self._gone.get(center) == representative else representative
+        failure = self._failures.get(center)
+        # The service refuses calls that specify an organization that was deleted.
+        if last is None or (failure and isinstance(failure[0], DECLINED)):
+            return ""
+        return last.representative()
 
-    async def accept(self, key: OrganizationKey, organizations: Sequence[Organization]) -> Listing:
-        """Store and return a listing. If the database is unavailable, keep it only in memory."""
+    async def call(self, key: OrganizationKey, cause: CallCause) -> Listing:
+        """Make a call that counts against `key`. Store and return the data center's listing.
+
+        If the database is unavailable, the listing is kept only in memory. If the call fails, the
+        error is remembered until the data center is listed again.
+        """
         center = key.data_center
+        try:
+            organizations = await self.inventory.organizations(key, cause)
+        except ServiceError as error:
+            self._failures[center] = error, self.clock.monotonic()
+            raise
         self._failures.pop(center, None)
-        listing = Listing(center, tuple(organizations), self.clock.now())
+        listing = Listing(center, organizations, self.clock.now())
         try:
             async with self.database.transaction() as tx:
                 listing = replace(listing, fetched_at=await tx.now())

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
-from bot.organizations.client import InventoryClient
 from bot.organizations.directory import DECLINED, OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.permissions import Person
@@ -35,15 +34,10 @@ from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 
 PROBE_JOB = "probe"
-ALERT_JOB = "alert"
 CARD = "incident_card"
 NOTE = "incident_note"
 MUTE_SECONDS = 3600.0
 EDIT_SECONDS = 10.0
-# Postpone a probe by at least a second, because a free slot may be taken a moment later.
-LEAST_PUT_OFF_SECONDS = 1.0
-# A plan change or another process may free a slot sooner than the ledger expects.
-MOST_PUT_OFF_SECONDS = 3600.0
 
 
 async def refused(
@@ -60,15 +54,8 @@ async def refused(
     is_probe = request.cause.call_class is CallClass.PROBE
     blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
     detail = await _learn(tx, account, reservation, error, at)
-    incident_id, is_new = await incidents.count_one(
-        tx, account.id, code, detail, at, reservation.at
-    )
-    if detail.lowered_to is not None and not is_new:
-        await incidents.note(tx, [incident_id], lowered_to=detail.lowered_to)
+    await incidents.count_one(tx, account.id, code, detail, at, reservation.at)
     await _become(tx, account, blocks)
-    incident = await incidents.load(tx, incident_id)
-    if is_new and incident and incident.muted_until:
-        await _mute_job(tx, incident_id, incident.muted_until)
 
 
 async def _learn(
@@ -95,22 +82,20 @@ async def _learn(
     }
     used, limit = own[code.kind]
     known = account.lowered.get(code.kind)
-    lowered = None
     if code is BlockCode.CONCURRENT:
         lowered = lower_concurrency(known, beside=granted.concurrent, used=used, at=at)
         if lowered is not None:
             changes |= {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
     elif code is BlockCode.MINUTE and used < limit and not account.blocks:
         # During a block, a 429 for a probe or a call already in flight adds no information.
-        lowered = lower_minute(known, used=used, at=at)
-        changes |= {"lowered_minute": lowered.limit, "lowered_minute_until": lowered.until}
+        minute = lower_minute(known, used=used, at=at)
+        changes |= {"lowered_minute": minute.limit, "lowered_minute_until": minute.until}
     if changes:
         await quotas.change(tx, account.id, **changes)
     return IncidentDetail(
         own={kind.value: pair for kind, pair in own.items()},
         words=error.message,
         sent_code=error.code,
-        lowered_to=None if lowered is None else lowered.limit,
         clients=await accounts.use_by_client(tx, account, at),
     )
 
@@ -139,10 +124,6 @@ async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
             await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))
 
 
-async def _mute_job(tx: Transaction, incident_id: int, until: datetime) -> None:
-    await jobs.put(tx, Job(f"{ALERT_JOB}:{incident_id}", ALERT_JOB, str(incident_id), until))
-
-
 def card_message(incident_id: int) -> OutboxMessage:
     """Return an outbox message that updates the incident's alert."""
     return OutboxMessage(f"{incidents.CARD_PREFIX}{incident_id}", CARD, str(incident_id))
@@ -152,7 +133,6 @@ def card_message(incident_id: int) -> OutboxMessage:
 class Probes:
     """Runs the `probe` jobs. Each job makes one test call at the end of a pause."""
 
-    inventory: InventoryClient
     directory: OrganizationDirectory
     terms: Terms
 
@@ -171,43 +151,30 @@ class Probes:
             return None
         await lease.confirm()
         try:
-            found = await self.inventory.organizations(key, CallCause(PROBE))
+            await self.directory.call(key, CallCause(PROBE))
         except OrganizationBlocked as blocked:
             # Another process is making the call, or died while making it.
             return blocked.until
-        except QuotaExhausted as full:
-            async with database.transaction() as tx:
-                locked = await accounts.load_locked(tx, key, self.terms)
-                seconds = max(full.free_at.timestamp() - locked.now, LEAST_PUT_OFF_SECONDS)
-                later = locked.now + min(seconds, MOST_PUT_OFF_SECONDS)
-                await _become(tx, locked, locked.blocks.postpone(later))
         except NotConfigured:
-            # The data center was removed from the settings.
-            await self._give_up(database, key, "is no longer in the settings")
-        except ServiceError as error:
-            # The service would refuse the data center's listing requests for it, too.
-            self.directory.note_declined(key, error)
+            why = "is no longer in the settings"
+        except (QuotaExhausted, ServiceError) as error:
             listing = (await self.directory.known()).report_on(key.data_center).listing
             is_listed = listing is None or key.organization_id in listing.by_id
-            if isinstance(error, DECLINED) and key.organization_id and not is_listed:
-                await self._give_up(database, key, "is no longer listed by the service")
-                return None
-            async with database.transaction() as tx:
-                # The attempt may have failed before it reached the guard, for example while
-                # renewing a token.
-                locked = await accounts.load_locked(tx, key, self.terms)
-                if locked.blocks.longest == account.blocks.longest:
-                    await _become(tx, locked, locked.blocks.unclear(locked.now))
-            raise
+            if is_listed or not key.organization_id or not isinstance(error, DECLINED):
+                async with database.transaction() as tx:
+                    # The guard doesn't know about attempts that failed before the call was sent.
+                    locked = await accounts.load_locked(tx, key, self.terms)
+                    if locked.blocks.longest == account.blocks.longest:
+                        await _become(tx, locked, locked.blocks.unclear(locked.now))
+                raise
+            why = "is no longer listed by the service"
         else:
-            await self.directory.accept(key, found)
-        return None
-
-    async def _give_up(self, database: Database, key: OrganizationKey, why: str) -> None:
+            return None
         async with database.transaction() as tx:
-            account = await accounts.load_locked(tx, key, self.terms)
-            await incidents.note(tx, await incidents.open_ids(tx, account.id), ended_because=why)
-            await _become(tx, account, Blocks())
+            locked = await accounts.load_locked(tx, key, self.terms)
+            await incidents.note_end(tx, locked.id, why)
+            await _become(tx, locked, Blocks())
+        return None
 
 
 @dataclass(frozen=True)
@@ -217,11 +184,6 @@ class Alerts:
     database: Database
     directory: OrganizationDirectory
     channel_id: str
-
-    @property
-    def kinds(self) -> dict[str, Kind]:
-        """The jobs that post alerts when a mute ends."""
-        return {ALERT_JOB: Kind(self.after_mute)}
 
     async def card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the incident's alert, or None if alerts are muted and it hasn't been posted."""
@@ -251,28 +213,18 @@ class Alerts:
 
         return Outgoing(self.channel_id, draw, thread_of=outbox_message.key)
 
-    async def after_mute(self, job: Job, _lease: Lease) -> None:
-        """Post an incident's alert if the incident is still open when the mute ends."""
-        async with self.database.transaction() as tx:
-            incident = await incidents.load(tx, int(job.subject))
-            if incident is not None and incident.closed_at is None:
-                await outbox.put(tx, card_message(incident.id))
-
     async def mute(self, person: Person, incident_id: int) -> tuple[str, datetime]:
-        """Mute alerts about the incident's organization.
+        """Mute new alerts about the incident's organization.
 
-        Return the organization's name and the time when the mute ends.
+        If an incident that opens during the mute lasts longer than the mute, the first test call
+        after the mute posts its alert. Return the organization's name and the end of the mute.
         """
         async with self.database.transaction() as tx:
             incident = _existing(await incidents.load(tx, incident_id))
             await accounts.lock(tx, incident.key)
             until = await tx.now() + timedelta(seconds=MUTE_SECONDS)
-            organization = incident.organization
-            muted_until = until.timestamp()
-            await quotas.change(tx, organization, muted_until=muted_until, muted_by=person.name)
-            for open_id in {incident_id, *await incidents.open_ids(tx, organization)}:
-                await _mute_job(tx, open_id, until)
-                # The card shows who muted the alerts.
+            await quotas.change(tx, incident.organization, muted_until=until.timestamp())
+            for open_id in await incidents.open_ids(tx, incident.organization):
                 await outbox.put(tx, card_message(open_id))
             detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
             entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)

@@ -386,14 +386,13 @@ def _effects(incident: Incident) -> Iterator[str]:
     is_open = incident.closed_at is None
     if is_minute and is_open and incident.detail.is_code_known:
         yield "People who use the service in their browser may be locked out too."
-    lowered_to = incident.detail.lowered_to
-    if lowered_to is not None and is_minute:
+    if lowered := incident.lowered:
+        most = text.count(lowered.limit, "call")
         yield (
-            "For an hour, scripts and background calls get at most"
-            f" {text.count(lowered_to, 'call')} per minute."
+            f"For an hour, scripts and background calls get at most {most} per minute."
+            if is_minute
+            else f"For a day, Gatehouse makes at most {most} at once."
         )
-    elif lowered_to is not None:
-        yield f"For a day, Gatehouse makes at most {text.count(lowered_to, 'call')} at once."
     if is_open and (block := incident.blocks.longest):
         again = _moment(block.until)
         yield f"Gatehouse will try again {again} and won't make any calls until then."
@@ -418,8 +417,7 @@ def _small_print(incident: Incident) -> str:
     if incident.closed_at is not None:
         parts.append(f"ended {text.time(incident.closed_at)}")
     elif incident.muted_until is not None:
-        by = f" by {text.escape(incident.muted_by, 80)}" if incident.muted_by else ""
-        parts.append(f"muted until {text.time(incident.muted_until)}{by}")
+        parts.append(f"muted until {text.time(incident.muted_until)}")
     return " · ".join(parts)
 
 

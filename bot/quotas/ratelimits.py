@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from bot.errors import Ambiguous, NotFound, OrganizationBlocked
 from bot.ops.clock import Clock
-from bot.organizations.client import InventoryClient
 from bot.organizations.directory import NO_LONGER_LISTED, OrganizationDirectory
 from bot.organizations.rules import Directory, OrganizationKey, Place
 from bot.permissions import Person
@@ -42,7 +41,6 @@ class RateLimits:
     """Answers `/ratelimits` without calling the service for data that is already known."""
 
     database: Database
-    inventory: InventoryClient
     directory: OrganizationDirectory
     people: People
     terms: Terms
@@ -113,19 +111,16 @@ class RateLimits:
             return ui.checked(name, standing)
         began = self.clock.monotonic()
         try:
-            found = await self.inventory.organizations(key, CallCause(CHECK, person.slack_user_id))
+            await self.directory.call(key, CallCause(CHECK, person.slack_user_id))
         except OrganizationBlocked:
             return ui.checked(*await self._known(key))
         except RateLimited as refusal:
             return ui.checked(*await self._known(key), refusal=refusal.message)
         seconds = self.clock.monotonic() - began
-        await self.directory.accept(key, found)
         return ui.checked(*await self._known(key), seconds=seconds)
 
     async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
         directory = await self.directory.known()
-        if directory.listed_name(key) is None:
-            directory = await self.directory.known(look_again=True)
         async with self.database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
         if not account.id and directory.listed_name(key) is None:
@@ -151,6 +146,5 @@ class RateLimits:
             return (await self.directory.known()).find(typed, in_part=in_part)
         except (NotFound, Ambiguous):
             # A new listing may contain the organization, or an exact match for an ambiguous name.
-            cause = CallCause(LIST, person.slack_user_id)
-            directory = await self.directory.directory(cause, look_again=True)
+            directory = await self.directory.directory(CallCause(LIST, person.slack_user_id))
             return directory.find(typed, in_part=in_part)

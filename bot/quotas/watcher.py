@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from bot.errors import GatehouseError
-from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.quota import Terms
@@ -19,7 +18,6 @@ from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.services.calls import WATCH, CallCause
-from bot.services.errors import ServiceFailed, ServiceTimeout, ServiceUnreachable
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Kind, Lease
@@ -32,8 +30,6 @@ WATCH_KIND = "watch"
 IDLE_SECONDS = 600.0
 # Delay the first check to keep it from competing with the first requests after a start.
 FIRST_AFTER = timedelta(minutes=1)
-# Errors that affect calls for all organizations in a data center.
-OUTAGES = (ServiceFailed, ServiceTimeout, ServiceUnreachable)
 _DAY_SECONDS = 86_400.0
 _SHARE_OF_THE_DAY = 0.01
 LEAST_PAUSE_SECONDS = 5.0
@@ -46,7 +42,6 @@ class Watcher:
     """Runs the `watch` job. `is_on` is the value of `INVENTORY_WATCH`."""
 
     database: Database
-    inventory: InventoryClient
     directory: OrganizationDirectory
     terms: Terms
     is_on: bool
@@ -58,7 +53,7 @@ class Watcher:
 
     async def plan(self, tx: Transaction) -> None:
         """Add the job, or remove it if the watcher is off or no data center is configured."""
-        if self.is_on and self.inventory.data_centers:
+        if self.is_on and self.directory.data_centers:
             first_at = await tx.now() + FIRST_AFTER
             await jobs.ensure(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, first_at))
         else:
@@ -108,9 +103,6 @@ class Watcher:
 
     async def _check(self, key: OrganizationKey) -> None:
         try:
-            found = await self.inventory.organizations(key, CallCause(WATCH, background=True))
-            await self.directory.accept(key, found)
+            await self.directory.call(key, CallCause(WATCH, background=True))
         except GatehouseError as error:
             log.info("watch.failed", key=str(key), outcome=error.outcome)
-            if isinstance(error, OUTAGES):
-                self.directory.note_failure(key.data_center, error)

@@ -155,17 +155,6 @@ def test_probe_that_tells_nothing_is_repeated_twice_as_late():
     assert again.probing_until == 0
 
 
-def test_a_try_that_is_put_off_is_no_failed_one():
-    blocks = Blocks().refused(BlockCode.MINUTE, NOW, probe=False)
-    blocks = blocks.refused(BlockCode.CONCURRENT, NOW, probe=False)
-    later = blocks.postpone(NOW + 500)
-    assert (later.longest.code, later.longest.until) == (BlockCode.MINUTE, NOW + 500)
-    assert later.longest.failed_tries == 0
-    assert later.blocks[0] == blocks.blocks[1]
-    assert later.in_the_way_of(CallClass.PROBE, NOW + 499) is not None
-    assert later.in_the_way_of(CallClass.PROBE, NOW + 500) is None
-
-
 def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Standing:
     blocks = Blocks().refused(BlockCode.MINUTE, 0.0, probe=False) if blocked else Blocks()
     return Standing(

@@ -99,7 +99,7 @@ def test_a_lowered_minute_is_shown():
     assert "Within limits, scripts at most 4 per minute" in shown.text
     overview = messages.overview([OrganizationUse("Acme", lowered)], (), NOW)
     assert "within limits, scripts at most 4 per minute" in overview.text
-    card = messages.incident_card(an_incident(detail={"sent_code": 44, "lowered_to": 4}), "Acme")
+    card = messages.incident_card(an_incident(lowered=Lowered(4, NOW + 600)), "Acme")
     assert "scripts and background calls get at most 4 calls per minute." in card.text
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import DatabaseUnavailable, NotConfigured
+from bot.errors import DatabaseUnavailable, NotConfigured, QuotaExhausted
 from bot.organizations.rules import (
     DataCenterReport,
     Directory,
@@ -23,7 +23,7 @@ from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
 from bot.services.calls import CallCause
-from bot.services.errors import RateLimited, ServiceRefused
+from bot.services.errors import RateLimited, ServiceFailed, ServiceRefused
 from bot.slack.sender import Outgoing
 from bot.store import audit, jobs, outbox
 from bot.store.engine import Database
@@ -45,18 +45,12 @@ class FakeLease:
 
 
 class FakeDirectory:
-    def __init__(self) -> None:
-        self.accepted = []
+    def __init__(self, inventory) -> None:
+        self.call = inventory.organizations
         self.listings = ()
 
     async def known(self) -> Directory:
         return Directory(self.listings)
-
-    async def accept(self, key, found) -> None:
-        self.accepted.append((key, found))
-
-    def note_declined(self, key, error) -> None:
-        pass
 
 
 class FakeInventory:
@@ -94,8 +88,8 @@ def inventory(database, clock) -> FakeInventory:
 
 
 @pytest.fixture
-def directory() -> FakeDirectory:
-    return FakeDirectory()
+def directory(inventory) -> FakeDirectory:
+    return FakeDirectory(inventory)
 
 
 @pytest.fixture
@@ -116,19 +110,19 @@ async def the_job(database, key="probe:1") -> Job:
     return job
 
 
-async def probe(database, inventory, directory):
+async def probe(database, directory):
     job = await the_job(database)
-    again_at = await Probes(inventory, directory, TERMS).run(job, FakeLease(database))
+    again_at = await Probes(directory, TERMS).run(job, FakeLease(database))
     async with database.transaction() as tx:
         await jobs.finish(tx, "me", job, again_at and jobs.Again(again_at))
     return again_at
 
 
-async def probe_in_vain(database, inventory, directory, error) -> None:
+async def probe_in_vain(database, directory, error) -> None:
     """Run a probe that fails, and end the job as the job loop does."""
     job = await the_job(database)
     with pytest.raises(type(error)):
-        await Probes(inventory, directory, TERMS).run(job, FakeLease(database))
+        await Probes(directory, TERMS).run(job, FakeLease(database))
     async with database.transaction() as tx:
         await jobs.finish(tx, "me", job, jobs.Again(await tx.now(), job.tries + 1))
 
@@ -150,7 +144,7 @@ async def test_data_center_that_is_gone_is_not_blocked_for_ever(
     await be_refused(inventory)
     clock.advance(60)
     inventory.unsigned = NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
-    assert await probe(database, inventory, directory) is None
+    assert await probe(database, directory) is None
     assert await next_try(database) is None
     assert await count_open(database) == 0
     async with database.read_only() as tx:
@@ -167,12 +161,12 @@ async def test_organization_that_is_gone_is_not_blocked_for_ever(
     inventory.error = ServiceRefused("inventory", "Unknown.", status=404)
     clock.advance(60)
     # The listing is unknown, so the organization may still exist.
-    await probe_in_vain(database, inventory, directory, inventory.error)
+    await probe_in_vain(database, directory, inventory.error)
     other = Organization(organization_id="11", name="Other")
     listing = Listing("eu", (other,), clock.now())
     directory.listings = (DataCenterReport("eu", listing),)
     clock.advance(120)
-    assert await probe(database, inventory, directory) is None
+    assert await probe(database, directory) is None
     assert await next_try(database) is None
     async with database.read_only() as tx:
         incident = await incidents.load(tx, 1)
@@ -197,16 +191,16 @@ async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(
     inventory.during = break_down
     job = await the_job(database)
     with pytest.raises(DatabaseUnavailable):
-        await Probes(inventory, directory, TERMS).run(job, FakeLease(database))
+        await Probes(directory, TERMS).run(job, FakeLease(database))
     monkeypatch.undo()
     inventory.during = None
     async with database.transaction() as tx:
         await jobs.release_all(tx)
     # No process knows yet that the call is over.
-    again_at = await probe(database, inventory, directory)
+    again_at = await probe(database, directory)
     assert again_at == clock.now() + timedelta(seconds=15)
     clock.advance(15)
-    assert await probe(database, inventory, directory) is None
+    assert await probe(database, directory) is None
     assert await count_open(database) == 0
 
 
@@ -238,7 +232,7 @@ async def test_open_alert_is_edited_every_ten_seconds_at_most(
     card = await card_now(database, alerts, message)
     assert (card.channel_id, card.edit_seconds) == ("C0ALERTS", 10.0)
     clock.advance(60)
-    await probe(database, inventory, directory)
+    await probe(database, directory)
     assert (await card_now(database, alerts, message)).edit_seconds == 0.0
     assert await note_now(database, alerts, message) is None
     await posted(database, clock)
@@ -247,37 +241,44 @@ async def test_open_alert_is_edited_every_ten_seconds_at_most(
     assert await note_now(database, alerts, message) is None
 
 
-async def test_during_a_mute_a_new_alert_is_held_back_until_its_end(
+async def test_during_a_mute_a_new_alert_is_held_back_until_a_test_call_after_it(
     database, clock, inventory, directory, alerts
 ):
     await be_refused(inventory)
     await posted(database, clock)
     await alerts.mute(OTTO, 1)
     clock.advance(60)
-    await probe(database, inventory, directory)
+    await probe(database, directory)
     await be_refused(inventory, 45)
-    assert (
-        await card_now(database, alerts, OutboxMessage("incident:2", "incident_card", "2")) is None
-    )
+    assert await card_now(database, alerts, card_of(2)) is None
     clock.advance(3600)
-    job = await the_job(database, "alert:2")
-    await alerts.after_mute(job, FakeLease(database))
+    inventory.error = ServiceFailed("inventory", "It is down.")
+    await probe_in_vain(database, directory, inventory.error)
     async with database.read_only() as tx:
         assert {item.subject for item in (await outbox.waiting(tx, "incident:2")).messages} == {"2"}
-    assert (
-        await card_now(database, alerts, OutboxMessage("incident:2", "incident_card", "2"))
-        is not None
-    )
+    assert await card_now(database, alerts, card_of(2)) is not None
 
 
-async def test_the_alert_and_the_audit_say_who_muted(database, clock, inventory, alerts):
+async def test_the_audit_says_who_muted(database, clock, inventory, alerts):
     await be_refused(inventory)
     await posted(database, clock)
     await alerts.mute(OTTO, 1)
-    assert "by Otto" in await text_now(database, alerts, card_of(1))
+    assert "muted until" in await text_now(database, alerts, card_of(1))
     async with database.read_only() as tx:
         [entry] = await audit.latest(tx, 1)
     assert (entry.actor, entry.action, entry.subject) == ("U0OPERATOR", "alert.muted", "eu/10")
+
+
+async def test_a_test_call_without_a_free_slot_is_made_later(database, clock, inventory, directory):
+    await be_refused(inventory)
+    clock.advance(60)
+    inventory.unsigned = QuotaExhausted("Full.", limit_kind="minute", free_at=clock.now())
+    await probe_in_vain(database, directory, inventory.unsigned)
+    assert await next_try(database) == clock.now().timestamp() + 120
+    inventory.unsigned = None
+    clock.advance(120)
+    assert await probe(database, directory) is None
+    assert await count_open(database) == 0
 
 
 def card_of(number: int) -> OutboxMessage:

@@ -258,7 +258,7 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
         assert await burst(guard, 10, taken=7) == (7, 0)
         clock.advance(60)
     (incident,) = await all_incidents(database)
-    assert (incident.refusals, incident.detail.lowered_to) == (3, 7)
+    assert (incident.refusals, incident.lowered.limit) == (3, 7)
     clock.advance(24 * HOUR)
     # Another client may be the cause, or the service may have changed its limit.
     assert await burst(guard, 10, taken=10) == (10, 0)

@@ -44,15 +44,13 @@ class FakeInventory:
 
 
 class FakeDirectory:
-    def __init__(self, reports) -> None:
+    def __init__(self, inventory, reports) -> None:
+        self.call = inventory.organizations
+        self.data_centers = inventory.data_centers
         self.reports = tuple(reports)
-        self.accepted = []
 
     async def known(self) -> Directory:
         return Directory(self.reports)
-
-    async def accept(self, key, found) -> None:
-        self.accepted.append((key, found))
 
 
 def listed(center, *organizations, clock):
@@ -69,13 +67,13 @@ def inventory(clock) -> FakeInventory:
 
 
 @pytest.fixture
-def directory(clock) -> FakeDirectory:
+def directory(clock, inventory) -> FakeDirectory:
     eu = listed("eu", organization(1), organization(2), organization(3, active=False), clock=clock)
-    return FakeDirectory([eu, listed("com", organization(4), clock=clock)])
+    return FakeDirectory(inventory, [eu, listed("com", organization(4), clock=clock)])
 
 
-def a_watcher(database, inventory, directory, *, is_on=True) -> Watcher:
-    return Watcher(database, inventory, directory, TERMS, is_on=is_on)
+def a_watcher(database, directory, *, is_on=True) -> Watcher:
+    return Watcher(database, directory, TERMS, is_on=is_on)
 
 
 async def watch(watcher, clock, seconds) -> None:
@@ -89,7 +87,7 @@ async def watch(watcher, clock, seconds) -> None:
 async def test_active_organizations_are_checked_with_one_percent(
     database, clock, inventory, directory
 ):
-    await watch(a_watcher(database, inventory, directory), clock, DAY)
+    await watch(a_watcher(database, directory), clock, DAY)
     assert all(cause.background for cause in inventory.causes)
     made = Counter(key.organization_id for key, _ in inventory.calls)
     assert set(made) == {"1", "2", "4"}
@@ -106,7 +104,7 @@ async def test_active_organizations_are_checked_with_one_percent(
 async def test_used_up_organization_is_left_out_and_holds_up_nobody(
     database, clock, inventory, directory
 ):
-    watcher = a_watcher(database, inventory, directory)
+    watcher = a_watcher(database, directory)
     inventory.full = {"2": clock.now() + timedelta(seconds=60)}
     await watch(watcher, clock, DAY / 40)
     made = [key.organization_id for key, _ in inventory.calls]
@@ -114,14 +112,14 @@ async def test_used_up_organization_is_left_out_and_holds_up_nobody(
 
 
 async def test_data_center_never_listed_is_called_without_a_name(database, clock, inventory):
-    directory = FakeDirectory([DataCenterReport("eu", None)])
-    await watch(a_watcher(database, inventory, directory), clock, 10)
+    directory = FakeDirectory(inventory, [DataCenterReport("eu", None)])
+    await watch(a_watcher(database, directory), clock, 10)
     assert [key for key, _ in inventory.calls] == [OrganizationKey("eu")]
 
 
 async def test_it_can_be_off(database, clock, inventory, directory):
-    on = a_watcher(database, inventory, directory)
-    off = a_watcher(database, inventory, directory, is_on=False)
+    on = a_watcher(database, directory)
+    off = a_watcher(database, directory, is_on=False)
     async with database.transaction() as tx:
         await on.plan(tx)
         assert (await jobs.count(tx))[0] == 1

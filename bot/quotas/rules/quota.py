@@ -20,7 +20,7 @@ from datetime import datetime
 from enum import IntEnum
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import DayUse, LimitKind, Limits, Plan
+from bot.quotas.rules.limits import DayUse, LimitKind, Limits, Lowered, Plan
 from bot.services.calls import CallClass
 
 MINUTE_SECONDS = 60.0
@@ -112,26 +112,16 @@ class Blocks:
         tries = block.failed_tries + bool(probe and known)
         pause = max(pause_seconds(code, tries), min(told_seconds, LONGEST_TOLD_SECONDS))
         block = replace(block, until=max(block.until, now + pause), failed_tries=tries)
-        return Blocks((*self._others(code), block), 0.0 if probe else self.probing_until)
+        others = (block for block in self.blocks if block.code is not code)
+        return Blocks((*others, block), 0.0 if probe else self.probing_until)
 
     def unclear(self, now: float) -> "Blocks":
-        """Return the blocks after an inconclusive probe, which counts as refused.
+        """Return the blocks after a probe that failed or couldn't be made, which counts as refused.
 
         Without this rule, the probes during an outage would use up the daily limit.
         """
         longest = self.longest
         return Blocks() if longest is None else self.refused(longest.code, now, probe=True)
-
-    def postpone(self, until: float) -> "Blocks":
-        """Return the blocks with the next probe postponed until at least the given time."""
-        longest = self.longest
-        if longest is None:
-            return self
-        later = replace(longest, until=max(longest.until, until))
-        return Blocks((*self._others(longest.code), later), self.probing_until)
-
-    def _others(self, code: BlockCode) -> tuple[Block, ...]:
-        return tuple(block for block in self.blocks if block.code is not code)
 
 
 @dataclass(frozen=True)
@@ -221,14 +211,12 @@ class IncidentDetail:
 
     `own` maps each kind of limit to the bot's usage and the limit. `clients` maps gateway clients
     to their calls in the minute and the day. `words` and `sent_code` are the message and the code
-    in the service's response. `lowered_to` is the limit that the bot applies for a while because of
-    the 429, if any. `ended_because` is the reason why calls are no longer possible.
+    in the service's response. `ended_because` is the reason why calls are no longer possible.
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)
     words: str = ""
     sent_code: int | None = None
-    lowered_to: int | None = None
     clients: Mapping[str, Sequence[int]] = field(default_factory=dict)
     ended_because: str = ""
 
@@ -243,8 +231,8 @@ class Incident:
     """A series of 429s with the same code for one organization. It ends when a call succeeds.
 
     `organization` is the organization's ID in the database, and `blocks` has its current blocks.
-    `muted_until` is None unless alerts are muted now. `muted_by` is the name of the person who
-    muted them.
+    `lowered` is the limit that the bot applies for a while because of the 429s, if any.
+    `muted_until` is None unless alerts are muted now.
     """
 
     id: int
@@ -256,5 +244,5 @@ class Incident:
     refusals: int
     detail: IncidentDetail
     blocks: Blocks
+    lowered: Lowered | None = None
     muted_until: datetime | None = None
-    muted_by: str = ""

@@ -96,7 +96,9 @@ class Standing:
         """The plan's limits, including any temporarily lowered concurrency limit."""
         limits = limits_of(self.plan)
         lowered = self.lowered.get(LimitKind.CONCURRENT)
-        return limits if lowered is None else replace(limits, concurrent=lowered.limit)
+        if lowered is None:
+            return limits
+        return replace(limits, concurrent=min(limits.concurrent, lowered.limit))
 
     @property
     def allowed(self) -> Limits:

@@ -136,14 +136,6 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
 def _standing(row: Row[Any], terms: Terms) -> Standing:
     key = OrganizationKey(row.data_center, row.organization_id)
     plan = Plan(row.plan) if row.plan else terms.plan_of(key)
-    limits = limits_of(plan)
-    lowered = dict[LimitKind, Lowered]()
-    for kind, limit, until, usual in (
-        (LimitKind.CONCURRENT, row.lowered_concurrent, row.lowered_until, limits.concurrent),
-        (LimitKind.MINUTE, row.lowered_minute, row.lowered_minute_until, limits.minute),
-    ):
-        if limit is not None and until is not None and until > row.now and limit < usual:
-            lowered[kind] = Lowered(limit, until)
     # Old calls are deleted, but their numbers are still needed for counting.
     made = row.summed if row.newest is None else row.newest
     made_before = row.summed if row.newest_before is None else row.newest_before
@@ -163,9 +155,9 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
         key=key,
         plan=plan,
         in_use=InUse(row.minute, row.concurrent, bool(row.is_stalled)),
-        day=day_use(limits.day, row.now, sent, reported, since_report, row.lowered_day),
+        day=day_use(limits_of(plan).day, row.now, sent, reported, since_report, row.lowered_day),
         blocks=blocks_of(row),
-        lowered=lowered,
+        lowered=lowered_in(row, row.now),
         reported=reported,
         reserve=terms.reserve_of(key),
         watched_at=row.watched_at,
@@ -173,6 +165,19 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
         now=row.now,
         made=made,
     )
+
+
+def lowered_in(row: Row[Any], now: float) -> dict[LimitKind, Lowered]:
+    """Return the temporary limits in a row of `quota_organizations`."""
+    stored = {
+        LimitKind.CONCURRENT: (row.lowered_concurrent, row.lowered_until),
+        LimitKind.MINUTE: (row.lowered_minute, row.lowered_minute_until),
+    }
+    return {
+        kind: Lowered(limit, until)
+        for kind, (limit, until) in stored.items()
+        if limit is not None and until > now
+    }
 
 
 def blocks_of(row: Row[Any]) -> Blocks:

@@ -1,6 +1,5 @@
 """Stores incidents. An incident is a series of 429s with the same code for one organization."""
 
-from collections.abc import Collection
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -9,8 +8,8 @@ from pydantic import TypeAdapter
 from sqlalchemy import Row, String, cast, func, select, update
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.quota import Incident, IncidentDetail
-from bot.quotas.store.accounts import blocks_of
+from bot.quotas.rules.quota import BlockCode, Incident, IncidentDetail
+from bot.quotas.store.accounts import blocks_of, lowered_in
 from bot.quotas.tables import incidents
 from bot.quotas.tables import quota_organizations as organizations
 from bot.store import outbox
@@ -40,12 +39,12 @@ async def count_one(
     detail: IncidentDetail,
     at: float,
     sent_at: float,
-) -> tuple[int, bool]:
+) -> bool:
     """Add a 429 to the organization's last incident with this code, or open a new incident.
 
-    Return the incident's ID, and a flag that is True if the incident is new. The last incident is
-    reopened if it ended less than ten minutes ago or after the refused call was sent. The
-    transaction must have locked the organization's row.
+    Return True if the incident is new. The last incident is reopened if it ended less than ten
+    minutes ago or after the refused call was sent. The transaction must have locked the
+    organization's row.
     """
     its = (incidents.c.organization == organization) & (incidents.c.code == code)
     ended_since = datetime.fromtimestamp(min(sent_at, at - REOPEN_SECONDS), UTC)
@@ -56,26 +55,22 @@ async def count_one(
             incidents.c.closed_at.is_(None) | (incidents.c.closed_at >= ended_since),
         )
         .values(refusals=incidents.c.refusals + 1, closed_at=None)
-        .returning(incidents.c.id)
     )
-    known = raised.scalar()
-    if known is not None:
-        return known, False
+    if raised.rowcount:
+        return False
     values = {"organization": organization, "code": code, "detail": asdict(detail)}
-    opened = await tx.connection.execute(
-        incidents.insert()
-        .values(**values, opened_at=datetime.fromtimestamp(at, UTC), refusals=1)
-        .returning(incidents.c.id)
-    )
-    return opened.scalar_one(), True
+    opened_at = datetime.fromtimestamp(at, UTC)
+    opened = incidents.insert().values(**values, opened_at=opened_at, refusals=1)
+    await tx.connection.execute(opened)
+    return True
 
 
-async def note(tx: Transaction, ids: Collection[int], **more: object) -> None:
-    """Set the given fields of `IncidentDetail` in each of the incidents."""
-    query = select(incidents.c.id, incidents.c.detail).where(incidents.c.id.in_(ids))
+async def note_end(tx: Transaction, organization: int, because: str) -> None:
+    """Record why calls are no longer possible in the organization's open incidents."""
+    query = select(incidents.c.id, incidents.c.detail).where(_open_of(organization))
     for row in (await tx.connection.execute(query)).all():
         noted = update(incidents).where(incidents.c.id == row.id)
-        await tx.write(noted.values(detail={**row.detail, **more}))
+        await tx.write(noted.values(detail={**row.detail, "ended_because": because}))
 
 
 async def close_all(tx: Transaction, organization: int) -> list[int]:
@@ -119,6 +114,7 @@ async def count_open(tx: Transaction) -> int:
 
 def _incident(row: Row[Any], now: float) -> Incident:
     is_muted = row.muted_until > now
+    kind = BlockCode(row.code).kind
     return Incident(
         id=row.incident_id,
         organization=row.id,
@@ -130,8 +126,8 @@ def _incident(row: Row[Any], now: float) -> Incident:
         # Another version of Gatehouse may have written fewer or more fields.
         detail=DETAIL.validate_python(row.detail),
         blocks=blocks_of(row),
+        lowered=lowered_in(row, now).get(kind),
         muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
-        muted_by=row.muted_by or "",
     )
 
 

@@ -179,11 +179,11 @@ class Quotas:
     """The bot components that enforce limits."""
 
     def __init__(self, database, client, directory, people, clock) -> None:
-        self.ratelimits = RateLimits(database, client, directory, people, TERMS, clock)
+        self.ratelimits = RateLimits(database, directory, people, TERMS, clock)
         self.alerts = Alerts(database, directory, ALERTS)
-        probes, tidying = Probes(client, directory, TERMS), Tidying(database)
-        watcher = Watcher(database, client, directory, TERMS, is_on=True)
-        self.kinds = {**probes.kinds, **self.alerts.kinds, **watcher.kinds, **tidying.kinds}
+        probes, tidying = Probes(directory, TERMS), Tidying(database)
+        watcher = Watcher(database, directory, TERMS, is_on=True)
+        self.kinds = {**probes.kinds, **watcher.kinds, **tidying.kinds}
         self.cards = {CARD: self.alerts.card}
         self.notes = {NOTE: self.alerts.note}
 
