@@ -8,7 +8,7 @@ from bot.approvals.rules import Act
 from bot.quotas.messages import MARKS
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import Incident
-from bot.quotas.rules.use import OrganizationUse
+from bot.quotas.rules.use import Standing
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
@@ -41,7 +41,7 @@ def home(
     own: Sequence[Request],
     ending: Sequence[GrantGroup],
     blocks: Sequence[tuple[str, Incident]],
-    closest: Sequence[OrganizationUse],
+    closest: Sequence[tuple[str, Standing]],
     reviews: bool,
 ) -> dict[str, Any]:
     """Return the Home tab for a person who has access to Gatehouse.
@@ -52,7 +52,7 @@ def home(
         own: The person's requests that are open or were decided recently, newest first.
         ending: Access that the person requested and that ends soon, earliest end first.
         blocks: The names of blocked organizations, each with its incident.
-        closest: The organizations closest to a limit, closest first.
+        closest: The names and standings of the organizations closest to a limit, closest first.
         reviews: True for approvers, who get a button for `/testusers review`.
     """
     return _view(
@@ -110,7 +110,7 @@ def _ending(ending: Sequence[GrantGroup], reader: Reader) -> list[SlackBlock]:
 
 
 def _limits(
-    blocks: Sequence[tuple[str, Incident]], closest: Sequence[OrganizationUse]
+    blocks: Sequence[tuple[str, Incident]], closest: Sequence[tuple[str, Standing]]
 ) -> list[SlackBlock]:
     lines = []
     for name, incident in blocks:
@@ -119,10 +119,9 @@ def _limits(
         until = datetime.fromtimestamp(block.until, UTC) if block else None
         again = f" Gatehouse will try again {text.time(until)}." if until else ""
         lines.append(f":no_entry: {where} is blocked (code {incident.code}).{again}")
-    for use in closest:
-        standing = use.standing
+    for name, standing in closest:
         kind = max(LimitKind, key=lambda kind: standing.meter(kind).share)
-        where = f"*{text.escape(use.name, 80)}* ({standing.key.data_center})"
+        where = f"*{text.escape(name, 80)}* ({standing.key.data_center})"
         meter = standing.meter(kind)
         lines.append(f"{MARKS[standing.state]} {where}: {meter} {WORDS[kind]}")
     if not lines:

@@ -21,7 +21,7 @@ from bot.ops.clock import Clock
 from bot.organizations.directory import OrganizationDirectory
 from bot.permissions import Permission, Person
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.rules.use import OrganizationUse, QuotaState
+from bot.quotas.rules.use import QuotaState, Standing
 from bot.quotas.store import incidents
 from bot.slack.client import SlackClient
 from bot.slack.messages import block_kit
@@ -62,7 +62,7 @@ class Home:
     approvals_channel: str
 
     def __post_init__(self) -> None:
-        self._closest: SingleFlight[str, Sequence[OrganizationUse]] = SingleFlight(
+        self._closest: SingleFlight[str, Sequence[Standing]] = SingleFlight(
             TTLCache(1, CLOSEST_SECONDS, timer=self.clock.monotonic)
         )
 
@@ -166,16 +166,14 @@ class Home:
             own=own[:OWN_SHOWN],
             ending=grouped(ending),
             blocks=[(names.name_of(incident.key), incident) for incident in blocked],
-            closest=closest,
+            closest=[(names.name_of(standing.key), standing) for standing in closest],
             reviews=people.may(person, Permission.DECIDE),
         )
 
-    async def _find_closest(self, _: str) -> Sequence[OrganizationUse]:
-        names = await self.directory.known()
+    async def _find_closest(self, _: str) -> Sequence[Standing]:
         close = [
             standing
             for standing in await self.ratelimits.standings()
             if standing.state is not QuotaState.FINE and not standing.blocks
         ]
-        worst = close[:CLOSEST_SHOWN]
-        return [OrganizationUse(names.name_of(standing.key), standing) for standing in worst]
+        return close[:CLOSEST_SHOWN]

@@ -35,8 +35,6 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
     found = directory.matching(wanted.words) if wanted.words else directory.places
     pages = page_count(len(found), PAGE)
     page = min(wanted.page, pages - 1)
-    summary = _summary(found, directory, wanted.words)
-    failed = problems(directory.failures)
     rows: list[tuple[str, ...]] = []
     choices: list[tuple[str, str]] = []
     for place in found[page * PAGE : (page + 1) * PAGE]:
@@ -64,16 +62,12 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
     if may_refresh:
         value = replace(wanted, page=page).value()
         controls.append(block_kit.button("Refresh", ids.ORGS_REFRESH, value))
-    table = [block_kit.table([HEADINGS, *rows])] if rows else []
-    footnote = block_kit.context(f"{turning}{as_of} · {search} to search · {details} for details")
-    return Message(
-        "\n".join([summary, *failed, *lines]),
-        (
-            *map(block_kit.section, [summary, *failed]),
-            *table,
-            footnote,
-            *block_kit.row(controls),
-        ),
+    return block_kit.tabular(
+        [_summary(found, directory, wanted.words), *problems(directory.failures)],
+        [HEADINGS, *rows],
+        lines,
+        f"{turning}{as_of} · {search} to search · {details} for details",
+        controls,
     )
 
 

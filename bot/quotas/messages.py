@@ -1,19 +1,17 @@
 """Messages about rate limits, test calls, plans, and blocked organizations."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from bot.errors import OrganizationBlocked, QuotaError, QuotaExhausted
 from bot.organizations.messages import problems
-from bot.organizations.rules import DataCenterReport, OrganizationKey
+from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.rules.limits import DaySource, LimitKind, Plan, limits_of
 from bot.quotas.rules.quota import BlockCode, Incident, NotNow
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     Detail,
-    OrganizationUse,
     QuotaState,
     Standing,
     calls_by,
@@ -90,48 +88,40 @@ def _used_up(not_now: NotNow, kind: LimitKind, whose: str) -> str:
 
 
 def overview(
-    uses: Sequence[OrganizationUse], failed: Sequence[DataCenterReport], at: float, page: int = 0
+    standings: Sequence[Standing], directory: Directory, at: datetime, page: int = 0
 ) -> Message:
     """Show a page of organizations, and list the data centers that couldn't be loaded."""
-    states = Counter(use.standing.state for use in uses)
-    counted = [f"{MARKS[state]} {states[state]:,} {state}" for state in QuotaState if states[state]]
-    total = text.count(sum(bool(use.standing.key.organization_id) for use in uses), "organization")
-    summary = f"*API usage of {total}*, closest to the limit first"
-    summary += f"\n{' · '.join(counted)}" if counted else ""
-    failures = problems(failed)
-    pages = block_kit.page_count(len(uses), ORGANIZATIONS_SHOWN)
+    total = sum(bool(standing.key.organization_id) for standing in standings)
+    summary = f"*API usage of {text.count(total, 'organization')}*, closest to the limit first"
+    pages = block_kit.page_count(len(standings), ORGANIZATIONS_SHOWN)
     page = min(page, pages - 1)
     rows: list[Sequence[str]] = []
     lines: list[str] = []
     options: list[tuple[str, str]] = []
-    for use in uses[page * ORGANIZATIONS_SHOWN :][:ORGANIZATIONS_SHOWN]:
-        standing = use.standing
-        key = use.standing.key
+    for standing in standings[page * ORGANIZATIONS_SHOWN :][:ORGANIZATIONS_SHOWN]:
+        name = directory.name_of(standing.key)
+        center = standing.key.data_center
         state = _state(standing)
-        center = key.data_center
         meters = {kind: str(standing.meter(kind)) for kind in LimitKind}
         sign = f"{MARKS[standing.state]} {state}"
-        rows.append((text.shorten(use.name, 60), sign, *meters.values(), center))
+        rows.append((text.shorten(name, 60), sign, *meters.values(), center))
         used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
-        lines.append(f"{text.escape(use.name, 60)} ({center}): {used}, {state}")
-        options.append((f"{text.shorten(use.name, 50)} ({center})", key.path))
-    turning = f"Page {page + 1} of {pages} · " if pages > 1 else ""
-    details = f"{text.code('/ratelimits <org>')} shows an organization's last 24 hours"
-    table = []
-    menu = []
+        lines.append(f"{text.escape(name, 60)} ({center}): {used}, {state}")
+        options.append((f"{text.shorten(name, 50)} ({center})", standing.key.path))
+    controls = block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
+    controls.append(block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))
     if rows:
-        table = [block_kit.table([HEADINGS, *rows], right=NUMBERS)]
-        menu = [block_kit.select("Open an organization…", ids.RATELIMITS_SHOW, options)]
-    turns = block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
-    refresh = block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page))
-    return Message(
-        "\n".join([summary, *failures, *lines]),
-        (
-            *map(block_kit.section, [summary, *failures]),
-            *table,
-            block_kit.context(f"{turning}As of {_moment(at)} · {details}"),
-            block_kit.actions(*menu, *turns, refresh),
-        ),
+        menu = block_kit.select("Open an organization…", ids.RATELIMITS_SHOW, options)
+        controls.insert(0, menu)
+    number = f"Page {page + 1} of {pages} · " if pages > 1 else ""
+    details = f"{text.code('/ratelimits <org>')} shows an organization's last 24 hours"
+    return block_kit.tabular(
+        [summary, *problems(directory.failures)],
+        [HEADINGS, *rows],
+        lines,
+        f"{number}As of {text.time(at)} · {details}",
+        controls,
+        right=NUMBERS,
     )
 
 
@@ -148,15 +138,15 @@ def detail(organization: Detail) -> Message:
     standing = organization.standing
     key = organization.standing.key
     state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
-    pairs = [(kind.in_words.capitalize(), _meter(organization, kind)) for kind in LimitKind]
+    pairs = [(kind.in_words.capitalize(), _meter(standing, kind)) for kind in LimitKind]
     if block := standing.blocks.longest:
-        again = _soon(organization, block.until)
+        again = _moment(block.until)
         state += f" since {_moment(block.since)}. Gatehouse will try again {again}."
     else:
         # During a block, no calls are made, so there is nothing to forecast.
         ends_at = organization.ends_at
         end = "well within the daily limit"
-        if ends_at is not None and ends_at <= organization.at:
+        if ends_at is not None and ends_at <= standing.now:
             end = "the daily limit is used up"
         elif ends_at is not None:
             end = f"the daily limit will be reached {_moment(ends_at)}"
@@ -179,7 +169,7 @@ def detail(organization: Detail) -> Message:
             else "no specific organization",
             f"data center {text.escape(key.data_center)}",
             f"plan {standing.plan.value}",
-            f"as of {_moment(organization.at)}",
+            f"as of {_moment(standing.now)}",
         )
     )
     lines = [
@@ -207,22 +197,14 @@ def detail(organization: Detail) -> Message:
     )
 
 
-def _soon(organization: Detail, at: float) -> str:
-    return text.soon(datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(organization.at, UTC))
-
-
-def _meter(organization: Detail, kind: LimitKind) -> str:
-    standing = organization.standing
+def _meter(standing: Standing, kind: LimitKind) -> str:
     meter = standing.meter(kind)
     lines = [str(meter)]
     if meter.reserved:
         lines.append(f"{text.count(meter.reserved, 'call')} reserved for other programs")
-    free_at = organization.free_at.get(kind)
-    if free_at is not None:
-        lines.append(f"next slot {_soon(organization, free_at)}")
     if kind is LimitKind.DAY:
         day = standing.day
-        resets = "" if day.resets_at is None else f", resets {_soon(organization, day.resets_at)}"
+        resets = "" if day.resets_at is None else f", resets {_moment(day.resets_at)}"
         lines.append(f"{SOURCES[day.source]}{resets}")
     if lowered := standing.lowered.get(kind):
         whose = "scripts and background calls: " if kind is LimitKind.MINUTE else ""

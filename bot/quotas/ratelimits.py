@@ -9,13 +9,12 @@ from bot.organizations.directory import NO_LONGER_LISTED, OrganizationDirectory
 from bot.organizations.rules import Directory, OrganizationKey, Place
 from bot.permissions import Person
 from bot.quotas import messages as ui
-from bot.quotas.rules.limits import LimitKind, Plan
+from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.use import (
     HOUR_SECONDS,
     PEOPLE_SHOWN,
     Detail,
-    OrganizationUse,
     QuotaState,
     Standing,
     calls_by,
@@ -51,11 +50,7 @@ class RateLimits:
         directory = await self.directory.known()
         if not directory.reports or any(report.listing is None for report in directory.reports):
             directory = await self.directory.directory(CallCause(LIST, person.slack_user_id))
-        uses = [
-            OrganizationUse(directory.name_of(standing.key), standing)
-            for standing in await self._standings(directory)
-        ]
-        return ui.overview(uses, directory.failures, self.clock.now().timestamp(), page)
+        return ui.overview(await self._standings(directory), directory, self.clock.now(), page)
 
     async def standings(self) -> list[Standing]:
         """Return the standings of up to 1,000 organizations, worst first, without making a call."""
@@ -68,28 +63,23 @@ class RateLimits:
         """
         async with self.database.read_only() as tx:
             found = await accounts.load_all(tx, self.terms)
-        listed = [place.key for place in directory.places]
-        called = {each.key for each in found}
+        listed = dict.fromkeys(place.key for place in directory.places)
+        called = {standing.key for standing in found}
         # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
-        unlisted = called.difference(listed)
-        shown = (
-            each for each in found if each.key not in unlisted or each.state is not QuotaState.FINE
-        )
-        idle = (Standing.idle(key, self.terms.plan_of(key)) for key in listed if key not in called)
-        return [*sorted(shown, key=lambda standing: standing.rank), *idle]
+        shown = [
+            standing
+            for standing in found
+            if standing.key in listed or standing.state is not QuotaState.FINE
+        ]
+        idle = [Standing.idle(key, self.terms.plan_of(key)) for key in listed if key not in called]
+        return sorted(shown, key=lambda standing: standing.rank) + idle
 
     async def detail(self, key: OrganizationKey) -> Message:
         """Show an organization's current usage, its calls in the last 24 hours, and a forecast."""
         name, _ = await self._known(key)
         async with self.database.read_only() as tx:
-            now = (await tx.now()).timestamp()
             standing = await accounts.load(tx, key, self.terms)
-            free_at: dict[LimitKind, float] = {}
-            for kind in LimitKind:
-                meter = standing.meter(kind)
-                if meter.used >= meter.allowed:
-                    at = await quotas.free_at(tx, standing, kind, meter.allowed, self.terms)
-                    free_at[kind] = at or now
+            now = standing.now
             kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
@@ -100,8 +90,7 @@ class RateLimits:
         shown = (caller for caller, _ in calls_by("slack_user_id", hours).most_common(PEOPLE_SHOWN))
         ids = [caller for caller in shown if caller and client_named(caller) is None]
         people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))
-        found = Detail(name, standing, free_at, hours, people, last_hour, ends_at, now)
-        return ui.detail(found)
+        return ui.detail(Detail(name, standing, hours, people, last_hour, ends_at))
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
         """Unless the organization is blocked, make a real call, which counts against the limits."""

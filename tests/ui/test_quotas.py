@@ -5,11 +5,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.organizations.rules import OrganizationKey
+from bot.organizations.rules import (
+    DataCenterReport,
+    Directory,
+    Listing,
+    Organization,
+    OrganizationKey,
+)
 from bot.quotas import messages
 from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Lowered, Plan
 from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse
-from bot.quotas.rules.use import Detail, HourOfCalls, OrganizationUse, Standing, first_hour
+from bot.quotas.rules.use import Detail, HourOfCalls, Standing, first_hour
 from tests.support.requests import hold
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -58,17 +64,23 @@ def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day
     in_use = InUse(minute, concurrent)
     day_use = DayUse(day, **{"limit": 1000, "source": DaySource.PLAN, **day_more})
     key = OrganizationKey("eu", name)
-    return Standing(key, Plan.FREE, in_use, day_use, blocks)
+    return Standing(key, Plan.FREE, in_use, day_use, blocks, now=NOW)
 
 
 def a_detail(one, *, hours=(), pace=(0, None), name="Acme"):
-    return Detail(name, one, {}, hours, {"U1": "Ada <x>"}, *pace, NOW)
+    return Detail(name, one, hours, {"U1": "Ada <x>"}, *pace)
+
+
+def a_directory(name, *numbers):
+    organizations = tuple(Organization(organization_id=number, name=name) for number in numbers)
+    return Directory((DataCenterReport("eu", Listing("eu", organizations, AT)),))
 
 
 def test_a_page_of_many_nasty_names_is_within_slacks_limits():
-    uses = [OrganizationUse(NASTY, standing(str(n))) for n in range(2_000)]
+    numbers = [str(n) for n in range(2_000)]
+    directory = a_directory(NASTY, *numbers)
     for page in (0, 5, 133):
-        message = messages.overview(uses, (), NOW, page)
+        message = messages.overview([*map(standing, numbers)], directory, AT, page)
         hold(message)
     assert "Page 134 of 134" in repr(message.slack_blocks)
 
@@ -97,7 +109,7 @@ def test_a_lowered_minute_is_shown():
     shown = messages.detail(a_detail(lowered))
     assert "scripts and background calls: at most 4 until <!date^" in shown.text
     assert "Within limits, scripts at most 4 per minute" in shown.text
-    overview = messages.overview([OrganizationUse("Acme", lowered)], (), NOW)
+    overview = messages.overview([lowered], a_directory("Acme", "10"), AT)
     assert "within limits, scripts at most 4 per minute" in overview.text
     card = messages.incident_card(an_incident(lowered=Lowered(4, NOW + 600)), "Acme")
     assert "scripts and background calls get at most 4 calls per minute." in card.text

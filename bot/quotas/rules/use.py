@@ -87,9 +87,10 @@ class Standing:
     made: int = 0
 
     @classmethod
-    def idle(cls, key: OrganizationKey, plan: Plan) -> "Standing":
+    def idle(cls, key: OrganizationKey, plan: Plan, now: float = 0.0) -> "Standing":
         """Return the standing of an organization without any calls."""
-        return cls(key, plan, InUse(), DayUse(0, limits_of(plan).day, DaySource.PLAN), Blocks())
+        day = DayUse(0, limits_of(plan).day, DaySource.PLAN)
+        return cls(key, plan, InUse(), day, Blocks(), now=now)
 
     @property
     def limits(self) -> Limits:
@@ -148,14 +149,6 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class OrganizationUse:
-    """An organization's name and standing."""
-
-    name: str
-    standing: Standing
-
-
-@dataclass(frozen=True)
 class HourOfCalls:
     """The number of calls of one kind by one caller, in the hour that begins at `hour_at`.
 
@@ -202,24 +195,21 @@ def forecast(
 class Detail:
     """An organization's current usage, its calls in the last 24 hours, and a forecast.
 
-    `free_at` maps each used-up limit to the time when a slot will be free. `people` maps Slack user
-    IDs to names. `last_hour` is the number of calls in the last hour. `ends_at` is the forecast
-    time when the daily limit will be reached.
+    `people` maps Slack user IDs to names. `last_hour` is the number of calls in the last hour.
+    `ends_at` is the forecast time when the daily limit will be reached.
     """
 
     name: str
     standing: Standing
-    free_at: Mapping[LimitKind, float]
     hours: Sequence[HourOfCalls]
     people: dict[str, str]
     last_hour: int
     ends_at: float | None
-    at: float
 
     def by_hour(self) -> list[tuple[float, int]]:
         """Return the number of calls in each of the last 24 clock hours, oldest first."""
         made = calls_by("hour_at", self.hours)
-        first = first_hour(self.at)
+        first = first_hour(self.standing.now)
         return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
 
 

@@ -48,7 +48,9 @@ async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     """Return an organization's standing. The `id` is 0 if the organization isn't stored yet."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
     row = (await tx.connection.execute(_by_key(tx.clock), {**_now(tx, terms), **its})).first()
-    return _standing(row, terms) if row else Standing.idle(key, terms.plan_of(key))
+    if row is None:
+        return Standing.idle(key, terms.plan_of(key), (await tx.now()).timestamp())
+    return _standing(row, terms)
 
 
 async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:

@@ -231,6 +231,26 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
     return {"type": "table", "column_settings": settings, "rows": cells}
 
 
+def tabular(
+    paragraphs: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    lines: Sequence[str],
+    footnote: str,
+    controls: Sequence[SlackBlock],
+    *,
+    right: frozenset[int] = frozenset(),
+) -> Message:
+    """Return a message with paragraphs, a table, a footnote and a row of buttons and menus.
+
+    `lines` describe the table's rows in the message's text. Without lines, there is no table.
+    """
+    blocks = [section(paragraph) for paragraph in paragraphs]
+    if lines:
+        blocks.append(table(rows, right=right))
+    blocks.append(context(footnote))
+    return Message("\n".join([*paragraphs, *lines]), (*blocks, *row(controls)))
+
+
 def page_count(total: int, size: int) -> int:
     """Return the number of pages needed for `total` items. An empty list has one page."""
     return max(1, -(-total // size))

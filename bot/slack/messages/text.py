@@ -6,7 +6,6 @@ word joiner disables them. Slack doesn't document whether it decodes entities in
 (headers, buttons, table cells), so this module breaks up entities and replaces angle brackets.
 """
 
-import math
 import re
 from datetime import datetime
 from functools import lru_cache
@@ -32,7 +31,6 @@ STAND_IN_FOR_BACKTICK = "\u02cb"
 REMEMBERED = 4096
 READING_CHARACTERS = 40
 HEAD_TIMES = 4
-SECONDS_A_MINUTE = 60
 # Matches more than four combining marks on one character.
 MARK = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 STACKED_MARKS = re.compile(f"({MARK}{{4}}){MARK}+")
@@ -150,12 +148,6 @@ def time(at: datetime) -> str:
 def link(url: str, words: str) -> str:
     """Return a link to a trusted address, encoding characters that would end the link early."""
     return f"<{_escaped(url).replace('|', '%7C')}|{words}>"
-
-
-def soon(at: datetime, now: datetime) -> str:
-    """Format a time as `time` does, or as `in 42 s` if it is less than a minute away."""
-    seconds = math.ceil((at - now).total_seconds())
-    return f"in {seconds} s" if 0 < seconds < SECONDS_A_MINUTE else time(at)
 
 
 def duration(seconds: float) -> str:
