@@ -5,7 +5,6 @@ from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
 from bot.organizations.rules import OrganizationKey
 from bot.permissions import Permission, Person
-from bot.quotas import messages as ui
 from bot.quotas.incidents import Alerts
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.quotas.ratelimits import RateLimits
@@ -32,7 +31,6 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         (ids.RATELIMITS_REFRESH, turns, limits.show),
         (ids.RATELIMITS_SHOW, reads, limits.show),
         (ids.RATELIMITS_CHECK, checks, limits.check),
-        (ids.INCIDENT_CHECK, checks, limits.check_blocked),
         (ids.INCIDENT_MUTE, checks, limits.mute),
     ):
         app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[listener])
@@ -82,17 +80,12 @@ class RatelimitsCommand:
         return with_share(detail, f"/ratelimits {key.path}", body)
 
     async def check(self, person: Person, action: Body) -> Message:
-        """Handle the `Check now` button of one organization."""
+        """Handle `Check now`: make a test call or, during a block, show stored data."""
         return await self._ratelimits.check(person, _key_in(action))
-
-    async def check_blocked(self, person: Person, action: Body) -> Message:
-        """Handle `Check now` on an alert: make a test call or, during a block, show stored data."""
-        key = await self._alerts.key_of(_number_in(action))
-        return await self._ratelimits.check(person, key)
 
     async def mute(self, person: Person, action: Body) -> Message:
         """Handle the `Mute 1 h` button on an alert."""
-        return ui.muted(*await self._alerts.mute(person, _number_in(action)))
+        return await self._alerts.mute(person, _number_in(action))
 
 
 def _key_in(action: Body) -> OrganizationKey:

@@ -112,9 +112,7 @@ class OrganizationDirectory:
 
     def _known_report(self, center: str) -> DataCenterReport:
         failure = self._failures.get(center)
-        # Blocks are shown with the limits, so a block doesn't count as a failure here.
-        is_shown = failure and not isinstance(failure[0], RateLimited)
-        sentence = failure[0].sentence if failure and is_shown else None
+        sentence = failure[0].sentence if failure else None
         return DataCenterReport(center, self.listings.get(center), sentence)
 
     async def lists(self, key: OrganizationKey) -> bool:
@@ -188,15 +186,19 @@ class OrganizationDirectory:
     async def call(self, key: OrganizationKey, cause: CallCause) -> Listing:
         """Make a call that counts against `key`. Store and return the data center's listing.
 
-        If the database is unavailable, the listing is kept only in memory. If the call fails, the
-        error is remembered until the data center is listed again.
+        If the call fails, the error is remembered until the data center is listed again.
         """
-        center = key.data_center
         try:
             organizations = await self.inventory.organizations(key, cause)
         except ServiceError as error:
-            self._failures[center] = error, self.clock.monotonic()
+            # Blocks of an organization are shown with its limits.
+            if not isinstance(error, RateLimited):
+                self._failures[key.data_center] = error, self.clock.monotonic()
             raise
+        return await self.accept(key.data_center, organizations)
+
+    async def accept(self, center: str, organizations: tuple[Organization, ...]) -> Listing:
+        """Store and return a listing. If the database is unavailable, keep it only in memory."""
         self._failures.pop(center, None)
         listing = Listing(center, organizations, self.clock.now())
         try:

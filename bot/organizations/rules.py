@@ -7,14 +7,7 @@ from functools import cached_property
 from itertools import chain
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    ValidatorFunctionWrapHandler,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from bot.errors import Ambiguous, NotFound
 from bot.spelling import folded, most_alike
@@ -52,25 +45,17 @@ class OrganizationKey:
         return cls(data_center, organization_id)
 
 
-class _Currency(BaseModel):
-    currency_id: str | None = None
-    currency_code: str | None = None
-    currency_symbol: str | None = None
-    currency_format: str | None = None
-    price_precision: int | None = None
-
-
-class Organization(_Currency):
+class Organization(BaseModel):
     """An organization as the service lists it. Unknown fields are ignored.
 
-    Only the ID and the name are required. A field with the wrong type makes the whole listing fail,
-    but a missing optional field doesn't.
+    A field with the wrong type makes the whole listing fail, but a field that is missing or null
+    doesn't, except for the ID.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
     organization_id: str = Field(pattern=IDENTIFIER, max_length=LONGEST_IDENTIFIER)
-    name: str
+    name: str = UNNAMED
     contact_name: str | None = None
     email: str | None = None
     is_default_org: bool = False
@@ -79,16 +64,23 @@ class Organization(_Currency):
     account_created_date: str | None = None
     time_zone: str | None = None
     is_org_active: bool = True
+    currency_id: str | None = None
+    currency_code: str | None = None
+    currency_symbol: str | None = None
+    currency_format: str | None = None
+    price_precision: int | None = None
 
-    @field_validator("name", "is_default_org", "is_org_active", mode="wrap")
+    @model_validator(mode="before")
     @classmethod
-    def _null_is_nothing(
-        cls, value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo
-    ) -> object:
-        if value is None:
-            return UNNAMED if info.field_name == "name" else info.field_name == "is_org_active"
-        found = read(value)
-        return UNNAMED if isinstance(found, str) and not found.strip() else found
+    def _without_nulls(cls, sent: object) -> object:
+        if not isinstance(sent, dict):
+            return sent
+        return {name: value for name, value in sent.items() if value is not None}
+
+    @field_validator("name")
+    @classmethod
+    def _never_blank(cls, name: str) -> str:
+        return name if name.strip() else UNNAMED
 
 
 # "Regional hosts" in the specification of the inventory service.
@@ -242,15 +234,14 @@ class Directory:
         """Return the organization with this ID, `<data center>/<id>`, or name.
 
         An exact ID takes precedence over an exact name, and an exact name over part of a name. Part
-        of a name is accepted only with `in_part`. Case and invisible characters matter only if they
-        are the only difference between several organizations.
+        of a name is accepted only with `in_part`. Case and invisible characters are ignored.
 
         Raises:
             Ambiguous: Several organizations match.
             NotFound: No organization matches.
         """
         wanted = folded(text)
-        shown = f"“{_shortened(text)}”"
+        shown = f"“{text.strip()[:CANDIDATE_CHARACTERS]}”"
         places = self.places if wanted else []
         with_id = [
             place
@@ -259,8 +250,7 @@ class Directory:
         ]
         parts = [place for place in places if wanted in place.folded_name]
         named = [place for place in parts if place.folded_name == wanted]
-        exactly = [place for place in named if place.organization.name == text.strip()]
-        found = with_id or exactly or named or (parts if in_part else [])
+        found = with_id or named or (parts if in_part else [])
         if len(found) > 1:
             raise _ambiguous(found, shown)
         if not found:
@@ -275,31 +265,25 @@ class Directory:
         return found[0]
 
     def closest(self, text: str) -> dict[str, str]:
-        """Return up to three organizations whose name or its first word resembles the text.
+        """Return up to three organizations whose name and the text begin with similar words.
 
         The result maps their paths to their labels.
         """
-        wanted = folded(text)[:COMPARED_CHARACTERS]
-        names = dict(enumerate(place.folded_name[:COMPARED_CHARACTERS] for place in self.places))
-        firsts = {len(names) + at: name.partition(" ")[0] for at, name in names.items()}
-        near = most_alike(wanted, names | firsts, 2 * MEANT)
-        # Both a name and its first word may be similar.
-        found = dict.fromkeys(at % len(names) for at in near)
-        places = [self.places[at] for at in [*found][:MEANT]]
-        return {place.key.path: place.label for place in places}
+        wanted = folded(text).partition(" ")[0][:COMPARED_CHARACTERS]
+        firsts = {
+            at: place.folded_name.partition(" ")[0][:COMPARED_CHARACTERS]
+            for at, place in enumerate(self.places)
+        }
+        near = [self.places[at] for at in most_alike(wanted, firsts, MEANT)]
+        return {place.key.path: place.label for place in near}
 
 
 def _ambiguous(found: Sequence[Place], shown: str) -> Ambiguous:
     # The same ID can exist in several data centers.
     choices = {
-        place.key.path: f"{_shortened(place.organization.name, CHOICE_CHARACTERS)} ({place.key})"
+        place.key.path: f"{place.organization.name[:CHOICE_CHARACTERS]} ({place.key})"
         for place in found[:CANDIDATES]
     }
     example = next(iter(choices))
     sentence = f"{shown} matches {len(found):,} organizations. Use the ID, as in {example}."
     return Ambiguous(sentence, choices)
-
-
-def _shortened(words: str, limit: int = CANDIDATE_CHARACTERS) -> str:
-    words = words.strip()
-    return words if len(words) <= limit else f"{words[:limit]}…"

@@ -9,7 +9,7 @@ many.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -60,7 +60,7 @@ class Guard:
     terms: Terms
     tasks: Tasks
     # Refused calls that the database hasn't recorded yet, oldest first.
-    _unwritten: dict[OrganizationKey, list["_Call"]] = field(default_factory=dict, init=False)
+    _unwritten: list["_Call"] = field(default_factory=list, init=False)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     @asynccontextmanager
@@ -105,14 +105,12 @@ class Guard:
     async def reserve(self, request: CallRequest) -> Reservation | NotNow:
         """Return a reservation or the reason for declining the call. Don't wait for a free slot."""
         # Record earlier refusals first, because they could change the decision.
-        await self._write_refusals(request.key)
+        await self._write_refusals()
         is_probe = request.cause.call_class is CallClass.PROBE
         opened = self.database.transaction() if is_probe else self.database.autocommit()
         async with opened as tx:
             # Like the database's clock, this clock keeps running while the machine sleeps.
-            asked_at = self.clock.since_boot()
-            result = await quotas.reserve(tx, request)
-        return replace(result, asked_at=asked_at) if isinstance(result, Reservation) else result
+            return await quotas.reserve(tx, request, asked_at=self.clock.since_boot())
 
     async def give_back(self, unused: Reservation) -> None:
         """Cancel an unused reservation, or let it expire if the database is unavailable."""
@@ -121,79 +119,62 @@ class Guard:
                 await quotas.give_back(tx, unused)
 
     async def _end(self, call: "_Call", error: BaseException | None) -> None:
-        key = call.request.key
-
-        async def go_on_writing() -> None:
-            # Retry even if no other call is requested.
-            while key in self._unwritten:
-                await self.clock.sleep(WRITE_AGAIN_SECONDS)
-                with suppress(DatabaseUnavailable):
-                    await self._write_refusals(key)
-
         if call.refusal is not None:
-            self._unwritten.setdefault(key, []).append(call)
+            self._unwritten.append(call)
             try:
-                await self._write_refusals(key)
+                await self._write_refusals()
             except BaseException:
-                self.tasks.start(go_on_writing(), f"refusals {key}")
+                # Retry even if no other call is requested.
+                self.tasks.start(self._go_on_writing(), "refusals")
                 raise
             return
-        is_over = call.is_whole(error) or call.was_never_sent(error)
-        is_write = call.request.cause.write is not None
-        if not is_over and not call.is_probe and not is_write:
+        is_one_statement = not call.is_probe and call.request.cause.write is None
+        is_whole = call.is_whole(error)
+        if is_one_statement and not is_whole and not call.was_never_sent(error):
             return
-        is_one_statement = not call.is_probe and not is_write
         opened = self.database.autocommit if is_one_statement else self.database.transaction
         async with opened() as tx:
-            if is_over:
-                await self._settle(tx, call, error)
-                await self._note_reported(tx, call)
-            await self._record_write(tx, call)
+            await self._record(tx, call, error)
             if call.is_probe:
-                passed = error is None and is_over
-                await incidents.probed(tx, key, self.terms, passed=passed)
+                passed = error is None and is_whole
+                await incidents.probed(tx, call.request.key, self.terms, passed=passed)
 
-    async def _settle(self, tx: Transaction, call: "_Call", error: BaseException | None) -> None:
+    async def _record(self, tx: Transaction, call: "_Call", error: BaseException | None) -> None:
+        reservation = call.reservation
+        in_flight = reservation.in_use.concurrent
+        if call.limits is not None:
+            now = (await tx.now()).timestamp()
+            reported = reported_day(call.limits, now, reservation.number, in_flight)
+            if reported is not None:
+                await quotas.note_reported(tx, reservation, reported)
+        age = call.seconds_since_headers()
+        if call.refusal is not None:
+            # Record the refusal first, while the call still counts as running.
+            await incidents.refused(tx, call.request, reservation, call.refusal, age)
         if call.was_never_sent(error):
-            await quotas.give_back(tx, call.reservation)
-        else:
-            seconds = call.seconds_since_headers() * SURE_SHARE
-            await quotas.settle(tx, call.reservation, seconds)
-
-    async def _record_write(self, tx: Transaction, call: "_Call") -> None:
+            await quotas.give_back(tx, reservation)
+        elif call.refusal is not None or call.is_whole(error):
+            await quotas.settle(tx, reservation, age * SURE_SHARE)
         if call.request.cause.write is not None:
-            reservation = call.reservation
             await writes.record(tx, reservation.organization, reservation.number, call.status)
 
-    async def _note_reported(self, tx: Transaction, call: "_Call") -> None:
-        if call.limits is None:
-            return
-        now = (await tx.now()).timestamp()
-        in_flight = call.reservation.in_use.concurrent
-        reported = reported_day(call.limits, now, call.reservation.number, in_flight)
-        if reported is not None:
-            await quotas.note_reported(tx, call.reservation, reported)
-
-    async def _write_refusals(self, key: OrganizationKey) -> None:
-        if key not in self._unwritten:
+    async def _write_refusals(self) -> None:
+        if not self._unwritten:
             return
         async with self._writing:
-            while calls := self._unwritten.get(key):
-                call = calls[0]
+            while self._unwritten:
+                call = self._unwritten[0]
                 async with self.database.transaction() as tx:
                     # A previous attempt to record the call may have been committed.
-                    if call.refusal and not await quotas.is_settled(
-                        tx, call.reservation, self.terms
-                    ):
-                        await self._note_reported(tx, call)
-                        # Record the refusal first, while the call still counts as running.
-                        age = call.seconds_since_headers()
-                        told = call.request, call.reservation, call.refusal, age
-                        await incidents.refused(tx, *told)
-                        await self._settle(tx, call, None)
-                        await self._record_write(tx, call)
-                calls.pop(0)
-            self._unwritten.pop(key, None)
+                    if not await quotas.is_settled(tx, call.reservation, self.terms):
+                        await self._record(tx, call, None)
+                self._unwritten.pop(0)
+
+    async def _go_on_writing(self) -> None:
+        while self._unwritten:
+            await self.clock.sleep(WRITE_AGAIN_SECONDS)
+            with suppress(DatabaseUnavailable):
+                await self._write_refusals()
 
 
 @dataclass(eq=False)

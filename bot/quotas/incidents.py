@@ -13,11 +13,12 @@ from bot.permissions import Person
 from bot.quotas import messages as ui
 from bot.quotas.rules.limits import (
     LimitKind,
+    day_began_at,
     limit_in_message,
     lower_concurrency,
     lower_minute,
 )
-from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, Terms
+from bot.quotas.rules.quota import BlockCode, Blocks, IncidentDetail, Terms
 from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
@@ -73,7 +74,8 @@ async def _learn(
     named = limit_in_message(error.message) if code is BlockCode.DAY else None
     if named is not None and named < day_limit:
         day_limit = changes["lowered_day"] = named
-    day = await accounts.own_day(tx, account, reservation.number, at)
+    began_at = day_began_at(account.reported, at)
+    day = await accounts.count_since(tx, account, began_at, reservation.number)
     concurrent = max(granted.concurrent + 1, in_use.concurrent)
     own = {
         LimitKind.MINUTE: (max(granted.minute + 1, in_use.minute), account.limits.minute),
@@ -213,14 +215,16 @@ class Alerts:
 
         return Outgoing(self.channel_id, draw, thread_of=outbox_message.key)
 
-    async def mute(self, person: Person, incident_id: int) -> tuple[str, datetime]:
+    async def mute(self, person: Person, incident_id: int) -> Message:
         """Mute new alerts about the incident's organization.
 
         If an incident that opens during the mute lasts longer than the mute, the first test call
-        after the mute posts its alert. Return the organization's name and the end of the mute.
+        after the mute posts its alert.
         """
         async with self.database.transaction() as tx:
-            incident = _existing(await incidents.load(tx, incident_id))
+            incident = await incidents.load(tx, incident_id)
+            if incident is None:
+                raise NotFound("That alert no longer exists.")
             await accounts.lock(tx, incident.key)
             until = await tx.now() + timedelta(seconds=MUTE_SECONDS)
             await quotas.change(tx, incident.organization, muted_until=until.timestamp())
@@ -229,18 +233,7 @@ class Alerts:
             detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
             entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)
             await audit.append(tx, entry)
-        return await self._name(incident.key), until
-
-    async def key_of(self, incident_id: int) -> OrganizationKey:
-        """Return the key of an incident's organization."""
-        async with self.database.read_only() as tx:
-            return _existing(await incidents.load(tx, incident_id)).key
+        return ui.muted(await self._name(incident.key), until)
 
     async def _name(self, key: OrganizationKey) -> str:
         return (await self.directory.known()).name_of(key)
-
-
-def _existing(incident: Incident | None) -> Incident:
-    if incident is None:
-        raise NotFound("That alert no longer exists.")
-    return incident

@@ -66,25 +66,14 @@ def decline_error(not_now: NotNow, key: OrganizationKey) -> QuotaError:
             f" Gatehouse {later if seconds > 0 else 'is trying again now'}."
         )
         return OrganizationBlocked(sentence, code=code, until=free_at, seconds=seconds)
-    latest = " at the latest" if kind is LimitKind.CONCURRENT else ""
-    sentence = (
-        f"{_used_up(not_now, kind, whose)} Nothing was sent."
-        f" The next slot will be free in {when}{latest}."
-    )
-    return QuotaExhausted(sentence, limit_kind=kind.value, free_at=free_at, seconds=seconds)
-
-
-def _used_up(not_now: NotNow, kind: LimitKind, whose: str) -> str:
     calls = f"{text.count(not_now.allowed, 'call')} {kind.unit}"
-    if not_now.is_stalled:
-        return (
-            f"The inventory service isn't responding to calls for {whose}, so Gatehouse makes only"
-            " one call at a time."
-        )
-    if not_now.is_share:
-        return f"This client has used its share of the calls for {whose}: {calls}."
     # Other clients may have made some of these calls.
-    return f"Gatehouse's limit of {calls} for {whose} has been reached."
+    reached = f"Gatehouse's limit of {calls} for {whose} has been reached."
+    if not_now.is_share:
+        reached = f"This client has used its share of the calls for {whose}: {calls}."
+    latest = " at the latest" if kind is LimitKind.CONCURRENT else ""
+    sentence = f"{reached} Nothing was sent. The next slot will be free in {when}{latest}."
+    return QuotaExhausted(sentence, limit_kind=kind.value, free_at=free_at, seconds=seconds)
 
 
 def overview(
@@ -284,12 +273,9 @@ def incident_card(incident: Incident, name: str) -> Message:
     elif incident.closed_at is not None:
         headline = f":white_check_mark: *Cleared* after {_lasted(incident)}: {subject}"
         headline += f"\nIt was blocked: {exceeded}."
-    reason = text.escape(told.words, 300)
-    lines = [
-        headline,
-        " ".join((*_causes(incident), *_effects(incident))),
-        *([f"> {reason}"] if reason else []),
-    ]
+    lines = [headline, " ".join((_cause(incident), *_effects(incident)))]
+    if reason := text.escape(told.words, 300):
+        lines.append(f"> {reason}")
     # Gatehouse's own usage includes the usage of each gateway client.
     clients = [
         f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
@@ -300,15 +286,9 @@ def incident_card(incident: Incident, name: str) -> Message:
     small_print = _small_print(incident)
     blocks = [block_kit.section("\n".join(lines)), block_kit.context(small_print)]
     if incident.closed_at is None:
-        value = str(incident.id)
-        short = text.shorten(name, 40)
-        check = f"Check {short} now"
-        mute = f"Mute {short} for 1 hour"
-        buttons = (
-            block_kit.button("Check now", ids.INCIDENT_CHECK, value, spoken=check),
-            block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, value, spoken=mute),
-        )
-        blocks.append(block_kit.actions(*buttons))
+        check = block_kit.button("Check now", ids.RATELIMITS_CHECK, incident.key.path)
+        mute = block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, str(incident.id))
+        blocks.append(block_kit.actions(check, mute))
     return Message("\n".join([*lines, small_print]), tuple(blocks))
 
 
@@ -335,32 +315,23 @@ def _exceeded(incident: Incident) -> str:
     told = incident.detail
     kind = BlockCode(incident.code).kind
     if not told.is_code_known:
-        return f"the service sent a 429 {_code_sent(incident)}, which isn't documented"
+        sent = "without a code" if told.sent_code is None else f"with code {told.sent_code}"
+        return f"the service sent a 429 {sent}, which isn't documented"
     _, limit = told.own[kind.value]
     return f"limit of {limit:,} requests {kind.unit} exceeded"
 
 
-def _causes(incident: Incident) -> Iterator[str]:
-    told = incident.detail
+def _cause(incident: Incident) -> str:
     kind = BlockCode(incident.code).kind
-    used, limit = told.own[kind.value]
-    smallest: int = getattr(limits_of(Plan.FREE), kind.value)
-    if not told.is_code_known:
-        yield "Gatehouse doesn't know which limit this is."
-    elif used < limit:
-        made = f"only {used:,}" if used else "none"
-        smaller = ", or the organization's plan is smaller than Gatehouse assumes"
-        yield (
-            f"Gatehouse made {made} of these calls, so *another client* used up the limit"
-            f"{smaller if used > smallest else ''}."
-        )
-    else:
-        yield f"Gatehouse itself had reached the limit ({used:,} requests {kind.unit})."
-
-
-def _code_sent(incident: Incident) -> str:
-    sent = incident.detail.sent_code
-    return "without a code" if sent is None else f"with code {sent}"
+    used, limit = incident.detail.own[kind.value]
+    if not incident.detail.is_code_known:
+        return "Gatehouse doesn't know which limit this is."
+    if used >= limit:
+        return f"Gatehouse itself had reached the limit ({used:,} requests {kind.unit})."
+    made = f"Gatehouse made {used:,} of these calls, so *another client* used up the limit"
+    # Every plan has the same limit per minute.
+    is_by_plan = kind is not LimitKind.MINUTE
+    return f"{made}{', or the organization has a smaller plan' if is_by_plan else ''}."
 
 
 def _effects(incident: Incident) -> Iterator[str]:
@@ -386,15 +357,15 @@ def _small_print(incident: Incident) -> str:
     key = incident.key
     told = incident.detail
     times = "once" if incident.refusals == 1 else f"{incident.refusals:,} times"
-    as_sent = "" if told.is_code_known else f" (sent {_code_sent(incident)})"
-    own = ((*told.own[kind.value], kind.unit) for kind in LimitKind)
+    code = f", code {incident.code}" if told.is_code_known else ""
+    own = [(*told.own[kind.value], kind.unit) for kind in LimitKind]
+    usage = ", ".join(f"{used:,}/{limit:,} {unit}" for used, limit, unit in own)
     parts = [
         text.code(key.organization_id) if key.organization_id else "no specific organization",
-        f"{text.escape(key.data_center)}, code {incident.code}{as_sent}",
+        f"{text.escape(key.data_center)}{code}",
         f"since {text.time(incident.opened_at)}",
         f"blocked {times}",
-        "Gatehouse's usage then: "
-        + ", ".join(f"{used:,}/{limit:,} {unit}" for used, limit, unit in own),
+        f"Gatehouse's usage then: {usage}",
     ]
     if incident.closed_at is not None:
         parts.append(f"ended {text.time(incident.closed_at)}")

@@ -15,8 +15,8 @@ from bot.store.jobs import Job
 
 TIDY_JOB = "quota_tidy"
 EVERY = timedelta(hours=1)
-# The subject of the job at the start, when every call of an earlier process has ended.
-WRITES, AFTER_HOLD = "writes", timedelta(seconds=20)
+# After this time, every call of a process that was killed has ended.
+AFTER_HOLD = timedelta(seconds=20)
 # Keep calls until their hour is older than this, which covers a day of 25 hours and a hold.
 KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
 
@@ -33,20 +33,16 @@ class Tidying:
         return {TIDY_JOB: Kind(self.run, plan=self.plan)}
 
     async def plan(self, tx: Transaction) -> None:
-        """Add the job."""
-        now = await tx.now()
-        await jobs.ensure(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, now + EVERY))
-        # A process that was killed a moment ago may have left writes without an entry.
-        await jobs.put(tx, Job(f"{TIDY_JOB}:{WRITES}", TIDY_JOB, WRITES, now + AFTER_HOLD))
+        """Run the job soon, because a process that was killed may have left writes."""
+        due_at = await tx.now() + AFTER_HOLD
+        await jobs.put(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, due_at))
 
-    async def run(self, job: Job, _lease: Lease) -> datetime | None:
+    async def run(self, _job: Job, _lease: Lease) -> datetime:
         """Record writes that never came back, and delete old calls. Return the next time to run.
 
         Each organization's newest call is kept.
         """
         await self._record_writes()
-        if job.subject == WRITES:
-            return None
         now = await self.database.now()
         oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
         older = calls.alias()

@@ -64,31 +64,33 @@ class Watcher:
         if not self.is_on:
             return None
         now = (await self.database.now()).timestamp()
-        (every, due_at) = await self._watched()
-        next_at = now + IDLE_SECONDS
-        key = min(due_at, key=lambda key: (due_at[key], key), default=None)
-        if key is None:
-            return datetime.fromtimestamp(next_at, UTC)
-        if due_at[key] <= now:
+        watched = await self._watched()
+        if not watched:
+            return datetime.fromtimestamp(now + IDLE_SECONDS, UTC)
+        (due_at, key, seconds), *others = sorted(watched)
+        if due_at <= now:
             await lease.confirm()
-            due_at[key] = now + every[key]
+            due_at = now + seconds
             async with self.database.transaction() as tx:
                 await quotas.change(tx, await accounts.lock(tx, key), watched_at=now)
-            await self._check(key)
+            try:
+                await self.directory.call(key, CallCause(WATCH, background=True))
+            except GatehouseError as error:
+                log.info("watch.failed", key=str(key), outcome=error.outcome)
         # Checks that are due at the same time are spread out at twice the usual pace.
-        pause = max(0.5 / sum(1 / seconds for seconds in every.values()), LEAST_PAUSE_SECONDS)
-        next_at = min(next_at, max(now + pause, min(due_at.values())))
+        pause = max(0.5 / sum(1 / every for _, _, every in watched), LEAST_PAUSE_SECONDS)
+        next_due_at = min([due_at, *(other_due_at for other_due_at, _, _ in others)])
+        next_at = min(now + IDLE_SECONDS, max(now + pause, next_due_at))
         return datetime.fromtimestamp(next_at, UTC)
 
-    async def _watched(self) -> tuple[dict[OrganizationKey, float], dict[OrganizationKey, float]]:
-        """Return each organization's check interval in seconds and the time of its next check.
+    async def _watched(self) -> list[tuple[float, OrganizationKey, float]]:
+        """Return the time of each organization's next check, its key, and its check interval.
 
         Data centers that have never been listed are watched too.
         """
         async with self.database.read_only() as tx:
             known = {each.key: each for each in await accounts.load_all(tx, self.terms)}
-        every: dict[OrganizationKey, float] = {}
-        due_at: dict[OrganizationKey, float] = {}
+        watched = []
         for report in (await self.directory.known()).reports:
             keys = [OrganizationKey(report.data_center)]
             if report.listing is not None:
@@ -97,12 +99,6 @@ class Watcher:
             for key in keys:
                 standing = known.get(key) or Standing.idle(key, self.terms.plan_of(key))
                 seconds = _DAY_SECONDS / (standing.day.limit * _SHARE_OF_THE_DAY)
-                every[key] = max(seconds, len(keys) * _LEAST_BETWEEN_LISTINGS_SECONDS)
-                due_at[key] = standing.watched_at + every[key]
-        return every, due_at
-
-    async def _check(self, key: OrganizationKey) -> None:
-        try:
-            await self.directory.call(key, CallCause(WATCH, background=True))
-        except GatehouseError as error:
-            log.info("watch.failed", key=str(key), outcome=error.outcome)
+                seconds = max(seconds, len(keys) * _LEAST_BETWEEN_LISTINGS_SECONDS)
+                watched.append((standing.watched_at + seconds, key, seconds))
+        return watched

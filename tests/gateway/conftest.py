@@ -108,7 +108,7 @@ async def note_listed(world, ids=(EU,)) -> None:
             Organization(organization_id=item, name=f"No. {item}", is_org_active=False)
             for item in ids
         )
-        await world.bot.inventory.directory.accept(OrganizationKey(center), found)
+        await world.bot.inventory.directory.accept(center, found)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from aiohttp import web
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
-from bot.organizations.rules import Organization, OrganizationKey
+from bot.organizations.rules import Organization
 from bot.quotas.tables import quota_organizations
 from tests.gateway.conftest import EU, ITEMS, TOKENS, running_gateway
 from tests.gateway.upstream import running_upstream
@@ -203,7 +203,7 @@ async def test_limited_client_cannot_list_organizations(gateway, path):
 async def test_refusal_names_no_organization_that_the_client_did_not_name(gateway, path):
     default = Organization(organization_id="20069999", name="Other", is_default_org=True)
     for center in ("eu", "com"):
-        await gateway.world.bot.inventory.directory.accept(OrganizationKey(center), (default,))
+        await gateway.world.bot.inventory.directory.accept(center, (default,))
     async with gateway.call(path, "nightly") as answer:
         assert answer.status == 403
         assert "20069999" not in f"{await answer.text()} {answer.headers}"

@@ -148,12 +148,12 @@ def test_a_name_copied_out_of_an_answer_is_found(listed):
         assert directory.find(typed).organization.name == listed
 
 
-def test_exact_name_wins_over_names_that_look_alike():
-    directory = a_directory("A--B", "A-B")
-    for typed in ("A--B", " A-B "):
-        assert directory.find(typed, in_part=False).organization.name == typed.strip()
-    with pytest.raises(Ambiguous):
-        directory.find("a-b", in_part=False)
+def test_names_that_look_alike_are_a_choice():
+    directory = a_directory("A--B", "A-B", "A-B-C")
+    for typed in ("A--B", " A-B ", "a-b"):
+        with pytest.raises(Ambiguous) as several:
+            directory.find(typed)
+        assert len(several.value.choices) == 2
 
 
 @pytest.mark.parametrize("typed", ["", " ", "\u200b"])

@@ -44,7 +44,6 @@ def test_the_hundredth_call_is_granted_and_the_next_is_not():
     assert asked(in_use=InUse(99)) is None
     full = asked(in_use=InUse(100))
     assert (full.kind, full.used, full.allowed) == (LimitKind.MINUTE, 100, 100)
-    assert not full.is_stalled
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_stalled_service_gets_one_call_at_a_time():
     decision = decide(
         CallClass.PERSON, NOW, limits=FREE, in_use=in_use, day=NO_DAY, blocks=Blocks()
     )
-    assert decision == NotNow(NOW, LimitKind.CONCURRENT, 1, 1, is_stalled=True)
+    assert decision == NotNow(NOW, LimitKind.CONCURRENT, 1, 1)
 
 
 @pytest.mark.parametrize(

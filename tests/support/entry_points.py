@@ -151,7 +151,6 @@ RATELIMITS: Rows = (
     _pressed(ids.RATELIMITS_SHOW, Permission.READ, "com/10234695"),
     _pressed(ids.RATELIMITS_REFRESH, Permission.READ, "com/10234695"),
     _pressed(ids.RATELIMITS_CHECK, Permission.REFRESH, "com/10234695"),
-    _pressed(ids.INCIDENT_CHECK, Permission.REFRESH, "1"),
     _pressed(ids.INCIDENT_MUTE, Permission.REFRESH, "1"),
 )
 

@@ -40,7 +40,7 @@ def an_incident(code=BlockCode.MINUTE, **changed) -> Incident:
 
 
 @pytest.mark.parametrize(
-    ("sent", "shown"), [(57, "(sent with code 57)"), (None, "(sent without a code)")]
+    ("sent", "shown"), [(57, "a 429 with code 57"), (None, "a 429 without a code")]
 )
 def test_a_code_that_is_not_documented_is_shown_as_sent(sent, shown):
     assert shown in messages.incident_card(an_incident(detail={"sent_code": sent}), "Acme").text

@@ -92,10 +92,10 @@ async def test_stalled_service_gets_one_call_at_a_time(processes, database, cloc
     clock.advance(16)
     async with processes[0].call():
         for seconds in (0.0, 2.0):
-            with pytest.raises(QuotaExhausted, match="isn't responding to calls") as full:
+            with pytest.raises(QuotaExhausted, match="limit of 1 call at once for") as full:
                 await processes[1].make("b", seconds)
             assert full.value.limit_kind == "concurrent"
-        with pytest.raises(QuotaExhausted, match="makes only one call at a time"):
+        with pytest.raises(QuotaExhausted, match="limit of 1 call at once for"):
             async with processes[1].guard.call(KEY, CallCause("check", "U1")):
                 pass
     await processes[1].tasks.drain(PATIENCE)

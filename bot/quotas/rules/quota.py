@@ -161,8 +161,7 @@ class NotNow:
 
     `code` is set for a block, and `kind` is set for a limit. `used` is the number of calls that
     count against the limit, and `allowed` is the maximum for this class of calls. `free_at` is the
-    time to ask again. `is_share` is True if a gateway client's share is used up. `is_stalled` is
-    True if the service isn't responding, so only one call is allowed at a time.
+    time to ask again. `is_share` is True if a gateway client's share is used up.
     """
 
     now: float
@@ -172,7 +171,6 @@ class NotNow:
     code: BlockCode | None = None
     free_at: float = 0.0
     is_share: bool = False
-    is_stalled: bool = False
 
 
 def decide(
@@ -199,9 +197,7 @@ def decide(
     # While the service hangs, try one call at a time.
     most = 1 if in_use.is_stalled else allowed.concurrent
     if in_use.concurrent >= most:
-        kind = LimitKind.CONCURRENT
-        used = in_use.concurrent
-        return NotNow(now, kind, used, most, is_stalled=in_use.is_stalled)
+        return NotNow(now, LimitKind.CONCURRENT, in_use.concurrent, most)
     return None
 
 

@@ -145,7 +145,6 @@ HOUR_SECONDS = 3600
 HOURS_SHOWN = 24
 # The number of callers to show by name. All others are counted together.
 PEOPLE_SHOWN = 10
-_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -173,21 +172,22 @@ def forecast(
     reported, within 25 hours. In a sliding day, calls stop counting after 25 hours, and the calls
     in `hours` are assumed to be evenly spaced.
     """
-    left = float(day.limit - day.used)
+    left = day.limit - day.used
     if left <= 0:
         return now
-    if day.resets_at is not None:
-        seconds = left * HOUR_SECONDS / max(calls_last_hour, _ROUNDING)
-        return now + seconds if now + seconds < day.resets_at else None
-    for minute in range(int(DAY_SECONDS // 60) - 1):
-        begins_at = now + minute * 60
-        since = begins_at - DAY_SECONDS
-        leaving = sum(
-            hour.calls for hour in hours if hour.hour_at <= since < hour.hour_at + HOUR_SECONDS
+    leaving = hours if day.resets_at is None else ()
+    until = day.resets_at or now + DAY_SECONDS
+    at = now
+    while at < until:
+        since = at - DAY_SECONDS
+        left += sum(
+            hour.calls for hour in leaving if hour.hour_at <= since < hour.hour_at + HOUR_SECONDS
         )
-        left += (leaving - calls_last_hour) / 60
-        if left < _ROUNDING:
-            return begins_at + 60
+        if left < calls_last_hour:
+            ends_at = at + left / calls_last_hour * HOUR_SECONDS
+            return ends_at if ends_at < until else None
+        left -= calls_last_hour
+        at += HOUR_SECONDS
     return None
 
 

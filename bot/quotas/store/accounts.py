@@ -206,7 +206,6 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
         select(hour, calls.c.kind, calls.c.slack_user_id, func.count().label("calls"))
         .where(calls.c.organization == account.id, calls.c.reserved_at >= since, _SENT)
         .group_by(hour, calls.c.kind, calls.c.slack_user_id)
-        .order_by(hour)
     )
     rows = await tx.connection.execute(query)
     return [HourOfCalls(*row) for row in rows]
@@ -225,11 +224,6 @@ async def count_since(tx: Transaction, account: Standing, since: float, up_to: i
         )
     )
     return (await tx.connection.execute(query)).scalar_one()
-
-
-async def own_day(tx: Transaction, account: Standing, up_to: int, at: float) -> int:
-    """Count the bot's calls up to call number `up_to` in the day that includes the time `at`."""
-    return await count_since(tx, account, day_began_at(account.reported, at), up_to)
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:

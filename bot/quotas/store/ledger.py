@@ -59,7 +59,9 @@ class Reservation:
     asked_at: float = 0.0
 
 
-async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow:
+async def reserve(
+    tx: Transaction, request: CallRequest, asked_at: float = 0.0
+) -> Reservation | NotNow:
     """Reserve a call, or return the reason for declining it if a block or a limit prevents it.
 
     Counting calls and adding a call take one statement each, so only a probe needs a transaction.
@@ -91,7 +93,8 @@ async def reserve(tx: Transaction, request: CallRequest) -> Reservation | NotNow
         if taken.rowcount == 1:
             if request.cause.call_class is CallClass.PROBE:
                 await save_blocks(tx, account, replace(account.blocks, probing_until=over_at))
-            return Reservation(account.id, account.made + 1, account.in_use, account.now)
+            number = account.made + 1
+            return Reservation(account.id, number, account.in_use, account.now, asked_at)
     raise DatabaseUnavailable
 
 
@@ -233,15 +236,12 @@ async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
     lower limit that is used up would prevent the call that reports the new limit.
     """
     organization = await lock(tx, key)
-    its = organizations.c.id == organization
-    lowered: dict[str, None] = dict.fromkeys(
-        ("lowered_day", "lowered_concurrent", "lowered_until", "lowered_minute")
-    )
+    lowered = {"lowered_day": None, "lowered_concurrent": None, "lowered_minute": None}
     await change(tx, organization, plan=plan.value, **lowered)
     limit = limits_of(plan).day
     used = organizations.c.reported_limit - organizations.c.reported_remaining
     await tx.connection.execute(
         update(organizations)
-        .where(its, organizations.c.reported_limit < limit)
+        .where(organizations.c.id == organization, organizations.c.reported_limit < limit)
         .values(reported_limit=limit, reported_remaining=limit - used)
     )

@@ -37,7 +37,6 @@ RATELIMITS_SHOW = "ratelimits.show"
 RATELIMITS_REFRESH = "ratelimits.refresh"
 RATELIMITS_CHECK = "ratelimits.check"
 
-INCIDENT_CHECK = "incident.check"
 INCIDENT_MUTE = "incident.mute"
 
 
