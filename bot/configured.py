@@ -10,7 +10,7 @@ from bot.organizations.rules import OrganizationKey, root_of
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import Credential, OAuthCredential, Signed, authorization
-from bot.services.http import TOTAL_SECONDS, ServiceHttp
+from bot.services.http import ServiceHttp
 from bot.settings.model import Settings, revealed
 from bot.testusers.client import FlowClient
 
@@ -46,7 +46,7 @@ def inventory_access(
 
 
 def quota_terms(settings: Settings) -> Terms:
-    """Return the configured plans and reserves, and the timeout for a call."""
+    """Return the configured plans and reserves."""
 
     def plan_of(key: OrganizationKey) -> Plan:
         plans = settings.inventory_plans
@@ -57,7 +57,7 @@ def quota_terms(settings: Settings) -> Terms:
         told = reserves.get(str(key)) or reserves.get("*")
         return (0, 0) if told is None else (told.minute, told.day)
 
-    return Terms(plan_of, TOTAL_SECONDS, reserve_of)
+    return Terms(plan_of, reserve_of)
 
 
 def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:

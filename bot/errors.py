@@ -210,12 +210,11 @@ class QuotaError(GatehouseError):
 class QuotaExhausted(QuotaError):
     """A limit was reached. `limit_kind` is `minute`, `day` or `concurrent`.
 
-    Calls are possible again at `free_at` (database time), which is `seconds` after the refusal.
+    Calls are possible again `seconds` after the refusal.
     """
 
     sentence: str = field()
     limit_kind: str
-    free_at: datetime
     seconds: float = 0.0
     outcome = "quota_exhausted"
     is_passing = True

@@ -31,7 +31,14 @@ from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.quota import BlockCode, pause_seconds
-from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall, Write
+from bot.services.calls import (
+    TOTAL_SECONDS,
+    Observed,
+    Observer,
+    ReportedLimits,
+    ServiceCall,
+    Write,
+)
 from bot.services.credentials import Credential, Signed
 from bot.services.errors import (
     CredentialsRefused,
@@ -45,7 +52,6 @@ from bot.services.errors import (
 )
 from bot.services.http import (
     CONNECT_SECONDS,
-    TOTAL_SECONDS,
     Permit,
     body_of,
     limited,

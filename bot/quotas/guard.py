@@ -166,7 +166,7 @@ class Guard:
                 call = self._unwritten[0]
                 async with self.database.transaction() as tx:
                     # A previous attempt to record the call may have been committed.
-                    if not await quotas.is_settled(tx, call.reservation, self.terms):
+                    if not await quotas.is_settled(tx, call.reservation):
                         await self._record(tx, call, None)
                 self._unwritten.pop(0)
 

@@ -55,7 +55,6 @@ def decline_error(not_now: NotNow, key: OrganizationKey) -> QuotaError:
     if key.organization_id:
         whose = f"organization {key.organization_id} ({key.data_center})"
     seconds = not_now.free_at - not_now.now
-    free_at = datetime.fromtimestamp(not_now.free_at, UTC)
     when = text.duration(math.ceil(seconds))
     kind = not_now.kind
     if kind is None:
@@ -65,7 +64,8 @@ def decline_error(not_now: NotNow, key: OrganizationKey) -> QuotaError:
             f"The inventory service has blocked {whose} with code {code}."
             f" Gatehouse {later if seconds > 0 else 'is trying again now'}."
         )
-        return OrganizationBlocked(sentence, code=code, until=free_at, seconds=seconds)
+        until = datetime.fromtimestamp(not_now.free_at, UTC)
+        return OrganizationBlocked(sentence, code=code, until=until, seconds=seconds)
     calls = f"{text.count(not_now.allowed, 'call')} {kind.unit}"
     # Other clients may have made some of these calls.
     reached = f"Gatehouse's limit of {calls} for {whose} has been reached."
@@ -73,7 +73,7 @@ def decline_error(not_now: NotNow, key: OrganizationKey) -> QuotaError:
         reached = f"This client has used its share of the calls for {whose}: {calls}."
     latest = " at the latest" if kind is LimitKind.CONCURRENT else ""
     sentence = f"{reached} Nothing was sent. The next slot will be free in {when}{latest}."
-    return QuotaExhausted(sentence, limit_kind=kind.value, free_at=free_at, seconds=seconds)
+    return QuotaExhausted(sentence, limit_kind=kind.value, seconds=seconds)
 
 
 def overview(

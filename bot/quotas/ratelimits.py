@@ -76,17 +76,14 @@ class RateLimits:
 
     async def detail(self, key: OrganizationKey) -> Message:
         """Show an organization's current usage, its calls in the last 24 hours, and a forecast."""
-        name, _ = await self._known(key)
+        name, standing = await self._known(key)
+        now = standing.now
         async with self.database.read_only() as tx:
-            standing = await accounts.load(tx, key, self.terms)
-            now = standing.now
             kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
-        # At a reported reset, all earlier calls stop counting at once.
-        day_hours = [hour for hour in kept if hour.hour_at >= standing.day_began_at - HOUR_SECONDS]
         day = replace(standing.day, limit=standing.allowed.day)
-        ends_at = forecast(day, last_hour, now, day_hours)
+        ends_at = forecast(day, last_hour, now, kept)
         shown = (caller for caller, _ in calls_by("slack_user_id", hours).most_common(PEOPLE_SHOWN))
         ids = [caller for caller in shown if caller and client_named(caller) is None]
         people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))

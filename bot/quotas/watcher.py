@@ -67,21 +67,19 @@ class Watcher:
         watched = await self._watched()
         if not watched:
             return datetime.fromtimestamp(now + IDLE_SECONDS, UTC)
-        (due_at, key, seconds), *others = sorted(watched)
+        due_at, key, _ = min(watched)
         if due_at <= now:
             await lease.confirm()
-            due_at = now + seconds
+            # Checks that are due at the same time are spread out at twice the usual pace.
+            pace = sum(1 / seconds for _, _, seconds in watched)
+            due_at = now + max(0.5 / pace, LEAST_PAUSE_SECONDS)
             async with self.database.transaction() as tx:
                 await quotas.change(tx, await accounts.lock(tx, key), watched_at=now)
             try:
                 await self.directory.call(key, CallCause(WATCH, background=True))
             except GatehouseError as error:
                 log.info("watch.failed", key=str(key), outcome=error.outcome)
-        # Checks that are due at the same time are spread out at twice the usual pace.
-        pause = max(0.5 / sum(1 / every for _, _, every in watched), LEAST_PAUSE_SECONDS)
-        next_due_at = min([due_at, *(other_due_at for other_due_at, _, _ in others)])
-        next_at = min(now + IDLE_SECONDS, max(now + pause, next_due_at))
-        return datetime.fromtimestamp(next_at, UTC)
+        return datetime.fromtimestamp(min(due_at, now + IDLE_SECONDS), UTC)
 
     async def _watched(self) -> list[tuple[float, OrganizationKey, float]]:
         """Return the time of each organization's next check, its key, and its check interval.

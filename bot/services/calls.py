@@ -9,6 +9,9 @@ from typing import Any, Literal, Self
 
 from yarl import URL
 
+# A call that takes longer fails.
+TOTAL_SECONDS = 10.0
+
 
 @dataclass(frozen=True)
 class ServiceCall:

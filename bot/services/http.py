@@ -16,7 +16,7 @@ from yarl import URL
 from bot.errors import GatehouseError
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
-from bot.services.calls import Observed, Observer, ReportedLimits, ServiceCall
+from bot.services.calls import TOTAL_SECONDS, Observed, Observer, ReportedLimits, ServiceCall
 from bot.services.errors import (
     ProxyUnreachable,
     RateLimited,
@@ -31,7 +31,6 @@ from bot.services.errors import (
 
 CONNECT_SECONDS = 5.0
 DNS_SECONDS = 60
-TOTAL_SECONDS = 10.0
 MOST_BYTES = 10 * 1024 * 1024
 # The other services' responses are small. Parsing a large one would delay everyone.
 MOST_SMALL_BYTES = 1024 * 1024

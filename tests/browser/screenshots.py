@@ -23,7 +23,7 @@ from tests.support.clock import FakeClock
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 ORGANIZATION = OrganizationKey("eu", "20077314")
-TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
+TERMS = Terms(lambda _key: Plan.FREE)
 # Calls by hour of the day, and their callers.
 BUSY = [1, 1, 0, 0, 0, 1, 2, 5, 14, 27, 34, 29, 16, 22, 31, 26, 19, 11, 5, 3, 2, 2, 1, 1]
 LONGEST_SECONDS = 30

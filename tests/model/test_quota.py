@@ -7,7 +7,15 @@ import pytest
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Limits, Plan, limits_of
-from bot.quotas.rules.quota import BlockCode, Blocks, InUse, NotNow, Terms, decide, pause_seconds
+from bot.quotas.rules.quota import (
+    HOLD_SECONDS,
+    BlockCode,
+    Blocks,
+    InUse,
+    NotNow,
+    decide,
+    pause_seconds,
+)
 from bot.quotas.rules.use import QuotaState, Standing
 from bot.services.calls import CallClass
 
@@ -72,7 +80,7 @@ def test_a_probe_that_is_under_way_is_when_it_is_tried_at_the_latest():
 
 
 def test_call_without_an_answer_holds_for_its_timeout_and_a_grace():
-    assert Terms(lambda _: Plan.FREE, timeout_seconds=10.0).hold_seconds == 15.0
+    assert HOLD_SECONDS == 15.0
 
 
 def test_stalled_service_gets_one_call_at_a_time():

@@ -22,7 +22,7 @@ from tests.support.clock import FakeClock
 from tests.support.virtual import CountedDatabase, virtual_time
 
 KEY = OrganizationKey("eu", "10")
-TERMS = Terms(lambda _key: Plan.ENTERPRISE, timeout_seconds=10.0)
+TERMS = Terms(lambda _key: Plan.ENTERPRISE)
 NETWORK = Network()
 SHARES = {"quarter": 0.25}
 

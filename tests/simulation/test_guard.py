@@ -14,7 +14,6 @@ from bot.services.calls import CallCause, CallClass
 from bot.tasks import Tasks
 from tests.simulation.ledgers import Ticket
 from tests.simulation.world import (
-    TIMEOUT_SECONDS,
     Caller,
     FixedWindow,
     Network,
@@ -27,7 +26,7 @@ from tests.simulation.world import (
 from tests.support.clock import FakeClock
 
 KEY = OrganizationKey("eu", "10")
-TERMS = Terms(lambda _key: Plan.ENTERPRISE, TIMEOUT_SECONDS)
+TERMS = Terms(lambda _key: Plan.ENTERPRISE)
 STRAGGLING = Network(straggle=8.0, share=0.02)
 
 
@@ -52,7 +51,7 @@ class GuardLedger:
         try:
             grant = await call.__aenter__()
         except QuotaExhausted as error:
-            free_at = error.free_at.timestamp() - self._began
+            free_at = self._clock.now().timestamp() + error.seconds - self._began
             return Ticket(NotNow(0.0, LimitKind(error.limit_kind), free_at=free_at))
         self._open[self.asked] = call, grant
         return Ticket(None, self.asked)

@@ -10,12 +10,12 @@ from bot.quotas.rules.quota import Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.quotas.tidying import TIDY_JOB, Tidying
-from bot.services.calls import CallCause, CallClass
+from bot.services.calls import TOTAL_SECONDS, CallCause, CallClass
 from bot.store.jobs import Job
 from tests.simulation.ledgers import ModelLedger
 
 KEY = OrganizationKey("eu", "10")
-TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
+TERMS = Terms(lambda _key: Plan.FREE)
 PAUSES = [0.0, 0.1, 1.0, 14.0, 16.0, 45.0, 61.0, 76.0, 1800.0, 20_000.0]
 
 
@@ -24,7 +24,7 @@ class Both:
 
     def __init__(self, database, clock) -> None:
         self._database, self._clock = database, clock
-        self._model = ModelLedger(limits_of(Plan.FREE), TERMS.timeout_seconds)
+        self._model = ModelLedger(limits_of(Plan.FREE), TOTAL_SECONDS)
         self._open: list[tuple[Reservation, int]] = []
         self.seen: set[str] = set()
 

@@ -18,7 +18,7 @@ from bot.store.engine import Database
 from bot.store.jobs import Job
 
 KEY = OrganizationKey("eu", "10")
-TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
+TERMS = Terms(lambda _key: Plan.FREE)
 
 
 def a_request(key=KEY, cause=CallCause("list", "U1")) -> CallRequest:  # noqa: B008
@@ -125,7 +125,7 @@ async def test_a_reservation_is_two_statements_and_its_release_one(database):
 
 
 OTHER = OrganizationKey("com", "11")
-PREMIUM = Terms(lambda _key: Plan.PREMIUM, timeout_seconds=10.0)
+PREMIUM = Terms(lambda _key: Plan.PREMIUM)
 HOUR = 3600.0
 
 

@@ -32,7 +32,7 @@ from bot.store.outbox import OutboxMessage, SentCard
 from bot.tasks import Tasks
 
 KEY = OrganizationKey("eu", "10")
-TERMS = Terms(lambda _key: Plan.FREE, timeout_seconds=10.0)
+TERMS = Terms(lambda _key: Plan.FREE)
 OTTO = Person("U0OPERATOR", "Otto")
 
 
@@ -272,7 +272,7 @@ async def test_the_audit_says_who_muted(database, clock, inventory, alerts):
 async def test_a_test_call_without_a_free_slot_is_made_later(database, clock, inventory, directory):
     await be_refused(inventory)
     clock.advance(60)
-    inventory.unsigned = QuotaExhausted("Full.", limit_kind="minute", free_at=clock.now())
+    inventory.unsigned = QuotaExhausted("Full.", limit_kind="minute")
     await probe_in_vain(database, directory, inventory.unsigned)
     assert await next_try(database) == clock.now().timestamp() + 120
     inventory.unsigned = None

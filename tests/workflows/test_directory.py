@@ -269,7 +269,7 @@ def _away(_database):
 async def test_the_last_good_listing_survives_a_restart(make, inventory, clock):
     await make().directory(CAUSE)
     clock.advance(4000)
-    refusal = QuotaExhausted("All 100 are used.", limit_kind="minute", free_at=clock.now())
+    refusal = QuotaExhausted("All 100 are used.", limit_kind="minute")
     inventory.errors = dict.fromkeys(("com", "eu"), refusal)
     found = await make().directory(CAUSE)
     assert len(found.places) == 4

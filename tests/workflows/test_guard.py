@@ -25,7 +25,7 @@ from tests.support.clock import JumpingClock
 KEY = OrganizationKey("eu", "10")
 PERSON = CallCause("list", "U1")
 plans = {KEY: Plan.FREE}
-TERMS = Terms(plans.__getitem__, timeout_seconds=10.0)
+TERMS = Terms(plans.__getitem__)
 
 
 @pytest.fixture

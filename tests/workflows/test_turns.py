@@ -18,7 +18,7 @@ from bot.tasks import Tasks
 from tests.support.virtual import CountedDatabase, virtual_time
 
 KEY = OrganizationKey("eu", "10")
-TERMS = Terms(lambda _key: Plan.ENTERPRISE, timeout_seconds=10.0)
+TERMS = Terms(lambda _key: Plan.ENTERPRISE)
 SHARES = {"quarter": 0.25}
 PATIENCE = 60
 
@@ -141,7 +141,7 @@ async def test_call_waits_for_a_slot_of_the_day_that_is_free_in_time(processes, 
     await use_up(process, 8)
     async with process.guard.database.read_only() as tx:
         account = await accounts.load(tx, KEY, TERMS)
-        free_at = await ledger.free_at(tx, account, LimitKind.DAY, 8, TERMS)
+        free_at = await ledger.free_at(tx, account, LimitKind.DAY, 8)
     clock.advance(free_at - account.now - 20)
     with pytest.raises(QuotaExhausted):
         await process.make("a", 10.0)

@@ -21,7 +21,7 @@ from tests.workflows.test_alerts import FakeLease
 
 DAY = 86_400.0
 PLANS = {"1": Plan.FREE, "2": Plan.PREMIUM}
-TERMS = Terms(lambda key: PLANS.get(key.organization_id, Plan.FREE), timeout_seconds=10.0)
+TERMS = Terms(lambda key: PLANS.get(key.organization_id, Plan.FREE))
 
 
 class FakeInventory:
@@ -39,7 +39,7 @@ class FakeInventory:
         self.causes.append(cause)
         free_at = self.full.get(key.organization_id)
         if free_at is not None and free_at > self._clock.now():
-            raise QuotaExhausted("Full.", limit_kind="minute", free_at=free_at)
+            raise QuotaExhausted("Full.", limit_kind="minute")
         return ["the listing"]
 
 

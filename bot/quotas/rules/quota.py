@@ -21,7 +21,7 @@ from enum import IntEnum
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import DayUse, LimitKind, Limits, Lowered, Plan
-from bot.services.calls import CallClass
+from bot.services.calls import TOTAL_SECONDS, CallClass
 
 MINUTE_SECONDS = 60.0
 # Allows for windows that include both ends, and for clocks that run at different rates.
@@ -29,6 +29,8 @@ SLOT_GUARD_SECONDS = 0.05
 SLOT_SECONDS = MINUTE_SECONDS + SLOT_GUARD_SECONDS
 # After its timeout, a call may still be in transit, or the service may still be processing it.
 GRACE_SECONDS = 5.0
+# A call without a response counts as ended after this time.
+HOLD_SECONDS = TOTAL_SECONDS + GRACE_SECONDS
 
 
 class BlockCode(IntEnum):
@@ -128,18 +130,12 @@ class Blocks:
 class Terms:
     """The settings used to grant or decline calls.
 
-    `plan_of` returns an organization's configured plan. `timeout_seconds` is the timeout of a call.
-    `reserve_of` returns how many calls per minute and per day to leave for other programs.
+    `plan_of` returns an organization's configured plan. `reserve_of` returns how many calls per
+    minute and per day to leave for other programs.
     """
 
     plan_of: Callable[[OrganizationKey], Plan]
-    timeout_seconds: float
     reserve_of: Callable[[OrganizationKey], tuple[int, int]] = lambda _key: (0, 0)
-
-    @property
-    def hold_seconds(self) -> float:
-        """The number of seconds after which a call without a response counts as ended."""
-        return self.timeout_seconds + GRACE_SECONDS
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from bot.quotas.rules.limits import (
     day_use,
     limits_of,
 )
-from bot.quotas.rules.quota import Block, Blocks, InUse, Terms
+from bot.quotas.rules.quota import HOLD_SECONDS, Block, Blocks, InUse, Terms
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
 from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
@@ -39,6 +39,8 @@ from bot.store.engine import Transaction, insert_into
 from bot.store.types import EpochSeconds
 
 BLOCKS = TypeAdapter(tuple[Block, ...])
+# The tolerance for comparing times that were stored in the database.
+ROUNDING_SECONDS = 0.001
 # The `slot_free_at` of a call that was never sent, which doesn't count against any limit.
 UNSENT = 0.0
 _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
@@ -47,7 +49,7 @@ _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     """Return an organization's standing. The `id` is 0 if the organization isn't stored yet."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
-    row = (await tx.connection.execute(_by_key(tx.clock), {**_now(tx, terms), **its})).first()
+    row = (await tx.connection.execute(_by_key(tx.clock), {**tx.clock_parameters, **its})).first()
     if row is None:
         return Standing.idle(key, terms.plan_of(key), (await tx.now()).timestamp())
     return _standing(row, terms)
@@ -55,12 +57,8 @@ async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
 
 async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:
     """Return the standing of every organization in the database."""
-    rows = await tx.connection.execute(_accounts(tx.clock), _now(tx, terms))
+    rows = await tx.connection.execute(_accounts(tx.clock), tx.clock_parameters)
     return [_standing(row, terms) for row in rows]
-
-
-def _now(tx: Transaction, terms: Terms) -> dict[str, float]:
-    return {**tx.clock_parameters, "hold_seconds": terms.hold_seconds}
 
 
 async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
@@ -98,10 +96,11 @@ def _by_key(clock: ColumnElement[float]) -> Select[Any]:
 @cache
 def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     """Return a query for all organizations and their call counts, which are read from indexes."""
+    hold = literal(HOLD_SECONDS, EpochSeconds)
     reset = organizations.c.reported_resets_at
     is_in_the_day = reset.is_not(None) & (reset <= clock) & (reset > clock - DAY_SECONDS)
     begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
-    is_before = calls.c.reserved_at <= begins_at - bindparam("hold_seconds", type_=EpochSeconds)
+    is_before = calls.c.reserved_at <= begins_at - hold
     its = calls.c.organization == organizations.c.id
     number = select(calls.c.number).where(its).limit(1)
     newest = number.order_by(calls.c.number.desc())
@@ -115,8 +114,7 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     # A call that was never settled ends when its hold expires.
     ended = (its, calls.c.slot_free_at > clock, calls.c.permit_until <= clock)
     held = calls.c.permit_until - calls.c.reserved_at
-    hold = bindparam("hold_seconds", type_=EpochSeconds)
-    rounding = literal(0.001, EpochSeconds)
+    rounding = literal(ROUNDING_SECONDS, EpochSeconds)
     is_given_up = held.between(hold - rounding, hold + rounding)
     given_up = select(func.max(calls.c.reserved_at)).where(*ended, is_given_up)
     answered = select(func.max(calls.c.permit_until)).where(*ended, ~is_given_up)

@@ -18,9 +18,9 @@ from bot.quotas.rules.limits import (
     ReportedDay,
     limits_of,
 )
-from bot.quotas.rules.quota import SLOT_SECONDS, Blocks, InUse, NotNow, Terms, decide
+from bot.quotas.rules.quota import HOLD_SECONDS, SLOT_SECONDS, Blocks, InUse, NotNow, Terms, decide
 from bot.quotas.rules.use import Standing
-from bot.quotas.store.accounts import BLOCKS, UNSENT, load, load_locked, lock
+from bot.quotas.store.accounts import BLOCKS, ROUNDING_SECONDS, UNSENT, load, load_locked, lock
 from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import CallCause, CallClass
@@ -30,8 +30,6 @@ from bot.store.types import EpochSeconds
 # An attempt fails when another process takes the number first, which can happen at most once for
 # each call in a minute.
 MOST_TRIES = 100
-# The tolerance for comparing times that were stored in the database.
-ROUNDING_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ async def reserve(
         if not_now := await _decline(tx, account, request):
             return not_now
         # Until its response arrives, a call may reach the service at any time during its hold.
-        over_at = account.now + terms.hold_seconds
+        over_at = account.now + HOLD_SECONDS
         values = {
             "organization": account.id,
             "number": account.made + 1,
@@ -100,7 +98,6 @@ async def reserve(
 
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
     """Return the reason for declining the call, with the time to ask again, or None to grant it."""
-    terms = request.terms
     limits = account.allowed
     in_use = account.in_use
     full = decide(
@@ -112,7 +109,7 @@ async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> 
         blocks=account.blocks,
     )
     if full is not None and full.kind is not None:
-        at = await free_at(tx, account, full.kind, full.allowed, terms)
+        at = await free_at(tx, account, full.kind, full.allowed)
         return replace(full, free_at=at or account.now)
     if full is not None or request.share == 1:
         return full
@@ -125,7 +122,7 @@ async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> 
         (LimitKind.CONCURRENT, in_use.concurrent, 1 if in_use.is_stalled else share.concurrent),
     ):
         # A client's usage never exceeds the organization's, so most queries can be skipped.
-        at = None if used < most else await free_at(tx, account, kind, most, terms, its)
+        at = None if used < most else await free_at(tx, account, kind, most, its)
         if at is not None:
             return NotNow(account.now, kind, most, most, free_at=at, is_share=True)
     return None
@@ -139,7 +136,6 @@ async def free_at(
     account: Standing,
     kind: LimitKind,
     allowed: int,
-    terms: Terms,
     *which: ColumnElement[bool],
 ) -> float | None:
     """Return the time when fewer than `allowed` calls will count against a limit.
@@ -150,7 +146,7 @@ async def free_at(
         if account.day.resets_at is not None and not which:
             return account.day.resets_at
         column = calls.c.reserved_at
-        since = account.day_began_at - terms.hold_seconds
+        since = account.day_began_at - HOLD_SECONDS
         uses = (calls.c.reserved_at > since, calls.c.slot_free_at != UNSENT)
     else:
         column = calls.c.slot_free_at if kind is LimitKind.MINUTE else calls.c.permit_until
@@ -160,7 +156,7 @@ async def free_at(
     at: float | None = await tx.connection.scalar(last_to_leave)
     if at is None or kind is not LimitKind.DAY:
         return at
-    return account.day.resets_at or at + terms.hold_seconds + DAY_SECONDS
+    return account.day.resets_at or at + HOLD_SECONDS + DAY_SECONDS
 
 
 def _the_call(reservation: Reservation) -> ColumnElement[bool]:
@@ -180,7 +176,7 @@ async def settle(tx: Transaction, reservation: Reservation, seconds_since_header
     await tx.connection.execute(ended, tx.clock_parameters)
 
 
-async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) -> bool:
+async def is_settled(tx: Transaction, reservation: Reservation) -> bool:
     """Return True if the database has recorded that the call ended.
 
     Return False if the call hasn't ended or if the database lost the call.
@@ -188,7 +184,7 @@ async def is_settled(tx: Transaction, reservation: Reservation, terms: Terms) ->
     query = select(calls.c.permit_until).where(_the_call(reservation))
     permit_until = await tx.connection.scalar(query)
     held = None if permit_until is None else permit_until - reservation.at
-    return held is not None and abs(held - terms.hold_seconds) > ROUNDING_SECONDS
+    return held is not None and abs(held - HOLD_SECONDS) > ROUNDING_SECONDS
 
 
 async def give_back(tx: Transaction, unused: Reservation) -> None:

@@ -40,7 +40,7 @@ from tests.support.clock import START
 KEY = OrganizationKey("eu", "10")
 # Small limits, because a day has a dozen calls a minute.
 LIMITS = Limits(minute=10, day=1_000, concurrent=2)
-TERMS = Terms(lambda _key: Plan.FREE, TIMEOUT_SECONDS)
+TERMS = Terms(lambda _key: Plan.FREE)
 # The programs that call through the gateway, and their shares of the gateway's calls.
 CLIENTS = {"reports": 1.0, "nightly": 0.4}
 CLIENTS_AT_ONCE = LIMITS.share(1.0).concurrent
