@@ -67,7 +67,7 @@ class OrganizationDirectory:
         # Each data center's last successful listing by any process.
         self.listings: dict[str, Listing] = {}
         # Each data center's failure since its last listing, and the time of the failure.
-        self._failures: dict[str, tuple[ServiceError, float]] = {}
+        self._failures: dict[str, tuple[GatehouseError, float]] = {}
         self._calls: Flights[str, Listing] = Flights()
         self._merged = Directory(())
         # How far the database's clock is ahead, if the stored listings were read a moment ago.
@@ -91,8 +91,8 @@ class OrganizationDirectory:
         if centers:
             # Another process may have fetched them in the meantime.
             centers = await self._due(cause, again=True)
-        reports = await asyncio.gather(*(self._fetch(center, cause) for center in centers))
-        return self._merge({report.data_center: report for report in reports})
+        await asyncio.gather(*(self._fetch(center, cause) for center in centers))
+        return self._merge()
 
     async def _due(self, cause: CallCause, *, again: bool) -> list[str]:
         now = await self._look(again=again)
@@ -101,16 +101,16 @@ class OrganizationDirectory:
     async def known(self) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
         await self._look()
-        return self._merge({})
+        return self._merge()
 
-    def _merge(self, called: Mapping[str, DataCenterReport]) -> Directory:
+    def _merge(self) -> Directory:
         # An unchanged directory is reused, because it caches sorted organizations and search texts.
-        reports = tuple(called.get(name) or self._known_report(name) for name in self.data_centers)
+        reports = tuple(self._report(center) for center in self.data_centers)
         if self._merged.reports != reports:
             self._merged = Directory(reports)
         return self._merged
 
-    def _known_report(self, center: str) -> DataCenterReport:
+    def _report(self, center: str) -> DataCenterReport:
         failure = self._failures.get(center)
         sentence = failure[0].sentence if failure else None
         return DataCenterReport(center, self.listings.get(center), sentence)
@@ -151,14 +151,13 @@ class OrganizationDirectory:
         age = abs((now - last.fetched_at).total_seconds())
         return age >= (JUST_FETCHED_SECONDS if is_refresh else self.cache_seconds)
 
-    async def _fetch(self, center: str, cause: CallCause) -> DataCenterReport:
-        """Fetch a data center's listing. If this fails, return the old listing and the reason."""
+    async def _fetch(self, center: str, cause: CallCause) -> None:
+        """Fetch a data center's listing. If this fails, remember the reason."""
         try:
             await self._listing(center, cause)
         except GatehouseError as error:
             log.warning("directory.failed", data_center=center, outcome=error.outcome)
-            return DataCenterReport(center, self.listings.get(center), error.sentence)
-        return self._known_report(center)
+            self._failures[center] = error, self.clock.monotonic()
 
     async def _listing(self, center: str, cause: CallCause) -> Listing:
         call = self._calls.start(center, lambda _: self._call(center, cause))

@@ -207,11 +207,12 @@ class Alerts:
         incident = await incidents.load(tx, int(outbox_message.subject))
         if incident is None or incident.closed_at is None:
             return None
+        closed_at = incident.closed_at
         if await outbox.sent_card(tx, outbox_message.key) is None:
             return None
 
         async def draw() -> Message:
-            return ui.cleared_note(incident, await self._name(incident.key))
+            return ui.cleared_note(incident, closed_at, await self._name(incident.key))
 
         return Outgoing(self.channel_id, draw, thread_of=outbox_message.key)
 

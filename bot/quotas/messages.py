@@ -267,12 +267,8 @@ def incident_card(incident: Incident, name: str) -> Message:
     subject = f"*{text.escape(name, 300)}*{center}"
     exceeded = _exceeded(incident)
     headline = f":no_entry: {subject} is blocked: {exceeded}"
-    if incident.closed_at is not None and told.ended_because:
-        after = f"after {_lasted(incident)}"
-        headline = f":heavy_minus_sign: *Closed* {after}: {subject} {told.ended_because}."
-    elif incident.closed_at is not None:
-        headline = f":white_check_mark: *Cleared* after {_lasted(incident)}: {subject}"
-        headline += f"\nIt was blocked: {exceeded}."
+    if incident.closed_at is not None:
+        headline = f"{_outcome(incident, incident.closed_at, subject)}\nIt was blocked: {exceeded}."
     lines = [headline, " ".join((_cause(incident), *_effects(incident)))]
     if reason := text.escape(told.words, 300):
         lines.append(f"> {reason}")
@@ -292,15 +288,16 @@ def incident_card(incident: Incident, name: str) -> Message:
     return Message("\n".join([*lines, small_print]), tuple(blocks))
 
 
-def cleared_note(incident: Incident, name: str) -> Message:
+def cleared_note(incident: Incident, closed_at: datetime, name: str) -> Message:
     """Return the thread reply that announces the end of an incident."""
-    name = text.escape(name, 300)
-    why = incident.detail.ended_because
-    if why:
-        return Message(f"Closed: {name} {why}, so Gatehouse has stopped trying.")
-    return Message(
-        f":white_check_mark: Cleared after {_lasted(incident)}: calls to {name} work again."
-    )
+    return Message(_outcome(incident, closed_at, text.escape(name, 300)))
+
+
+def _outcome(incident: Incident, closed_at: datetime, subject: str) -> str:
+    lasted = text.duration((closed_at - incident.opened_at).total_seconds())
+    if because := incident.detail.ended_because:
+        return f":heavy_minus_sign: *Closed* after {lasted}: {subject} {because}."
+    return f":white_check_mark: *Cleared* after {lasted}: calls to {subject} work again."
 
 
 def muted(name: str, until: datetime) -> Message:
@@ -372,8 +369,3 @@ def _small_print(incident: Incident) -> str:
     elif incident.muted_until is not None:
         parts.append(f"muted until {text.time(incident.muted_until)}")
     return " · ".join(parts)
-
-
-def _lasted(incident: Incident) -> str:
-    ended_at = incident.closed_at or incident.opened_at
-    return text.duration((ended_at - incident.opened_at).total_seconds())

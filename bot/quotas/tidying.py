@@ -57,11 +57,8 @@ class Tidying:
         return now + EVERY
 
     async def _record_writes(self) -> None:
-        while True:
-            async with self.database.read_only() as tx:
-                unrecorded = await writes.unrecorded(tx)
-            if not unrecorded:
-                return
-            for organization, number in unrecorded:
-                async with self.database.transaction() as tx:
-                    await writes.record(tx, organization, number, None)
+        async with self.database.read_only() as tx:
+            unrecorded = await writes.unrecorded(tx)
+        for organization, number in unrecorded:
+            async with self.database.transaction() as tx:
+                await writes.record(tx, organization, number, None)

@@ -15,7 +15,6 @@ from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
 
 ACTION = "gateway.write"
-AT_ONCE = 100
 
 
 async def record(tx: Transaction, organization: int, number: int, status: int | None) -> None:
@@ -49,12 +48,11 @@ async def record(tx: Transaction, organization: int, number: int, status: int | 
 
 
 async def unrecorded(tx: Transaction) -> list[tuple[int, int]]:
-    """Return the organization and number of some writes that never came back, oldest first."""
+    """Return the organization and number of the writes that never came back, oldest first."""
     query = (
         select(calls.c.organization, calls.c.number)
         .where(calls.c.written.is_not(None), calls.c.permit_until <= tx.clock)
         .order_by(calls.c.reserved_at)
-        .limit(AT_ONCE)
     )
     rows = await tx.connection.execute(query, tx.clock_parameters)
     return [(row.organization, row.number) for row in rows]

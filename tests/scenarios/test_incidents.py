@@ -99,7 +99,7 @@ async def test_passing_probe_clears_the_alert_and_tells_its_thread(world):
     message = await the_alert(world)
     await the_alert(world, "*Cleared* after")
     [note] = await world.slack.until(lambda: world.slack.workspace.thread("C0ALERTS", message.ts))
-    assert re.search(r"Cleared after \d+ s: calls to .* work again", note.text)
+    assert re.search(r"\*Cleared\* after \d+ s: calls to .* work again", note.text)
     assert message.buttons == []
     assert [call.status for call in calls_to(world, at)] == [429, 200]
     assert "succeeded (" in (await check(world)).all_text

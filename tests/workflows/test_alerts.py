@@ -149,7 +149,10 @@ async def test_data_center_that_is_gone_is_not_blocked_for_ever(
     assert await count_open(database) == 0
     async with database.read_only() as tx:
         incident = await incidents.load(tx, 1)
-    card, note = ui.incident_card(incident, "Acme"), ui.cleared_note(incident, "Acme")
+    card, note = (
+        ui.incident_card(incident, "Acme"),
+        ui.cleared_note(incident, incident.closed_at, "Acme"),
+    )
     assert "no longer in the settings" in card.text
     assert "Cleared" not in card.text + note.text
 
@@ -171,7 +174,10 @@ async def test_organization_that_is_gone_is_not_blocked_for_ever(
     async with database.read_only() as tx:
         incident = await incidents.load(tx, 1)
     assert "*Closed*" in ui.incident_card(incident, "Acme").text
-    assert "no longer listed by the service" in ui.cleared_note(incident, "Acme").text
+    assert (
+        "no longer listed by the service"
+        in ui.cleared_note(incident, incident.closed_at, "Acme").text
+    )
 
 
 async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(

@@ -117,8 +117,7 @@ def lower_concurrency(
     """
     if used <= LEAST_AT_ONCE:
         return None
-    limit = max(LEAST_AT_ONCE, beside)
-    return Lowered(min(limit, known.limit) if known else limit, at + _LOWERED_CONCURRENCY_SECONDS)
+    return _at_most(known, max(LEAST_AT_ONCE, beside), at + _LOWERED_CONCURRENCY_SECONDS)
 
 
 def lower_minute(known: Lowered | None, *, used: int, at: float) -> Lowered:
@@ -126,8 +125,11 @@ def lower_minute(known: Lowered | None, *, used: int, at: float) -> Lowered:
 
     `used` is the number of minute slots that the bot was using.
     """
-    limit = max(LEAST_A_MINUTE, used - MINUTE_MARGIN)
-    return Lowered(min(limit, known.limit) if known else limit, at + _LOWERED_MINUTE_SECONDS)
+    return _at_most(known, max(LEAST_A_MINUTE, used - MINUTE_MARGIN), at + _LOWERED_MINUTE_SECONDS)
+
+
+def _at_most(known: Lowered | None, limit: int, until: float) -> Lowered:
+    return Lowered(min(limit, known.limit) if known else limit, until)
 
 
 DAY_SECONDS = 25 * 3600.0
