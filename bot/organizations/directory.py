@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -87,16 +87,13 @@ class OrganizationDirectory:
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
-        centers = await self._due(cause, again=False)
-        if centers:
+        now = await self._look()
+        if any(self._is_due(center, cause, now) for center in self.data_centers):
             # Another process may have fetched them in the meantime.
-            centers = await self._due(cause, again=True)
-        await asyncio.gather(*(self._fetch(center, cause) for center in centers))
+            now = await self._look(again=True)
+        due = [center for center in self.data_centers if self._is_due(center, cause, now)]
+        await asyncio.gather(*(self._fetch(center, cause) for center in due))
         return self._merge()
-
-    async def _due(self, cause: CallCause, *, again: bool) -> list[str]:
-        now = await self._look(again=again)
-        return [center for center in self.data_centers if self._is_due(center, cause, now)]
 
     async def known(self) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
@@ -199,16 +196,17 @@ class OrganizationDirectory:
     async def accept(self, center: str, organizations: tuple[Organization, ...]) -> Listing:
         """Store and return a listing. If the database is unavailable, keep it only in memory."""
         self._failures.pop(center, None)
-        listing = Listing(center, organizations, self.clock.now())
+        fetched_at = self.clock.now()
         try:
             async with self.database.transaction() as tx:
-                listing = replace(listing, fetched_at=await tx.now())
-                stored = ORGANIZATIONS.dump_python(listing.organizations, mode="json")
-                values = {"data_center": center, "fetched_at": listing.fetched_at}
+                fetched_at = await tx.now()
+                stored = ORGANIZATIONS.dump_python(organizations, mode="json")
+                values = {"data_center": center, "fetched_at": fetched_at}
                 await upsert(tx, listings, {**values, "organizations": stored, "digest": ""})
         except DatabaseUnavailable as error:
             log.warning("directory.not_stored", data_center=center, reason=error.sentence)
-        self.listings[center] = await searchable(listing)
+        listing = await searchable(Listing(center, organizations, fetched_at))
+        self.listings[center] = listing
         return listing
 
     async def _look(self, *, again: bool = False) -> datetime:

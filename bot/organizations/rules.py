@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import chain
-from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from yarl import URL
 
 from bot.errors import Ambiguous, NotFound
 from bot.spelling import folded, most_alike
@@ -97,13 +97,11 @@ def root_of(base_url: str, data_center: str) -> str:
     """
     if data_center == "com":
         return base_url
-    parts = urlsplit(base_url)
-    host = parts.hostname or ""
+    url = URL(base_url)
+    host = url.host or ""
     if not host.endswith(HOME_SUFFIX):
         raise ValueError(f"the host “{host}” does not end in {HOME_SUFFIX}")
-    regional = f"{host.removesuffix(HOME_SUFFIX)}.{data_center}"
-    port = f":{parts.port}" if parts.port else ""
-    return urlunsplit(parts._replace(netloc=regional + port))
+    return str(url.with_host(f"{host.removesuffix(HOME_SUFFIX)}.{data_center}"))
 
 
 # Only the beginnings of longer names are searched.
