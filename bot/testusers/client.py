@@ -32,13 +32,15 @@ _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNOR
 
 
 class _FlowAnswer(BaseModel):
-    """A flow in a response. Only the list of test users, under any known name, is required."""
+    """A flow in a response. Only the list of test users, under any known name, is required.
+
+    If a missing list were treated as empty, the next update would remove everybody.
+    """
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
     sid: str | None = None
-    test_users: list[str] | None = Field(
-        default=None,
+    test_users: list[str] = Field(
         validation_alias=AliasChoices("test_users", "testUsers", "TestUsers"),
         # Reading all the errors of a large list would delay everyone.
         fail_fast=True,
@@ -107,9 +109,6 @@ class FlowClient:
 
 def _list_in(call: ServiceCall, flow_sid: str, body: bytes) -> list[str]:
     sent = model_in(call, body, _FlowAnswer)
-    # If a missing list were treated as empty, the next update would remove everybody.
-    if sent.test_users is None:
-        raise wrong_form(call, "no list of test users")
     sids = (sent.sid, *_FLOW_IN_URL.findall(sent.url or ""))
     if {sid.upper() for sid in sids if sid} - {flow_sid.upper()}:
         raise wrong_form(call, "for another flow")

@@ -169,8 +169,6 @@ class ChangeSet:
                 removals=done.change.removals,
                 already_there=done.already.additions,
                 already_gone=done.already.removals,
-                outside_additions=done.outside.additions,
-                outside_removals=done.outside.removals,
                 approvers=[approver.slack_user_id for approver in approvers],
             )
             over = (
@@ -210,11 +208,10 @@ class ChangeSet:
         result = request.result
         spelling = {grant.identity: stored_as}
         respelled = {identity: spelling.get(now, now) for identity, now in result.respelled.items()}
-        is_new = grant.identity not in result.respelled.values()
         await self._put(
             request.id,
             done=result.done and result.done.respelled(spelling),
-            respelled=respelled | (spelling if is_new else {}),
+            respelled=respelled | spelling,
         )
 
     async def end(self, ending: Ending) -> None:

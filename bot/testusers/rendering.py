@@ -115,9 +115,11 @@ class RequestMessages:
 
     async def _card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the request's current card, or None if the request no longer exists."""
-        found, related = await store.load_with_related(tx, outbox_message.subject)
+        waiting = await store.load_with_waiting(tx, outbox_message.subject)
+        found = waiting.get(outbox_message.subject)
         if found is None:
             return None
+        related = [other for other in waiting.values() if other.names_the_same(found)]
         bot = self._bot
         is_open = found.state in OPEN_STATES
         request = replace(found, flow=bot.flows.now(found.flow)) if is_open else found

@@ -1,7 +1,7 @@
 """Database queries for requests, grants, POSTs in doubt, and changes to lists."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -70,18 +70,12 @@ async def pending_near(tx: Transaction, flow_key: str, slack_user_id: str) -> li
     return await _requests(tx, requests.c.state == State.PENDING, is_near)
 
 
-async def load_with_related(
-    tx: Transaction, request_id: str
-) -> tuple[Request | None, list[Request]]:
-    """Return the request, or None if it doesn't exist.
-
-    Also return its flow's other pending requests that affect any of the same people, oldest first.
-    """
+async def load_with_waiting(tx: Transaction, request_id: str) -> dict[str, Request]:
+    """Return the request and its flow's pending requests, keyed by ID, oldest first."""
     flow_key = select(requests.c.flow_key).where(requests.c.id == request_id).scalar_subquery()
     is_waiting = (requests.c.state == State.PENDING) & (requests.c.flow_key == flow_key)
     found = await _requests(tx, (requests.c.id == request_id) | is_waiting)
-    request = next((one for one in found if one.id == request_id), None)
-    return request, [other for other in found if request and other.names_the_same(request)]
+    return {request.id: request for request in found}
 
 
 async def requests_of(
@@ -100,18 +94,22 @@ async def requests_with(tx: Transaction, request_ids: Collection[str]) -> list[R
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
     """Count a person's requests that a rule approved since this time, excluding failed requests."""
-    query = select(func.count()).where(
+    return await _count(
+        tx,
         requests.c.requester_id == slack_user_id,
         requests.c.decided_by_id == rule_id,
         requests.c.created_at >= since,
         requests.c.state != State.FAILED,
     )
-    return int(await tx.connection.scalar(query) or 0)
 
 
 async def count_pending(tx: Transaction) -> int:
     """Return the number of pending requests."""
-    query = select(func.count()).where(requests.c.state == State.PENDING)
+    return await _count(tx, requests.c.state == State.PENDING)
+
+
+async def _count(tx: Transaction, *where: ColumnElement[bool]) -> int:
+    query = select(func.count()).select_from(requests).where(*where)
     return int(await tx.connection.scalar(query) or 0)
 
 
@@ -120,9 +118,9 @@ async def requests_of_flow(
 ) -> tuple[list[Request], int]:
     """Return a page of a flow's requests, newest first, and the flow's total number of requests."""
     of_flow = requests.c.flow_key == flow_key
-    total = await tx.connection.scalar(select(func.count()).where(of_flow).select_from(requests))
+    total = await _count(tx, of_flow)
     found = await _requests(tx, of_flow, order=_NEWEST, limit=limit, offset=offset)
-    return found, int(total or 0)
+    return found, total
 
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow:
@@ -260,8 +258,7 @@ async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
 
 async def record_change(tx: Transaction, flow_key: str, change: Change) -> None:
     """Record the bot's change to a list."""
-    content = {"additions": change.additions, "removals": change.removals}
-    values = {"flow_key": flow_key, "at": await tx.now(), "content": content}
+    values = {"flow_key": flow_key, "at": await tx.now(), "content": asdict(change)}
     await tx.write(flow_changes.insert().inline(), values)
 
 

@@ -4,6 +4,7 @@ The flow service stores one list per flow, and an update replaces the whole list
 functions apply a change to the current list without losing anyone else.
 """
 
+import html
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -26,7 +27,6 @@ MAX_REASON_CHARS = 500
 _SID = re.compile(r"FW[0-9a-fA-F]{32}")
 _LINE_CHARS = 8
 _READING_CHARS = 45
-_ESCAPED_CHARS = {"&": 5, "<": 4, ">": 4}
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _escaped_size(identity: str) -> int:
     shown = exactly(identity)
     # Non-ASCII identities are also shown in a readable form.
     reading = 0 if identity.isascii() else len(identity[:_READING_CHARS])
-    return _LINE_CHARS + reading + sum(_ESCAPED_CHARS.get(character, 1) for character in shown)
+    return _LINE_CHARS + reading + len(html.escape(shown, quote=False))
 
 
 def mask(identity: str) -> str:
