@@ -135,9 +135,7 @@ class Run:
     async def _look(self) -> ListChangePlan | None:
         """Read the list and record what it shows. Store and return the next plan, if any."""
         service = self.bot.flows.service()
-        listed = await read_current(
-            lambda: service.read(self.flow.sid), self.recent, self.begun.post
-        )
+        listed = await read_current(service, self.flow, self.recent, self.begun.post)
         async with self.bot.database.transaction() as tx:
             # More requests may have been approved while the list was being read.
             approved = await _approved(tx, self.flow.key)

@@ -12,7 +12,7 @@ from yarl import URL
 from bot.errors import NotConfigured, NotFound
 from bot.services.calls import ServiceCall
 from bot.services.credentials import basic
-from bot.services.errors import ServiceRefused, model_in, wrong_form
+from bot.services.errors import model_in, wrong_form
 from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
 from bot.spelling import closest
 from bot.testusers.rules.changes import Flow, find_flow
@@ -27,6 +27,7 @@ UPDATE_ADVICE: Mapping[int, str] = {
     **ADVICE,
     HTTPStatus.BAD_REQUEST: "If the service refuses every change, correct FLOW_FORM_FIELD.",
 }
+CHECK_ALIASES = "Choose another flow, or ask whoever runs Gatehouse to check FLOW_ALIASES."
 NO_SUCH_FLOW = "FW" + "0" * 32
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
@@ -102,7 +103,7 @@ class FlowClient:
             headers=self._headers,
             form=form,
             advice=UPDATE_ADVICE if form else ADVICE,
-            missing="There's no flow with this SID.",
+            missing=f"The flow service can't find the flow {flow_sid}. {CHECK_ALIASES}",
         )
         return await self._http.request(call, partial(_list_in, call, flow_sid), permits)
 
@@ -152,15 +153,3 @@ class Flows:
         if self._client is None:
             raise NotConfigured("the flow service", self._missing)
         return self._client
-
-    async def read(self, flow: Flow) -> Sequence[str]:
-        """Return a flow's test users for a command. Jobs use the client from `service` instead."""
-        service = self.service()
-        try:
-            return await service.read(flow.sid)
-        except ServiceRefused as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            step = "Choose another flow, or ask whoever runs Gatehouse to check FLOW_ALIASES."
-            named = f"“{flow.name}” ({flow.sid})" if flow.alias else flow.sid
-            raise NotFound(f"The flow service can't find the flow {named}. {step}") from error

@@ -1,9 +1,10 @@
 """Reading a flow's list, which isn't believed if it's older than the bot's own changes."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from bot.services.errors import ResponseUnreadable
 from bot.testusers import store
+from bot.testusers.client import FlowClient
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import CONFIRMED, Post, is_before
 from bot.testusers.rules.changes import Change, Flow
@@ -20,8 +21,7 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
     someone with a grant is missing from the list, the flow's apply job checks that again.
 
     Raises:
-        NotFound: The flow service doesn't have the flow.
-        ResponseUnreadable: The list is older than the bot's latest changes.
+        ServiceError: The list can't be read, or is older than the bot's latest changes.
     """
     async with bot.database.read_only() as tx:
         grants = await store.grants_of_flow(tx, flow.key)
@@ -29,7 +29,7 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
         recent, change_id = await store.recent_changes(tx, flow.key, at - CONFIRMED)
         await tx.end_with_next()
         post = await store.post_of(tx, flow.key)
-    listed = await read_current(lambda: bot.flows.read(flow), recent, post)
+    listed = await read_current(bot.flows.service(), flow, recent, post)
     if not grants.keys() <= set(listed):
         async with bot.database.transaction() as tx:
             await put_apply_job(tx, flow.key)
@@ -37,14 +37,14 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
 
 
 async def read_current(
-    read: Callable[[], Awaitable[Sequence[str]]], recent: Sequence[Change], post: Post | None
+    service: FlowClient, flow: Flow, recent: Sequence[Change], post: Post | None
 ) -> tuple[str, ...]:
     """Read a list, and read it once more if it's older than the bot's `recent` changes.
 
     Raise ResponseUnreadable if it's still outdated. `post` is the POST in doubt, if any.
     """
     for _ in range(2):
-        listed = tuple(await read())
+        listed = tuple(await service.read(flow.sid))
         if not is_before(recent, post, listed):
             return listed
     raise ResponseUnreadable("flow", STALE)

@@ -8,7 +8,7 @@ import asyncio
 from datetime import timedelta
 
 from bot.approvals.rules import State
-from bot.errors import DatabaseUnavailable, NotConfigured, NotFound
+from bot.errors import DatabaseUnavailable, NotConfigured
 from bot.permissions import Permission, Person
 from bot.services.errors import ServiceError
 from bot.slack.messages import block_kit
@@ -137,7 +137,7 @@ async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flo
     lists = await asyncio.gather(*reading, return_exceptions=True)
     found, unread = list[Endless](), dict[Flow, str]()
     for flow, read in zip(flows, lists, strict=True):
-        if isinstance(read, NotFound | ServiceError):
+        if isinstance(read, ServiceError):
             unread[flow] = read.sentence
         elif isinstance(read, BaseException):
             raise read

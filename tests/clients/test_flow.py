@@ -128,7 +128,7 @@ async def test_refusals_say_what_to_look_at(bench: Bench, services: FakeServices
     services.get(ADDRESS, status=404, body="<html>nginx</html>")
     with pytest.raises(CredentialsRefused, match="FLOW_AUTH_TOKEN"):
         await a_client(bench).read(SID)
-    with pytest.raises(ServiceRefused, match=r"^There's no flow with this SID\.$"):
+    with pytest.raises(ServiceRefused, match=f"^The flow service can't find the flow {SID}"):
         await a_client(bench).read(SID)
     with pytest.raises(ServiceRefused, match=r"can't find this \(HTTP 404\)\. .*FLOW_BASE_URL"):
         await a_client(bench).read(SID)
