@@ -123,7 +123,7 @@ class Run:
                     await store.keep_post(tx, self.flow.key, None)
                     await self.lease.hold(tx)
                 if unknown := plan.unknown_in(answered, spellings):
-                    raise StoredOtherwise.of(answered, unknown)
+                    raise StoredOtherwise(answered, unknown)
                 if sorted(sent) != sorted(answered):
                     raise ResponseUnreadable("flow", OTHER_LIST)
         except (ServiceError, NotConfigured) as error:
@@ -165,7 +165,7 @@ class Run:
             await changes.settle(lost, waiting.post.sent_at, listed, lost.spellings_on(listed))
             # If the POST took effect, sending it again would add these entries again.
             if unclear := lost.unclear_in(listed):
-                reason = reason_of(StoredOtherwise.of(listed, unclear))
+                reason = reason_of(StoredOtherwise(listed, unclear))
                 for request_id in lost.request_ids:
                     await changes.note_try(request_id, partial(failed, reason=reason))
         left = []
@@ -266,7 +266,7 @@ class Run:
             ids = plan.request_ids if plan else [request.id for request in waiting.ready]
             is_shared = plan is not None and len(plan.steps) + len(plan.endings) > 1
             for request_id in sorted(ids):
-                of_request = post if post and post.is_of(request_id) else None
+                of_request = post if post and request_id in post.plan.request_ids else None
                 note = partial(
                     tried, error=error, at=waiting.at, post=of_request, is_shared=is_shared
                 )

@@ -24,14 +24,15 @@ from bot.testusers.transitions import (
     CARD,
     ENDING,
     ESCALATION,
-    OPEN_STATES,
     OUTCOME,
     REMINDER,
     card_key,
 )
 
-# How long to wait for this process to post a card.
+# How long to wait for this process to post a card, and how often.
 LINK_SECONDS = 0.35
+LINK_TRIES = 2
+PAUSE_SECONDS = 0.05
 
 
 async def link_to(bot: Parts, sent: SentCard | None) -> str | None:
@@ -56,13 +57,18 @@ async def card_link(bot: Parts, request_id: str) -> str | None:
     returns None if the card still isn't posted, or if Slack or the database fails.
     """
     key = card_key(request_id)
-    await bot.database.until_job_ends(f"{outbox.SEND}:{key}", LINK_SECONDS)
     try:
-        async with bot.database.read_only(sees_snapshot=False) as tx:
-            sent = await outbox.sent_card(tx, key)
+        for _ in range(LINK_TRIES):
+            await bot.database.until_job_ends(f"{outbox.SEND}:{key}", LINK_SECONDS)
+            async with bot.database.read_only(sees_snapshot=False) as tx:
+                sent = await outbox.sent_card(tx, key)
+            if sent is not None:
+                return await link_to(bot, sent)
+            # Another task may be about to start the job.
+            await bot.clock.sleep(PAUSE_SECONDS)
     except DatabaseUnavailable:
         return None
-    return await link_to(bot, sent)
+    return None
 
 
 async def deciders(bot: Parts, request: Request, holders: Sequence[str] | None = None) -> list[str]:
@@ -121,8 +127,7 @@ class RequestMessages:
             return None
         related = [other for other in waiting.values() if other.names_the_same(found)]
         bot = self._bot
-        is_open = found.state in OPEN_STATES
-        request = replace(found, flow=bot.flows.now(found.flow)) if is_open else found
+        request = replace(found, flow=bot.flows.now(found.flow))
 
         async def draw() -> Message:
             approvers = await addressed(bot, request) if request.state is State.PENDING else ""

@@ -37,7 +37,7 @@ def card_key(request_id: str) -> str:
 async def is_in_doubt(tx: Transaction, request: Request) -> bool:
     """Return True if a POST for this request still has an unknown outcome."""
     post = await store.post_of(tx, request.flow.key)
-    return post is not None and post.is_of(request.id)
+    return post is not None and request.id in post.plan.request_ids
 
 
 async def write_card(tx: Transaction, request_id: str) -> None:

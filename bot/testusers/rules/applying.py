@@ -140,12 +140,10 @@ OTHER_ENTRIES = "The list has other entries than the ones I sent."
 class StoredOtherwise(ResponseUnreadable):
     """The list has entries that neither stood there before nor were sent."""
 
-    @classmethod
-    def of(cls, listed: Collection[str], unknown: Collection[str]) -> "StoredOtherwise":
-        """Return the error for an answer with these unknown entries."""
+    def __init__(self, listed: Collection[str], unknown: Collection[str]) -> None:
         count = f"{len(unknown):,} of its {len(listed):,} entries"
         others = f"{count} in another form, or added by someone else"
-        return cls("flow", f"{OTHER_ENTRIES} The list now has {others}. Check it.")
+        super().__init__("flow", f"{OTHER_ENTRIES} The list now has {others}. Check it.")
 
 
 @dataclass(frozen=True)
@@ -164,10 +162,6 @@ class Post:
     def ends_at(self) -> datetime:
         """The time after which the POST can no longer take effect."""
         return self.sent_at + IN_DOUBT
-
-    def is_of(self, request_id: str) -> bool:
-        """Return True if the POST contains this request's change."""
-        return request_id in self.plan.request_ids
 
     def is_in_the_air(self, at: datetime) -> bool:
         """Return True if the service may still carry out the POST after this time."""
