@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from itertools import compress
 from typing import Any, TypeVar
@@ -98,11 +98,7 @@ class Pace:
 
 
 class People:
-    """Identifies people and checks their permissions. Simultaneous lookups of an ID share one call.
-
-    Slack's errors for unknown people and groups are cached too: looking them up on every click
-    would use up the rate limit for everyone.
-    """
+    """Identifies people and checks their permissions. Simultaneous lookups share one call."""
 
     def __init__(
         self, slack: SlackClient, policy: Policy, clock: Clock, database: Database
@@ -114,7 +110,6 @@ class People:
         self._database = database
         self._users: SingleFlight[str, SlackUser] = SingleFlight(cache(10_000))
         self._groups: SingleFlight[str, frozenset[str]] = SingleFlight(cache(1_000))
-        self._refused: TTLCache[str, SlackRefused] = cache(10_000)
         self._handles: SingleFlight[str, Mapping[str, str]] = SingleFlight(cache(1))
         self.policy = policy
         self.team_id: str | None = None
@@ -330,20 +325,24 @@ class People:
 
     async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
         """Return the actors' names by Slack user ID, leaving out actors that aren't people."""
-        people = [actor for actor in actors if actor.startswith(("U", "W"))]
-        found = await asyncio.gather(*(self.name(person) for person in people))
-        return dict(zip(people, found, strict=True))
+        return {actor: await self.name(actor) for actor in actors if actor.startswith(("U", "W"))}
 
     async def _user(self, slack_user_id: str, *, fresh: bool = False) -> SlackUser:
-        return await self._look_up(self._users, slack_user_id, self._slack.user, fresh=fresh)
+        return await self._users.get(slack_user_id, self._slack.user, fresh=fresh)
 
     async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | SlackError:
         """Return a group's members, an empty set for a deleted group, or the error on failure."""
         try:
-            return await self._look_up(self._groups, group_id, self._slack.members, fresh=fresh)
+            return await self._groups.get(group_id, self._members, fresh=fresh)
         except SlackError as error:
-            if not isinstance(error, SlackRefused) or error.error != "no_such_subteam":
-                return error
+            return error
+
+    async def _members(self, group_id: str) -> frozenset[str]:
+        try:
+            return await self._slack.members(group_id)
+        except SlackRefused as error:
+            if error.error != "no_such_subteam":
+                raise
             log.warning("people.no_such_group", group=group_id)
             return frozenset()
 
@@ -355,20 +354,3 @@ class People:
         except DatabaseUnavailable as error:
             # The person is refused even if the refusal can't be recorded.
             log.error("people.refusal_not_recorded", reason=error.sentence)  # noqa: TRY400 - expected
-
-    async def _look_up(
-        self,
-        cache: SingleFlight[str, V],
-        key: str,
-        load: Callable[[str], Awaitable[V]],
-        *,
-        fresh: bool,
-    ) -> V:
-        if refused := self._refused.get(key):
-            raise refused.with_traceback(None)
-        try:
-            return await cache.get(key, load, fresh=fresh)
-        except SlackRefused as error:
-            if is_not_found(error):
-                self._refused[key] = error
-            raise
