@@ -13,7 +13,6 @@ from handlers.bolt import GatehouseApp
 NAMES = frozenset(
     {
         "slack.request",
-        "unknown",
         "message",
         *(command.name for command in COMMANDS),
         *(f"{ids.TESTUSERS_ACT}{act}" for act in Act),

@@ -2,7 +2,6 @@
 
 import re
 from copy import copy
-from dataclasses import replace
 from functools import partial
 
 from slack_bolt.async_app import AsyncAck, AsyncBoltContext, AsyncBoltRequest
@@ -26,8 +25,6 @@ PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"
 CODE_SPAN = re.compile(r"^`+([^`]+)`+$")
 WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
 EVERYTHING = re.compile("")
-UNKNOWN_COMMAND = replace(COMMAND, label="unknown")
-UNKNOWN_BUTTON = Needs(Permission.ASK_FOR_HELP, label="unknown")
 
 
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
@@ -82,8 +79,10 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     app.event("message", middleware=[EVENT])(store_written)
     runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
     app.action(ids.row_of(ids.RUN_COMMAND), middleware=[runs])(ack=acknowledge, lazy=[run_command])
-    app.command(EVERYTHING, middleware=[UNKNOWN_COMMAND])(ack=acknowledge, lazy=[no_such_command])
-    app.action(EVERYTHING, middleware=[UNKNOWN_BUTTON])(ack=acknowledge, lazy=[outdated])
+    app.command(EVERYTHING, middleware=[COMMAND])(ack=acknowledge, lazy=[no_such_command])
+    app.action(EVERYTHING, middleware=[Needs(Permission.ASK_FOR_HELP)])(
+        ack=acknowledge, lazy=[outdated]
+    )
     app.options(EVERYTHING)(no_options)
     for register_rest in (app.event, app.shortcut, app.view):
         register_rest(EVERYTHING)(acknowledge)

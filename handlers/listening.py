@@ -60,14 +60,12 @@ class Needs(AsyncMiddleware):
         place: Where the answer appears.
         pace: The limit that applies, "commands" or "clicks", or "" if none does.
         filled_form: Returns the value of a button that opens the form again after an error.
-        label: The name in metrics and logs, or "" for the name in the payload.
     """
 
     permission: Permission | None
     place: AnswerAt = AnswerAt.BELOW
     pace: str = "clicks"
     filled_form: Callable[[Body], str] | None = None
-    label: str = ""
 
     async def async_process(
         self,
@@ -200,10 +198,7 @@ class LazyRunner(AsyncLazyListenerRunner):
         if needs.pace:
             self._bot.slack.pace.require(user_id, needs.pace)
         if needs.permission is not None:
-            people = self._bot.slack.people
-            person = await people.find(user_id, payloads.team_ids(request.body))
-            # People who aren't allowed to see the help don't see usage errors either.
-            await people.require(person, Permission.ASK_FOR_HELP)
+            person = await self._bot.slack.people.find(user_id, payloads.team_ids(request.body))
             await require(self._bot.slack, person, needs.permission)
             request.context["person"] = person
         arguments = build_async_required_kwargs(
@@ -236,9 +231,7 @@ def _action_of(body: Body) -> Body:
 def _name_of(request: AsyncBoltRequest) -> str:
     """Return the name in metrics and logs, such as `/orgs` or `orgs.page`."""
     body = request.body
-    needs: Needs = request.context["needs"]
     names = (
-        needs.label,
         payloads.text(body, "command"),
         payloads.text(_action_of(body), "action_id"),
         payloads.text(body, "callback_id"),
