@@ -195,7 +195,7 @@ class SlackClient:
                 self._web.chat_update,
                 channel=channel_id,
                 ts=message_ts,
-                **{"blocks": [], **version.payload()},
+                **version.payload(),
             ),
         )
 

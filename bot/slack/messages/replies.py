@@ -13,7 +13,6 @@ STOPPED = Message(
     " changes already made are kept."
 )
 DONE = Message("Done.")
-FILL_IN_AGAIN = "Your form doesn't fit in a button, so please fill it in again."
 BUTTONS = 5
 
 
@@ -61,9 +60,9 @@ def said(sentence: str) -> Message:
 
 
 def with_form(message: Message, value: str) -> Message:
-    """Add a `Try again` button that opens the form with the values of the submitted form."""
+    """Add a `Try again` button that opens the form with its values, unless they are too long."""
     if len(value) > block_kit.VALUE_CHARACTERS:
-        return message.plus(lines=(FILL_IN_AGAIN,))
+        return message
     button = block_kit.button("Try again", ids.TESTUSERS_EXTEND, value)
     return message.plus(block_kit.actions(button))
 
