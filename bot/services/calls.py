@@ -37,11 +37,6 @@ class ServiceCall:
     explain: Callable[[Any], Exception] = lambda error: error
 
     @property
-    def path(self) -> str:
-        """The URL's path, which is safe to log because it has no credentials."""
-        return self.url.path
-
-    @property
     def subject(self) -> str:
         """The label with a capital first letter, for the start of a sentence."""
         return self.label[:1].upper() + self.label[1:]

@@ -239,13 +239,6 @@ def plain_words(text: str, redactor: Redactor) -> str:
     return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
 
 
-def too_large(call: ServiceCall, most_bytes: int) -> ResponseTooLarge:
-    """Return the error for a response that is larger than `most_bytes`."""
-    return ResponseTooLarge(
-        call.service, f"{call.subject} sent too much data (over {most_bytes >> 20} MiB)."
-    )
-
-
 def wrong_form(call: ServiceCall, why: str) -> WrongForm:
     """Return the error for a response that doesn't match the specification. `why` is the reason."""
     return WrongForm(call.service, f"{call.subject} sent an unexpected response ({why}).")

@@ -20,13 +20,13 @@ from bot.services.calls import TOTAL_SECONDS, Observed, Observer, ReportedLimits
 from bot.services.errors import (
     ProxyUnreachable,
     RateLimited,
+    ResponseTooLarge,
     ResponseUnreadable,
     ServiceError,
     ServiceFailed,
     ServiceTimeout,
     ServiceUnreachable,
     failure_of_status,
-    too_large,
 )
 
 CONNECT_SECONDS = 5.0
@@ -288,7 +288,8 @@ class ServiceHttp:
                 service=call.service,
                 data_center=call.data_center,
                 method=call.method,
-                path=call.path,
+                # Unlike the query, the path has no credentials.
+                path=call.url.path,
                 status=status,
                 outcome=outcome,
                 seconds=round(seconds, 3),
@@ -311,10 +312,12 @@ async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
     """Return the body. Raise ResponseTooLarge if it's too large before or after decompression."""
     body = bytearray()
     most = MOST_BYTES if call.service == "inventory" else MOST_SMALL_BYTES
+    sentence = f"{call.subject} sent too much data (over {most >> 20} MiB)."
+    too_large = ResponseTooLarge(call.service, sentence)
     if (response.content_length or 0) > most:
-        raise too_large(call, most)
+        raise too_large
     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
         body += chunk
         if len(body) > most:
-            raise too_large(call, most)
+            raise too_large
     return bytes(body)
