@@ -1,7 +1,7 @@
 """Messages about rate limits, test calls, plans, and blocked organizations."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from bot.errors import OrganizationBlocked, QuotaError, QuotaExhausted
@@ -11,9 +11,10 @@ from bot.quotas.rules.limits import DaySource, LimitKind, Plan, limits_of
 from bot.quotas.rules.quota import BlockCode, Incident, NotNow
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
-    Detail,
+    HourOfCalls,
     QuotaState,
     Standing,
+    by_hour,
     calls_by,
 )
 from bot.services.calls import PROBE, WATCH, client_named
@@ -122,10 +123,21 @@ def _state(standing: Standing) -> str:
     return str(standing.state)
 
 
-def detail(organization: Detail) -> Message:
-    """Show an organization's current usage, its calls in the last 24 hours, and a forecast."""
-    standing = organization.standing
-    key = organization.standing.key
+def detail(
+    name: str,
+    standing: Standing,
+    hours: Sequence[HourOfCalls],
+    people: Mapping[str, str],
+    *,
+    last_hour: int,
+    ends_at: float | None,
+) -> Message:
+    """Show an organization's current usage, its calls in the last 24 hours, and a forecast.
+
+    `people` maps Slack user IDs to names. `last_hour` is the number of calls in the last hour.
+    `ends_at` is the forecast time when the daily limit will be reached.
+    """
+    key = standing.key
     state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
     pairs = [(kind.in_words.capitalize(), _meter(standing, kind)) for kind in LimitKind]
     if block := standing.blocks.longest:
@@ -133,19 +145,18 @@ def detail(organization: Detail) -> Message:
         state += f" since {_moment(block.since)}. Gatehouse will try again {again}."
     else:
         # During a block, no calls are made, so there is nothing to forecast.
-        ends_at = organization.ends_at
         end = "well within the daily limit"
         if ends_at is not None and ends_at <= standing.now:
             end = "the daily limit is used up"
         elif ends_at is not None:
             end = f"the daily limit will be reached {_moment(ends_at)}"
-        pace = f"{text.count(organization.last_hour, 'call')} in the last hour"
+        pace = f"{text.count(last_hour, 'call')} in the last hour"
         pairs.append(("At this pace", f"{pace}: {end}"))
-    made = _made(organization)
-    hours = organization.by_hour()
+    made = _made(hours, people)
+    made_by_hour = by_hour(hours, standing.now)
     charts: list[SlackBlock] = []
-    for first, title in enumerate(CHARTS if organization.hours else ()):
-        shown = hours[first * HOURS_A_CHART :][:HOURS_A_CHART]
+    for first, title in enumerate(CHARTS if hours else ()):
+        shown = made_by_hour[first * HOURS_A_CHART :][:HOURS_A_CHART]
         points = [{"label": _hour(at), "value": calls} for at, calls in shown]
         axes = {"categories": [point["label"] for point in points], "y_label": "Calls"}
         series = [{"name": "Calls", "data": points}]
@@ -162,17 +173,17 @@ def detail(organization: Detail) -> Message:
         )
     )
     lines = [
-        f"*{text.escape(organization.name, 300)}*",
+        f"*{text.escape(name, 300)}*",
         state,
         *(f"{label}: {words}" for label, words in pairs),
         made,
         footnote,
-        f"Calls by hour (UTC): {', '.join(f'{_hour(at)} {calls}' for at, calls in hours)}",
+        f"Calls by hour (UTC): {', '.join(f'{_hour(at)} {calls}' for at, calls in made_by_hour)}",
     ]
     return Message(
         "\n".join(lines),
         (
-            block_kit.header(organization.name),
+            block_kit.header(name),
             block_kit.section(state),
             *block_kit.fields(pairs),
             block_kit.section(made),
@@ -204,24 +215,24 @@ def _meter(standing: Standing, kind: LimitKind) -> str:
     return "\n".join(lines)
 
 
-def _made(organization: Detail) -> str:
-    if not organization.hours:
+def _made(hours: Sequence[HourOfCalls], people: Mapping[str, str]) -> str:
+    if not hours:
         return "No calls in the last 24 hours."
-    made = calls_by("slack_user_id", organization.hours).most_common()
-    people = []
+    made = calls_by("slack_user_id", hours).most_common()
+    callers = []
     for caller, calls in made[:PEOPLE_SHOWN]:
         client = client_named(caller)
-        name = text.escape(organization.people.get(caller, caller or "Gatehouse"), 80)
-        people.append(f"{f'{text.code(client)} (gateway)' if client else name} {calls:,}")
+        name = text.escape(people.get(caller, caller or "Gatehouse"), 80)
+        callers.append(f"{f'{text.code(client)} (gateway)' if client else name} {calls:,}")
     rest = sum(calls for _, calls in made[PEOPLE_SHOWN:])
     if rest:
-        people.append(f"others {rest:,}")
+        callers.append(f"others {rest:,}")
     kinds = [
         f"{KINDS.get(kind, text.escape(kind))} {calls:,}"
-        for kind, calls in calls_by("kind", organization.hours).most_common()
+        for kind, calls in calls_by("kind", hours).most_common()
     ]
     return (
-        f"*Gatehouse's calls in the last 24 hours*\nBy person: {', '.join(people)}\n"
+        f"*Gatehouse's calls in the last 24 hours*\nBy person: {', '.join(callers)}\n"
         f"By type: {', '.join(kinds)}"
     )
 

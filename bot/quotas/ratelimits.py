@@ -14,7 +14,6 @@ from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.use import (
     HOUR_SECONDS,
     PEOPLE_SHOWN,
-    Detail,
     QuotaState,
     Standing,
     calls_by,
@@ -87,7 +86,7 @@ class RateLimits:
         shown = (caller for caller, _ in calls_by("slack_user_id", hours).most_common(PEOPLE_SHOWN))
         ids = [caller for caller in shown if caller and client_named(caller) is None]
         people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))
-        return ui.detail(Detail(name, standing, hours, people, last_hour, ends_at))
+        return ui.detail(name, standing, hours, people, last_hour=last_hour, ends_at=ends_at)
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
         """Unless the organization is blocked, make a real call, which counts against the limits."""

@@ -15,7 +15,7 @@ from bot.organizations.rules import (
 from bot.quotas import messages
 from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Lowered, Plan
 from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse
-from bot.quotas.rules.use import Detail, HourOfCalls, Standing, first_hour
+from bot.quotas.rules.use import HourOfCalls, Standing, first_hour
 from tests.support.requests import hold
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -67,8 +67,10 @@ def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day
     return Standing(key, Plan.FREE, in_use, day_use, blocks, now=NOW)
 
 
-def a_detail(one, *, hours=(), pace=(0, None), name="Acme"):
-    return Detail(name, one, hours, {"U1": "Ada <x>"}, *pace)
+def the_detail(one, *, hours=(), pace=(0, None), name="Acme"):
+    last_hour, ends_at = pace
+    people = {"U1": "Ada <x>"}
+    return messages.detail(name, one, hours, people, last_hour=last_hour, ends_at=ends_at)
 
 
 def a_directory(name, *numbers):
@@ -87,7 +89,7 @@ def test_a_page_of_many_nasty_names_is_within_slacks_limits():
 
 def test_organization_fits_whatever_its_name():
     people = [HourOfCalls(first_hour(NOW), f"kind {n}", f"U{n}", 1) for n in range(200)]
-    message = messages.detail(a_detail(standing(), hours=people, name=NASTY))
+    message = the_detail(standing(), hours=people, name=NASTY)
     hold(message)
     assert "others 190" in message.text
 
@@ -101,12 +103,12 @@ def test_organization_fits_whatever_its_name():
     ],
 )
 def test_the_forecast_in_words(pace, words):
-    assert words in messages.detail(a_detail(standing(), pace=pace)).text
+    assert words in the_detail(standing(), pace=pace).text
 
 
 def test_a_lowered_minute_is_shown():
     lowered = replace(standing(), lowered={LimitKind.MINUTE: Lowered(4, NOW + 600)})
-    shown = messages.detail(a_detail(lowered))
+    shown = the_detail(lowered)
     assert "scripts and background calls: at most 4 until <!date^" in shown.text
     assert "Within limits, scripts at most 4 per minute" in shown.text
     overview = messages.overview([lowered], a_directory("Acme", "10"), AT)

@@ -191,28 +191,6 @@ def forecast(
     return None
 
 
-@dataclass(frozen=True)
-class Detail:
-    """An organization's current usage, its calls in the last 24 hours, and a forecast.
-
-    `people` maps Slack user IDs to names. `last_hour` is the number of calls in the last hour.
-    `ends_at` is the forecast time when the daily limit will be reached.
-    """
-
-    name: str
-    standing: Standing
-    hours: Sequence[HourOfCalls]
-    people: dict[str, str]
-    last_hour: int
-    ends_at: float | None
-
-    def by_hour(self) -> list[tuple[float, int]]:
-        """Return the number of calls in each of the last 24 clock hours, oldest first."""
-        made = calls_by("hour_at", self.hours)
-        first = first_hour(self.standing.now)
-        return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
-
-
 def calls_by(field_name: str, hours: Sequence[HourOfCalls]) -> Counter[Any]:
     """Count the calls for each value of a field of `HourOfCalls`."""
     made: Counter[Any] = Counter()
@@ -225,3 +203,10 @@ def first_hour(now: float) -> float:
     """Return the start of the earliest of the last 24 clock hours, including the current hour."""
     this_hour = now // HOUR_SECONDS * HOUR_SECONDS
     return this_hour - (HOURS_SHOWN - 1) * HOUR_SECONDS
+
+
+def by_hour(hours: Sequence[HourOfCalls], now: float) -> list[tuple[float, int]]:
+    """Return the number of calls in each of the last 24 clock hours, oldest first."""
+    made = calls_by("hour_at", hours)
+    first = first_hour(now)
+    return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]
