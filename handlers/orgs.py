@@ -70,12 +70,14 @@ class Orgs:
         directory = await self._directory.directory(CallCause(LIST, person.slack_user_id))
         place = directory.find(name)
         report = directory.report_on(place.data_center)
-        message = ui.one(place, report, may_check=self._may_refresh(person))
+        message = ui.one(place, report, may_check=self._people.may(person, Permission.REFRESH))
         return with_share(message, f"/orgs show {place.key.path}", body)
 
     async def _listed(self, person: Person, wanted: ui.OrgsPage, kind: str = LIST) -> Message:
         directory = await self._directory.directory(CallCause(kind, person.slack_user_id))
-        message = ui.listing(directory, wanted, may_refresh=self._may_refresh(person))
+        message = ui.listing(
+            directory, wanted, may_refresh=self._people.may(person, Permission.REFRESH)
+        )
         if not wanted.words or directory.matching(wanted.words):
             return message
         first, _, rest = wanted.words.partition(" ")
@@ -86,7 +88,3 @@ class Orgs:
         near = directory.closest(wanted.words)
         meant += [(label, f"/orgs show {path}") for path, label in near.items()]
         return replies.with_commands(message, meant)
-
-    def _may_refresh(self, person: Person) -> bool:
-        """Return True if the person may call the service to reload the list or test a call."""
-        return self._people.may(person, Permission.REFRESH)

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 import structlog
@@ -30,8 +30,6 @@ FOREIGN_URL = "response_url_of_somebody_else"
 # Slack and GovSlack.
 HOOKS = (URL("https://hooks.slack.com"), URL("https://hooks.slack-gov.com"))
 NAME = re.compile(r"[a-z_]{1,80}", re.ASCII)
-
-T = TypeVar("T")
 
 
 class Replies:
@@ -159,7 +157,7 @@ def is_of_slack(response_url: str, slack: URL) -> bool:
     return url.user is None and (is_local or origin in {*HOOKS, slack.origin()})
 
 
-async def _retried(clock: Clock, attempt: Callable[[], Awaitable[T]], tries: int) -> T:
+async def _retried(clock: Clock, attempt: Callable[[], Awaitable[None]], tries: int) -> None:
     """Call `attempt` up to `tries` times. Give up early if Slack asks for a long wait."""
     number = 1
     while True:
