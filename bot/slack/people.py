@@ -87,14 +87,16 @@ class Pace:
 
     def require(self, slack_user_id: str, kind: str) -> None:
         """Count an action, or raise TooManyCommands if the limit has been reached."""
+        if not self._limit:
+            return
         now = self._clock.monotonic()
-        times = self._recent.get((slack_user_id, kind)) or deque()
-        while times and times[0] <= now - WINDOW_SECONDS:
-            times.popleft()
-        if self._limit and len(times) >= self._limit * FACTORS[kind]:
+        key = (slack_user_id, kind)
+        # The times of the last actions, as many as are allowed per minute.
+        times = self._recent.get(key) or deque(maxlen=self._limit * FACTORS[kind])
+        if len(times) == times.maxlen and times[0] > now - WINDOW_SECONDS:
             raise TooManyCommands(times[0] + WINDOW_SECONDS - now, kind)
         times.append(now)
-        self._recent[slack_user_id, kind] = times
+        self._recent[key] = times
 
 
 class People:
