@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from operator import itemgetter
 
 from bot.approvals.rules import FlowPolicy, State
 from bot.store import audit, outbox
@@ -39,19 +38,16 @@ def next_timer(bot: Parts, request: Request) -> tuple[datetime, str] | None:
     Each timer fires once. Reminders and escalations appear in the thread of the request's card, so
     they are sent once the card is in Slack.
     """
+    if request.state is not State.PENDING:
+        end = request.next_end
+        return (end - ANNOUNCED_BEFORE, ANNOUNCE_END) if end else None
     asked_at = request.round.asked_at or request.created_at
-    policy = bot.people.policy.of_flow(request.flow.sid)
-    times: dict[str, datetime] = {}
-    if request.state is State.PENDING:
-        # The earliest timer fires first, so no reminder is sent if the request expires before it.
-        times[EXPIRE] = request.expires_at
-        times[REMIND] = asked_at + timedelta(hours=bot.settings.remind_hours)
-        if seconds := policy.escalate_after_seconds:
-            times[ESCALATE] = asked_at + timedelta(seconds=seconds)
-    elif end := request.next_end:
-        times[ANNOUNCE_END] = end - ANNOUNCED_BEFORE
-    left = [(at, name) for name, at in times.items() if name not in request.round.rung]
-    return min(left, key=itemgetter(0), default=None)
+    remind_at = asked_at + timedelta(hours=bot.settings.remind_hours)
+    times = {EXPIRE: request.expires_at, REMIND: remind_at}
+    if seconds := bot.people.policy.of_flow(request.flow.sid).escalate_after_seconds:
+        times[ESCALATE] = asked_at + timedelta(seconds=seconds)
+    # The earliest timer fires first, so no reminder is sent if the request expires before it.
+    return min((at, name) for name, at in times.items() if name not in request.round.rung)
 
 
 async def plan(tx: Transaction) -> None:
