@@ -70,7 +70,8 @@ class ChangeSet:
             await put_timer(tx, request.id, self._at)
         for request_id, identities in self._over.items():
             await tell_requester(tx, self._requests[request_id], "ended", identities=identities)
-        await put_timers_of(tx, self._flow.key, changed)
+        if changed:
+            await put_timers_of(tx, self._flow.key)
 
     async def settle(
         self,

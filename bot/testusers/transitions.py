@@ -1,7 +1,6 @@
 """State changes of requests, the jobs and messages that they lead to, and timers."""
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
@@ -94,13 +93,11 @@ async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
     await jobs.put(tx, Job(f"timer:{request_id}", TIMER, request_id, at))
 
 
-async def put_timers_of(tx: Transaction, flow_key: str, identities: AbstractSet[str]) -> None:
-    """Schedule an immediate timer check for open requests that affect any of these people."""
-    for request in (
-        await store.requests_in(tx, State.PENDING, flow_key=flow_key) if identities else ()
-    ):
-        if not identities.isdisjoint(request.requested.change.identities):
-            await put_timer(tx, request.id, await tx.now())
+async def put_timers_of(tx: Transaction, flow_key: str) -> None:
+    """Schedule an immediate timer check for a flow's pending requests."""
+    now = await tx.now()
+    for request in await store.requests_in(tx, State.PENDING, flow_key=flow_key):
+        await put_timer(tx, request.id, now)
 
 
 async def apply_transition(
