@@ -4,6 +4,7 @@ import asyncio
 import os
 import select
 import ssl
+from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 import psycopg
@@ -20,6 +21,18 @@ SCHEMES = ("postgresql", "postgres")
 HIGHEST_PORT = 65535
 # The `sslrootcert` value for the machine's trusted certificates.
 TRUSTED_BY_THE_SYSTEM = "system"
+CHOICES = {
+    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    "target_session_attrs": (
+        "any",
+        "primary",
+        "standby",
+        "read-write",
+        "read-only",
+        "prefer-standby",
+    ),
+    "channel_binding": ("disable", "prefer", "require"),
+}
 ESCAPES = "in a username or password, write / as %2F, : as %3A and @ as %40"
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
@@ -51,7 +64,7 @@ Result = TypeVar("Result")
 
 
 def connection_parameters(url: str) -> dict[str, str]:
-    """Return a URL's parameters by libpq name. libpq checks their values when it connects.
+    """Return a URL's parameters by libpq name.
 
     Raises:
         ValueError: The URL is invalid. The message follows the setting's name and never quotes the
@@ -71,7 +84,21 @@ def connection_parameters(url: str) -> dict[str, str]:
         raise ValueError(f"has a host that contains @ ({ESCAPES})")
     if "dbname" not in parameters:
         raise ValueError(f"must include a database name ({ESCAPES})")
+    _check_values(parameters)
     return parameters
+
+
+def _check_values(parameters: dict[str, str]) -> None:
+    """Raise ValueError for values that libpq would refuse only when it connects."""
+    for name, values in CHOICES.items():
+        if parameters.get(name, values[0]) not in values:
+            raise ValueError(f"has an invalid {name}: it must be one of {', '.join(values)}")
+    if not parameters.get("connect_timeout", "0").isdecimal():
+        raise ValueError("has a connect_timeout that isn't a whole number of seconds")
+    for name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
+        path = parameters.get(name, TRUSTED_BY_THE_SYSTEM)
+        if path != TRUSTED_BY_THE_SYSTEM and not Path(path).is_file():
+            raise ValueError(f"sets {name} to a file that doesn't exist")
 
 
 class Connection(psycopg.AsyncConnection[Any]):

@@ -55,6 +55,10 @@ def test_address_is_taken_as_it_is_sold(name: str) -> None:
     [
         ("postgresql://u@h/d?nonsense=1", "not an address that PostgreSQL understands"),
         ("postgresql://u@h/d?pgbouncer=true", "not an address that PostgreSQL understands"),
+        ("postgresql://u@h/d?sslmode=nonsense", "sslmode"),
+        ("postgresql://u@h/d?target_session_attrs=best", "target_session_attrs"),
+        ("postgresql://u@h/d?connect_timeout=soon", "connect_timeout"),
+        ("postgresql://u@h/d?sslrootcert=/no/such.pem", "sslrootcert"),
         ("postgresql://u@h", "include a database name"),
         ("postgresql://u:pa/ss@h/d", "%2F"),
         ("postgresql://u:p@ss@h/d", "%40"),
