@@ -93,7 +93,7 @@ async def test_a_job_of_another_process_is_seen_within_a_second(database, anothe
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
-async def test_a_process_leases_the_job_that_it_stores(database, clock):
+async def test_a_process_leases_a_job_when_it_stores_it(database, clock):
     work = Work()
     work.go_on.clear()
     async with running(database, clock, work) as loop:
@@ -257,7 +257,7 @@ def leases(found):
 
 
 @pytest.mark.postgres
-async def test_a_renewal_waits_for_nobody_who_may_wait_for_it(postgres_url, clock):
+async def test_a_renewal_takes_no_lock_that_its_waiters_hold(postgres_url, clock):
     database, work = ClockedDatabase(postgres_url, clock), Work()
     try:
         for key in ("a", "b"):
@@ -299,7 +299,7 @@ async def test_leases_are_renewed_while_other_jobs_end(database, clock, monkeypa
         work.go_on.set()
 
 
-async def test_run_that_says_it_failed_counts_its_tries(database, clock):
+async def test_a_failed_run_counts_its_tries(database, clock):
     async def fails(job, lease):
         return Again(clock.now() + timedelta(seconds=10), job.tries + 1)
 

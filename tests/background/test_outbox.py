@@ -160,7 +160,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_whatever_slack_does_there_is_one_message_in_the_end(rig, fault):
+async def test_one_message_results_from_every_fault_of_slack(rig, fault):
     FAULTS[fault](rig.slack.workspace.faults)
     await rig.change("open")
     await rig.say("it began", in_thread=True)
@@ -234,7 +234,7 @@ async def test_nothing_is_sent_without_the_lease(rig):
     assert rig.posts() == []
 
 
-async def test_a_change_while_a_card_is_sent_is_sent_after_it(rig):
+async def test_a_change_during_a_post_is_sent_afterwards(rig):
     hold = rig.slack.workspace.faults.hold("chat.postMessage", after=True)
     await rig.change("open")
     working = asyncio.create_task(rig.work())
@@ -251,7 +251,7 @@ OTHER = "C0APPROVALS"
 
 
 @pytest.mark.parametrize("end", ["deleted", "archived"])
-async def test_card_whose_channel_is_gone_is_posted_where_it_belongs_now(rig, end):
+async def test_a_card_whose_channel_is_gone_is_posted_in_the_current_channel(rig, end):
     await rig.show("open")
     if end == "deleted":
         del rig.slack.workspace.channels[CHANNEL]

@@ -86,7 +86,7 @@ async def test_request_is_kept_until_its_last_grant_has_ended(database, clock):
     assert not await is_stored(world, request)
 
 
-async def test_a_request_whose_outcome_is_not_told_yet_stays(database, clock):
+async def test_a_request_is_kept_until_its_outcome_was_sent(database, clock):
     world = World(database, clock)
     request = await world.ask("add welcome +1")
     await world.decide(Act.DENY, request, reason="no")
@@ -95,7 +95,7 @@ async def test_a_request_whose_outcome_is_not_told_yet_stays(database, clock):
     assert await is_stored(world, request)
 
 
-async def test_the_card_of_an_open_incident_stays_and_goes_with_it(database, clock):
+async def test_an_open_incidents_card_is_kept_as_long_as_the_incident(database, clock):
     async with database.transaction() as tx:
         at = (await tx.now()).timestamp()
         incident_id, _ = await incidents.count_one(tx, 1, 44, IncidentDetail({}), at, at)

@@ -44,7 +44,7 @@ SOLD = {
 
 
 @pytest.mark.parametrize("name", SOLD)
-def test_address_is_taken_as_it_is_sold(name: str) -> None:
+def test_database_url_of_a_hosting_provider_is_accepted(name: str) -> None:
     url, expected = SOLD[name]
     assert read_settings({**LEAST, "DATABASE_URL": url}).database_url.get_secret_value() == url
     assert expected.items() <= connection_parameters(url).items()

@@ -150,7 +150,7 @@ class Unprintable:
         raise ValueError(SECRET)
 
 
-def test_what_cannot_be_printed_takes_no_secret_along(logs, capsys):
+def test_a_log_entry_that_cannot_be_printed_reveals_no_secret(logs, capsys):
     logging.getLogger("library").warning("%s and %s", Unprintable(), SECRET)
     assert SECRET not in logs.text()
     assert capsys.readouterr().err == ""
@@ -174,7 +174,7 @@ def test_a_secret_and_its_escaped_form_never_stay(secret: str, before: str, afte
         assert form not in cleaned.replace("[secret]", "\n\n\n\n") or form in "[secret]"
 
 
-def test_the_longest_goes_first_so_that_no_end_of_it_stays() -> None:
+def test_the_longest_secret_is_replaced_first() -> None:
     redactor = Redactor(["token", "token-and-more"])
     assert redactor.clean("x token-and-more y") == "x [secret] y"
 
@@ -186,7 +186,7 @@ def test_the_pair_of_http_basic_is_hidden_too() -> None:
     assert redactor.clean(f"Basic {pair}") == "Basic [secret]"
 
 
-def test_what_is_too_short_to_be_a_secret_leaves_texts_alone() -> None:
+def test_a_short_secret_is_not_replaced() -> None:
     assert Redactor(["a", ""]).clean("a banana") == "a banana"
 
 
@@ -197,5 +197,5 @@ def test_forgetting_one_secret_leaves_the_others_hidden() -> None:
     assert redactor.clean("first-secret second-secret") == "first-secret [secret]"
 
 
-def test_it_prints_nothing() -> None:
+def test_repr_of_the_redactor_shows_no_secret() -> None:
     assert "hunter22" not in repr(Redactor(["hunter22"]))

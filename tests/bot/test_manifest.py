@@ -87,7 +87,7 @@ def test_socket_mode_has_no_address_at_all() -> None:
     "url",
     [None, "", "bot.example.com", "http://bot.example.com", "https://", "https://u:p@x.example/"],
 )
-def test_what_slack_could_not_call_is_refused_with_an_example(url: str | None) -> None:
+def test_an_address_that_slack_cannot_call_is_refused(url: str | None) -> None:
     with pytest.raises(
         ValueError, match=r"calls only https:// addresses.*--url https://bot\.example"
     ):

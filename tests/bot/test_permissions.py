@@ -92,7 +92,7 @@ def test_nobody_approves_their_own_request_unless_allowed(role, is_allowed, reas
         (Person("U0FLORA", "Flora", stranger="no"), False),
     ],
 )
-def test_the_approvers_of_a_flow_alone_decide_on_it(who, is_granted):
+def test_only_a_flows_approvers_decide(who, is_granted):
     policy = Policy(ROLES, {FLOW: ("U0FLORA", "S0FLOW")})
     decision = policy.judge(who, Permission.DECIDE, FLOW)
     assert decision.is_granted is is_granted

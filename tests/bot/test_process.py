@@ -55,7 +55,7 @@ async def started(fleet: Fleet, **settings: str) -> BotProcess:
     return process
 
 
-async def test_wrong_settings_are_told_all_at_once_without_a_traceback():
+async def test_wrong_settings_are_printed_together_without_a_traceback():
     wrong = {
         "SLACK_BOT_TOKEN": "wrong-token-word",
         "PORT": "a-lot",
@@ -91,14 +91,14 @@ async def test_a_setting_of_earlier_versions_is_a_warning_at_the_start(fleet):
 @pytest.mark.parametrize(
     "wrong", [{"SLACK_BOT_TOKEN": "xoxb-wrong"}, {"SLACK_APP_TOKEN": "xapp-wrong"}]
 )
-async def test_a_token_that_slack_refuses_ends_it_with_one_sentence(fleet, wrong):
+async def test_a_token_that_slack_refuses_ends_the_start_with_one_sentence(fleet, wrong):
     status, printed = await run_forked((), {**fleet.environment, **wrong, "LOG_LEVEL": "ERROR"})
     assert status == 2
     record = json.loads(printed)
     assert (record["event"], "invalid_auth" in record["reason"]) == ("start.failed", True)
 
 
-async def test_a_file_that_cannot_be_opened_ends_it_with_one_sentence(fleet):
+async def test_a_file_that_cannot_be_opened_ends_the_start_with_one_sentence(fleet):
     environment = {**fleet.environment, "DATABASE_URL": "sqlite:////nowhere/at/all.db"}
     status, printed = await run_forked((), environment)
     assert status == 2
@@ -106,7 +106,7 @@ async def test_a_file_that_cannot_be_opened_ends_it_with_one_sentence(fleet):
     assert "Traceback" not in printed
 
 
-async def test_a_port_in_use_ends_it_with_one_sentence(fleet, tmp_path):
+async def test_a_port_in_use_ends_the_start_with_one_sentence(fleet, tmp_path):
     first = await started(fleet)
     port = first.address.rpartition(":")[2]
     url = f"sqlite:///{tmp_path}/another.db"
@@ -161,7 +161,7 @@ async def test_sigterm_finishes_what_runs_and_takes_nothing_new(fleet):
     assert process.tracebacks == []
 
 
-async def test_who_waits_for_what_hangs_is_told_when_it_stops(fleet):
+async def test_a_waiting_person_gets_an_answer_when_the_bot_stops(fleet):
     process = await started(fleet)
     fleet.services.state.faults.add(Fault(FaultKind.HANG, "flow"))
     await fleet.slack.command("U0OPERATOR", "C0GENERAL", "/testusers", "list welcome")
@@ -194,7 +194,7 @@ async def test_metrics_and_sigterm_work_while_the_database_hangs(fleet, postgres
         assert loop.time() - before < MOST_STOPPING_SECONDS
 
 
-async def test_sigterm_before_it_is_ready_ends_it_too(fleet):
+async def test_sigterm_ends_a_process_that_is_not_ready(fleet):
     fleet.slack.workspace.faults.hang("auth.test", times=None)
     process = await fleet.add(wait=False)
     assert await process.stop() == 0
@@ -209,7 +209,7 @@ async def test_a_second_process_on_the_same_file_is_refused(fleet):
     assert "Traceback" not in printed
 
 
-async def test_after_a_kill_it_starts_at_once(fleet):
+async def test_a_restart_after_kill_minus_nine_starts_at_once(fleet):
     process = await started(fleet)
     await process.kill()
     again = await started(fleet)
@@ -217,7 +217,7 @@ async def test_after_a_kill_it_starts_at_once(fleet):
     assert again.tracebacks == []
 
 
-async def test_it_serves_over_socket_mode(fleet):
+async def test_the_bot_serves_over_socket_mode(fleet):
     settings = {"slack_app_token": "xapp-sandbox", "slack_signing_secret": ""}
     process = await fleet.add(**settings)
     await fleet.slack.until(lambda: fleet.slack.sockets)

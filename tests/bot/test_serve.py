@@ -124,7 +124,7 @@ def test_slow_names_hold_up_neither_names_nor_work_in_threads(asked):
     assert sorted(asked) == sorted([*slow_hosts, QUICK])
 
 
-def test_program_runs_in_it(monkeypatch):
+def test_the_program_runs_in_a_naming_loop(monkeypatch):
     loops = []
 
     async def serve(_settings, _redactor):

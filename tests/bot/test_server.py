@@ -52,7 +52,7 @@ async def post(bot, body: bytes, headers: dict[str, str]) -> int:
             return answer.status
 
 
-async def test_what_slack_signed_gets_in(bot):
+async def test_a_signed_request_is_accepted(bot):
     assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND)) == 200
 
 
@@ -243,7 +243,7 @@ def a_server(
 
 
 @pytest.mark.parametrize("missing", [None, "database", "slack"])
-async def test_health_is_the_process_and_readiness_all_it_needs(missing):
+async def test_health_needs_the_process_and_readiness_all_parts(missing):
     assert await ask(a_server(missing), "/healthz") == (200, "ok")
     expected = (200, "ready") if missing is None else (503, missing)
     assert await ask(a_server(missing), "/readyz") == expected

@@ -35,7 +35,7 @@ def test_every_example_is_taken(name):
 
 @pytest.mark.parametrize("name", [name for name in LEAST if name != "SLACK_SIGNING_SECRET"])
 @pytest.mark.parametrize("value", ["", "  "])
-def test_what_is_required_is_asked_for(name, value):
+def test_a_required_answer_is_asked_for(name, value):
     assert problems(**{name: value}) == [f"{name} is required (example: {name}={EXAMPLES[name]})"]
 
 
@@ -166,7 +166,7 @@ def test_each_mistake_is_one_line_with_an_example_and_no_value(name, value, told
     assert "secret-word" not in "".join(found)
 
 
-def test_all_problems_are_told_together():
+def test_all_problems_are_printed_together():
     found = problems(
         SLACK_BOT_TOKEN="wrong",
         PORT="x",

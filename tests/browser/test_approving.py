@@ -111,7 +111,7 @@ async def test_an_edit_behind_the_bots_back_is_seen(person: Person, sandbox: San
     await expect(calls).to_contain_text("/v2/Flows/FW…/TestUsers")
 
 
-async def test_all_of_it_goes_by_keyboard_alone(person: Person, sandbox: Sandbox) -> None:
+async def test_the_whole_page_works_by_keyboard_alone(person: Person, sandbox: Sandbox) -> None:
     keyboard = person.page.keyboard
     await keyboard.type("/testusers")
     await keyboard.press("Enter")

@@ -57,7 +57,7 @@ async def test_a_page_for_people_is_not_the_service(bench: Bench, services: Fake
         ("text", [], "has no list of templates"),
     ],
 )
-def test_what_has_a_name_or_an_id_is_found_and_the_rest_counted(
+def test_templates_with_a_name_or_an_id_are_listed(
     body: object, named: list[tuple[str, str]], says: str
 ) -> None:
     message = emailkey.templates(body)

@@ -69,7 +69,7 @@ async def test_the_forms_of_a_list(
         "",
     ],
 )
-async def test_what_is_not_the_resource_is_never_an_empty_list(
+async def test_an_answer_without_the_resource_is_not_an_empty_list(
     bench: Bench, services: FakeServices, body: str
 ) -> None:
     services.get(ADDRESS, body=body)

@@ -344,7 +344,7 @@ async def test_an_answer_that_cannot_be_read_is_no_success(bench: Bench) -> None
     assert [line["log_level"] for line in lines] == ["warning"]
 
 
-async def test_a_large_answer_is_read_where_nobody_waits_for_it(bench: Bench) -> None:
+async def test_a_large_answer_is_read_in_a_thread(bench: Bench) -> None:
     here = threading.get_ident()
     where = []
     for size in (10, LARGE_BYTES):
@@ -370,7 +370,7 @@ async def test_nobody_listening_cannot_be_reached(bench: Bench) -> None:
     assert str(port) not in caught.value.sentence
 
 
-async def test_what_is_not_http_is_unreadable(bench: Bench) -> None:
+async def test_bytes_that_are_no_http_are_an_unreadable_answer(bench: Bench) -> None:
     async with RawServer(b"220 mail.example ESMTP\r\n\r\n").running() as server:
         with pytest.raises(ResponseUnreadable, match="that Gatehouse can't read"):
             await bench.request(a_call(server.url))
@@ -405,7 +405,7 @@ async def test_each_call_is_one_log_line_with_the_request_id_and_no_address(benc
     assert "127.0.0.1" not in str(lines)
 
 
-async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
+async def test_a_host_that_does_not_exist_is_named() -> None:
     class NoSuchHost(AbstractResolver):
         async def resolve(self, host: str, port: int = 0, family: int = 0) -> list:
             raise OSError("no address for secret-host")
@@ -421,7 +421,7 @@ async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
     assert "secret-host" not in caught.value.sentence
 
 
-async def test_connection_that_is_never_made_is_told_as_unsent(bench: Bench, monkeypatch) -> None:
+async def test_a_call_without_a_connection_counts_as_unsent(bench: Bench, monkeypatch) -> None:
     """This happens where a firewall drops every packet."""
     monkeypatch.setattr(http, "CONNECT_SECONDS", 0.05)
 

@@ -59,7 +59,7 @@ def address(**query: str) -> URL:
     return (ROOT / "organizations").with_query(query)
 
 
-async def test_a_listing_names_the_organization_and_counts_against_it(
+async def test_a_listing_counts_against_the_organization_it_names(
     bench: Bench, services: FakeServices, guard: FakeGuard
 ) -> None:
     services.get(address(organization_id="7", authtoken="t0ken"), payload=LISTING)
@@ -84,7 +84,7 @@ async def test_the_header_form_keeps_the_token_out_of_the_address(
 
 @pytest.mark.parametrize("cause", [CallCause("watch", background=True), CallCause(PROBE)])
 @pytest.mark.parametrize("status", [502, 401])
-async def test_what_no_person_waits_for_is_one_grant(
+async def test_a_background_call_takes_one_grant(
     bench: Bench, services: FakeServices, guard: FakeGuard, cause: CallCause, status: int
 ) -> None:
     services.get(address(organization_id="7"), status=status, repeat=True)

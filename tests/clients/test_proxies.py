@@ -60,7 +60,7 @@ async def test_services_and_slack_are_called_through_the_proxy(asked) -> None:
 
 
 @pytest.mark.parametrize("status", [502, 407])
-async def test_call_that_the_proxy_declines_is_told_as_unsent(monkeypatch, status) -> None:
+async def test_a_call_that_the_proxy_declines_counts_as_unsent(monkeypatch, status) -> None:
     async def decline(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n" % status)

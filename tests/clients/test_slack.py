@@ -112,7 +112,7 @@ async def test_a_method_is_never_left_alone_for_good(told) -> None:
         ('{"ok": true, "user": "x"}', "application/json"),
     ],
 )
-async def test_what_is_no_person_is_an_error_that_is_known(body: str, kind: str) -> None:
+async def test_a_broken_answer_about_a_person_is_a_known_error(body: str, kind: str) -> None:
     async with answering(body, kind) as slack:
         with pytest.raises(SlackUnreachable):
             await slack.user("U1")
@@ -129,7 +129,7 @@ class NoDirectMessages:
         raise AssertionError("this was said already")
 
 
-async def test_what_slack_takes_is_taken_though_its_words_break_off():
+async def test_a_message_counts_as_sent_though_slacks_answer_breaks_off():
     posts = []
 
     async def break_off(request):

@@ -172,6 +172,6 @@ def test_each_block_of_a_page_says_its_language(page: Path) -> None:
         *("sudo systemctl stop gate", "python -m pip install -r gone.txt", "podman ps"),
     ],
 )
-def test_a_command_that_is_none_is_found(line: str) -> None:
+def test_a_command_that_does_not_exist_is_found(line: str) -> None:
     [[program, *words]] = commands(f"```sh\n{line}\n```\n")
     assert not (program in CHECKS and CHECKS[program](words))

@@ -142,7 +142,7 @@ def test_every_metric_is_in_the_page_and_no_other() -> None:
     assert told == {name for name in metrics if name.startswith("gatehouse_")}
 
 
-def test_what_alerts_look_at_is_there_at_zero_before_it_happens() -> None:
+def test_metrics_used_by_alerts_begin_at_zero() -> None:
     """A counter that starts at 1 shows no increase, so the first event would raise no alert."""
     metrics = Metrics()
     metrics.expect_commands({entry.name for entry in ENTRY_POINTS})
@@ -343,7 +343,7 @@ def _packages(*folders: str) -> set[str]:
     return {re.sub(r"[-_.]+", "-", name).lower() for name in found}
 
 
-def test_what_is_imported_is_declared_and_no_more() -> None:
+def test_the_declared_dependencies_are_those_imported() -> None:
     declared = tomllib.loads(read("pyproject.toml"))["project"]["dependencies"]
     names = {re.split(r"[\[><=]", item)[0] for item in declared}
     # SQLAlchemy loads its SQLite driver by name, and `zoneinfo` loads its data.

@@ -265,7 +265,7 @@ ESCAPED = {
 
 
 @pytest.mark.parametrize("form", ESCAPED)
-async def test_no_way_to_escape_it_shows_the_credential(sqlite_url, form):
+async def test_no_escaping_reveals_the_credential(sqlite_url, form):
     secret = ESCAPED[form]
     async with running_upstream() as upstream:
         center = {"authtoken": ODD_SECRET, "base_url": f"{upstream.url}/eu/inventory/v1"}
@@ -422,7 +422,7 @@ async def test_no_credential_is_in_a_log_or_a_metric(gateway, capsys, caplog):
     assert 'gatehouse_gateway_requests_total{client="script",data_center="eu",outcome="ok"}' in told
 
 
-async def test_client_with_many_open_requests_is_told_so(gateway, monkeypatch):
+async def test_a_client_with_too_many_open_requests_is_refused(gateway, monkeypatch):
     monkeypatch.setattr("bot.gateway.server.MOST_AT_ONCE", 0)
     async with gateway.call(ITEMS) as answer:
         assert answer.status == 429

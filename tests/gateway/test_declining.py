@@ -79,7 +79,7 @@ async def test_client_that_waits_goes_when_a_call_ends(gateway):
     assert await asyncio.gather(*calls) == [200] * 4
 
 
-async def test_client_waits_no_longer_than_it_said(gateway):
+async def test_a_client_waits_no_longer_than_it_prefers(gateway):
     go_on, calls = await hold_all(gateway)
     began = asyncio.get_running_loop().time()
     assert (await declined(gateway, headers={"Prefer": "wait=1"}))[:2] == ("concurrent", 1070)

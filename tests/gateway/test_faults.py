@@ -151,7 +151,7 @@ HALF = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n"
 
 
 @pytest.mark.parametrize(("end", "status"), [(b"", 502), (b"0\r\n\r\n", 200)])
-async def test_http_1_0_gets_an_answer_without_length_only_when_it_is_whole(gateway, end, status):
+async def test_http_1_0_gets_only_a_whole_answer_without_a_length(gateway, end, status):
     async def answer(request, _body):
         request.transport.write(HALF + end)
         request.transport.close()
@@ -165,7 +165,7 @@ async def test_http_1_0_gets_an_answer_without_length_only_when_it_is_whole(gate
     assert (body == b"12345") is (status == 200)
 
 
-async def test_http_1_0_gets_one_answer_even_if_it_asks_first(gateway):
+async def test_http_1_0_gets_one_answer_to_an_expect_header(gateway):
     asking = request_of(ITEMS, "POST", headers=[("Expect", "100-continue")], body=b"12345")
     got = await raw(gateway, asking.replace(b"HTTP/1.1", b"HTTP/1.0"))
     assert status_of(got) == 200
@@ -177,7 +177,7 @@ async def test_http_1_0_gets_one_answer_even_if_it_asks_first(gateway):
     ("request_line", "status"),
     [(b"GET / HTTP/9.9", 400), (b"GET /%b HTTP/1.1" % (b"x" * 9000), 431)],
 )
-async def test_what_is_no_http_is_answered_in_json(gateway, request_line, status):
+async def test_bytes_that_are_no_http_get_a_json_answer(gateway, request_line, status):
     got = await raw(gateway, request_line + b"\r\nHost: x\r\n\r\n")
     head, _, body = got.partition(b"\r\n\r\n")
     assert status_of(got) == status

@@ -30,7 +30,7 @@ async def test_token_in_the_query_is_replaced(gateway):
     assert TOKENS["script"] not in gateway.upstream.got[-1].text
 
 
-async def test_credential_goes_into_the_header_where_it_belongs(sqlite_url):
+async def test_the_credential_replaces_the_token_in_the_header(sqlite_url):
     auth = {"inventory_auth": "header", "inventory_auth_header": "Zoho-oauthtoken {token}"}
     async with running_gateway(sqlite_url, **auth) as gateway:
         headers = {"Authorization": f"Zoho-oauthtoken {TOKENS['script']}"}
@@ -87,7 +87,7 @@ async def test_body_that_is_too_large_makes_no_call(gateway):
     assert gateway.upstream.got == []
 
 
-async def test_answer_passes_as_it_comes(gateway):
+async def test_an_answer_passes_unchanged(gateway):
     headers = {"X-Page": "1", "Set-Cookie": "a=1", "Content-Type": "text/csv"}
     gateway.upstream.responds(status=404, reason="Not There", body=b"a,b", headers=headers)
     async with gateway.call(ITEMS) as response:
@@ -99,7 +99,7 @@ async def test_answer_passes_as_it_comes(gateway):
         assert "Set-Cookie" not in response.headers
 
 
-async def test_answer_is_asked_for_as_it_is_and_passes_as_it_comes(gateway):
+async def test_a_compressed_answer_passes_unchanged(gateway):
     packed = gzip.compress(b"hello" * 100)
     gateway.upstream.responds(body=packed, headers={"Content-Encoding": "gzip"})
     async with gateway.call(ITEMS, headers={"Accept-Encoding": "gzip"}) as response:
@@ -223,7 +223,7 @@ def sending(head: bytes):
     return answer
 
 
-async def test_header_that_is_not_utf8_passes_as_it_came(gateway):
+async def test_a_header_that_is_not_utf8_passes_unchanged(gateway):
     value = b'attachment; filename="M\xfcller.pdf"'
     gateway.upstream.answer = sending(b"Content-Disposition: " + value + b"\r\n")
     async with gateway.call(ITEMS) as answer:
@@ -268,7 +268,7 @@ async def test_gateway_is_not_on_the_port_of_slack(gateway):
 
 
 @pytest.mark.parametrize(("client", "status"), [("script", 200), ("nightly", 403)])
-async def test_client_that_asks_first_is_told_before_its_body(gateway, client, status):
+async def test_a_client_that_expects_100_is_refused_before_its_body(gateway, client, status):
     asks = {"headers": {"Expect": "100-continue"}, "data": io.BytesIO(b"x" * 1000)}
     async with asyncio.timeout(30):
         assert await gateway.status(ITEMS, client, method="POST", **asks) == status

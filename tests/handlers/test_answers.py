@@ -42,7 +42,7 @@ async def test_an_answer_that_slack_drops_is_sent_again(bot, status):
     assert bot.waits.slept == [1.0, 2.0]
 
 
-async def test_an_address_that_is_used_up_makes_it_a_direct_message(bot):
+async def test_an_answer_with_a_used_up_response_url_is_a_direct_message(bot):
     bot.command("/x", done)
     bot.slack.workspace.faults.status("response_url", 404, body="used_url", times=None)
     await bot.slack.command(USER, CHANNEL, "/x")
@@ -106,7 +106,7 @@ async def test_chart_and_table_that_slack_refuses_leave_their_buttons(bot):
     assert [block["type"] for block in message.blocks] == ["section", "actions"]
 
 
-async def test_nothing_is_said_where_slack_takes_it_nowhere(bot):
+async def test_an_answer_that_slack_accepts_nowhere_is_dropped(bot):
     bot.command("/x", done)
     for method in ("response_url", "chat.postMessage"):
         bot.slack.workspace.faults.status(method, 500, times=None)

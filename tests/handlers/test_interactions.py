@@ -35,7 +35,7 @@ async def held_storing(bot, seconds=1.5):
     return message, go_on, stored
 
 
-async def test_a_click_is_stored_before_it_is_acknowledged(bot):
+async def test_a_click_is_stored_before_its_acknowledgement(bot):
     message, go_on, stored = await held_storing(bot)
     clicking = asyncio.create_task(bot.slack.click(USER, message, "Next"))
     await asyncio.wait({clicking}, timeout=0.1)
@@ -58,7 +58,7 @@ async def test_slowly_stored_click_is_acknowledged_in_time(bot):
     ("error", "words"),
     [(DatabaseUnavailable(), "Nothing was changed"), (KeyError("x"), "Reference: `")],
 )
-async def test_a_click_that_cannot_be_stored_is_told_of(bot, error, words):
+async def test_a_click_that_cannot_be_stored_gets_an_answer(bot, error, words):
     async def keep():
         raise error
 
@@ -73,7 +73,7 @@ async def test_a_click_that_cannot_be_stored_is_told_of(bot, error, words):
 
 
 @pytest.mark.parametrize("escaped", ["\\u0000", "\\ud83d", "\\udc00"])
-def test_what_a_database_cannot_store_is_not_read(escaped):
+def test_characters_that_a_database_cannot_store_are_refused(escaped):
     character = json.loads(f'"{escaped}"')
     command = payloads.text({"text": f"list {character}"}, "text")
     press = payloads.value({"value": f"a{character}b"})
@@ -118,7 +118,7 @@ async def press_what_requires(bot, permission) -> list[str]:
 
 
 @pytest.mark.parametrize("permission", sorted(ACTING))
-async def test_what_acts_is_done_once_and_a_replay_is_not_answered(bot, permission):
+async def test_a_replayed_click_does_nothing_and_gets_no_answer(bot, permission):
     bot.deliveries.is_first = False
     assert await press_what_requires(bot, permission) == []
     assert seen(bot) == []
@@ -126,6 +126,6 @@ async def test_what_acts_is_done_once_and_a_replay_is_not_answered(bot, permissi
 
 
 @pytest.mark.parametrize("permission", [Permission.READ, Permission.ASK_FOR_HELP])
-async def test_what_only_shows_is_not_written_down(bot, permission):
+async def test_a_click_that_changes_nothing_is_not_stored(bot, permission):
     assert await press_what_requires(bot, permission) == ["1"]
     assert bot.deliveries.asked == 0

@@ -47,7 +47,7 @@ async def test_a_slow_error_replaces_the_notice(bot):
 
 
 @pytest.mark.parametrize("error", [NotFound("No such thing."), KeyError("x"), RecursionError()])
-async def test_an_error_right_after_the_acknowledgement_leaves_it_standing(bot, error):
+async def test_an_error_right_after_the_acknowledgement_does_not_undo_it(bot, error):
     async def broken(ask):
         raise error
 

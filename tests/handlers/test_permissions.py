@@ -258,7 +258,7 @@ async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path, error, a
         ("internal_error", "Please try again."),
     ],
 )
-async def test_person_who_cannot_be_looked_up_is_told_why(tmp_path, error, words) -> None:
+async def test_the_answer_explains_why_a_person_cannot_be_looked_up(tmp_path, error, words) -> None:
     async with one_world(tmp_path, {"viewer": ["U0VIEWER"]}) as world:
         world.slack.workspace.faults.error("users.info", error, times=1)
         assert words in (await world.ask("U0VIEWER", "/orgs")).all_text

@@ -53,7 +53,7 @@ def test_gatehouse_reads_the_settings_file_of_any_folder(
     assert problem in said
 
 
-def test_what_is_installed_fits_together(installed, tmp_path):
+def test_the_installed_packages_fit_together(installed, tmp_path):
     status, said = run(installed / "python", "-m", "pip", "check", cwd=tmp_path)
     assert status == 0, said
 

@@ -49,7 +49,7 @@ def test_a_retry_has_no_end() -> None:
     assert decided(Act.RETRY, asked(State.FAILED), ADA, at=LATER).is_followed
 
 
-def test_what_is_being_undone_is_not_retried() -> None:
+def test_a_request_that_is_being_undone_is_not_retried() -> None:
     request = asked(State.FAILED, is_being_undone=True)
     assert decided(Act.RETRY, request, ADA) == Decision(Reason.BEING_UNDONE)
     assert decided(Act.APPROVE, asked(is_being_undone=True), ADA).is_followed
@@ -61,7 +61,7 @@ def test_no_decision_leaves_the_state_machine(act: Act, state: State, actor: str
     assert decision.next_state is None or can_move(state, decision.next_state)
 
 
-def test_what_is_over_stays_over() -> None:
+def test_a_closed_request_stays_closed() -> None:
     assert set(OVER) == {State.APPLIED, State.DENIED, State.CANCELLED, State.EXPIRED}
     assert not any(can_move(state, other) for state in OVER for other in State)
 
@@ -164,7 +164,7 @@ def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> Non
         (3600, None, "Add an end"),
     ],
 )
-def test_access_lasts_no_longer_than_the_policy_lets_it(longest, seconds, problem) -> None:
+def test_access_lasts_no_longer_than_the_policy_allows(longest, seconds, problem) -> None:
     found = duration_problem(FlowPolicy(longest_seconds=longest), seconds)
     assert found is None if problem is None else problem in found
 

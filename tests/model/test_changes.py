@@ -131,7 +131,7 @@ def planned(
     return planned_change(ReadList(listed, NOW, 0, grants), wanted)
 
 
-def test_what_is_true_already_is_named_and_dropped() -> None:
+def test_changes_already_made_are_named_and_dropped() -> None:
     wanted = RequestedChange(Change(("a", "b"), ("c", "d")))
     found, dropped = planned(wanted, "a", "c")
     assert found.change == Change(("b",), ("c",))
@@ -151,7 +151,7 @@ def test_adding_somebody_again_replaces_the_end_of_a_grant() -> None:
 
 
 @given(lists, changes())
-def test_after_a_change_it_is_true_and_the_others_stand_as_they_stood(
+def test_a_change_is_applied_and_leaves_all_others_in_place(
     listed: tuple[str, ...], change: Change
 ) -> None:
     after = apply_change(listed, change)
@@ -252,7 +252,7 @@ def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
     assert whose_turn([first, second, third], NOW) == [second]
 
 
-def test_grants_that_are_over_end_and_who_was_gone_is_told() -> None:
+def test_grants_end_and_missing_people_are_reported() -> None:
     due = [grant("a"), grant("b"), grant("c"), grant("d")]
     plan = plan_of("ax", asked(Change(("d",))), over=due)
     assert plan.after == ("x",)

@@ -37,7 +37,7 @@ def test_day_begins_25_hours_ago_or_with_a_reset_since_then():
     assert day_began_at(told(reset=90_000), NOW) == NOW + 90_001 - 24 * HOUR
 
 
-def test_what_the_service_tells_is_used_and_calls_since_are_added():
+def test_later_calls_are_added_to_the_services_numbers():
     assert day_use(1000, NOW + 5, 110, told(number=100, unsure=2), 10) == DayUse(
         100 + 2 + 10, 2500, DaySource.REPORTED, NOW + 10_001
     )
@@ -47,7 +47,7 @@ def test_after_a_reset_only_later_calls_count():
     assert day_use(1000, NOW + 10_001, 3, told(), 10) == DayUse(3, 2500, DaySource.REPORTED)
 
 
-def test_a_day_after_the_told_reset_the_plan_is_in_force_again():
+def test_the_plan_applies_again_after_the_services_reset():
     assert day_use(1000, NOW + 10_001 + 24 * HOUR, 3, told(), 10) == DayUse(3, 1000, DaySource.PLAN)
 
 
@@ -64,7 +64,7 @@ def test_a_day_after_the_told_reset_the_plan_is_in_force_again():
         (1000, 50, 90_001),
     ],
 )
-def test_told_nonsense_is_not_used(limit, remaining, reset):
+def test_absurd_headers_are_ignored(limit, remaining, reset):
     assert told(limit, remaining, reset) is None
 
 
@@ -72,13 +72,13 @@ def test_told_nonsense_is_not_used(limit, remaining, reset):
     ("limit", "remaining", "reset"),
     [(101, 50, 100), (1000, 1000, 100), (1000, 0, 100), (1000, 50, 1), (1000, 50, 90_000)],
 )
-def test_whatever_can_be_is_used(limit, remaining, reset):
+def test_sane_headers_set_the_day(limit, remaining, reset):
     day = told(limit, remaining, reset)
     assert (day.limit, day.used) == (limit, limit - remaining)
     assert day.resets_at == NOW + reset + 1
 
 
-def test_a_45_lowers_the_limit_and_never_raises_it():
+def test_a_45_may_lower_the_limit_but_not_raise_it():
     assert day_use(1000, NOW, 7, lowered=500) == DayUse(7, 500, DaySource.MESSAGE)
     for same_or_more in (1000, 5000):
         assert day_use(1000, NOW, 7, lowered=same_or_more) == DayUse(7, 1000, DaySource.PLAN)
@@ -181,7 +181,7 @@ def test_an_allowance_that_lasts_25_hours_has_no_end(used, last_hour):
     assert forecast(a_day(used), last_hour, NOW) is None
 
 
-def test_a_told_reset_before_the_end_means_that_it_lasts():
+def test_an_allowance_that_outlasts_its_reset_has_no_forecast():
     for hours in (4, 5):
         assert forecast(a_day(500, NOW + hours * HOUR), 100, NOW) is None
     assert forecast(a_day(500, NOW + 6 * HOUR), 100, NOW) == NOW + 5 * HOUR

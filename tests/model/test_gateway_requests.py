@@ -72,7 +72,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=12))
-def test_what_is_taken_stays_under_the_root(pieces):
+def test_every_accepted_path_stays_under_the_root(pieces):
     raw = "/eu/" + "".join(pieces)
     try:
         target = target_of(raw, ROOTS)

@@ -75,7 +75,7 @@ def test_an_id_can_be_a_key(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  "])
-def test_empty_name_is_shown_as_none(name: str) -> None:
+def test_an_empty_name_is_shown_as_missing(name: str) -> None:
     assert Organization.model_validate({**SENT, "name": name}).name == UNNAMED
 
 
@@ -157,7 +157,7 @@ def test_names_that_look_alike_are_a_choice():
 
 
 @pytest.mark.parametrize("typed", ["", " ", "\u200b"])
-def test_nothing_is_nobody(typed):
+def test_an_empty_search_matches_no_organization(typed):
     directory = a_directory("", "Acme")
     assert directory.matching(typed) == []
     with pytest.raises(

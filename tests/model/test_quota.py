@@ -73,7 +73,7 @@ def test_a_block_goes_before_every_limit():
     assert decision == NotNow(NOW, code=BlockCode.MINUTE, free_at=NOW + 50)
 
 
-def test_a_probe_that_is_under_way_is_when_it_is_tried_at_the_latest():
+def test_a_running_probe_ends_the_wait_at_the_latest():
     blocks = Blocks().refused(BlockCode.MINUTE, NOW - 61, probe=False)
     decision = asked(CallClass.PROBE, blocks=replace(blocks, probing_until=NOW + 14))
     assert decision == NotNow(NOW, code=BlockCode.MINUTE, free_at=NOW + 14)

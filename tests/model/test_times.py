@@ -42,7 +42,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
         ("", None, 0),
     ],
 )
-def test_a_time_is_read_as_it_is_typed(words: str, start: str | None, taken: int) -> None:
+def test_a_typed_time_is_understood(words: str, start: str | None, taken: int) -> None:
     found = parse_when(words.split())
     assert (str(found[0]), found[1]) == (start, taken) if found else start is None
     assert found is None or parse_when(start.split()) == (found[0], len(start.split()))

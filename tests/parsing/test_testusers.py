@@ -85,7 +85,7 @@ def added(*identities: str, **more: object) -> ChangeRequest:
         ),
     ],
 )
-def test_what_is_typed_is_understood(text: str, request_: TestusersRequest) -> None:
+def test_typed_commands_are_understood(text: str, request_: TestusersRequest) -> None:
     assert parse_testusers(text) == request_
 
 
@@ -197,7 +197,7 @@ def test_no_other_identity_is_suggested(typed: str, meant: str) -> None:
     assert parsed.problem.partition("Did you mean ")[2].partition("?")[0] == meant
 
 
-def test_what_was_understood_beside_odd_words_is_kept() -> None:
+def test_the_form_keeps_the_words_that_were_understood() -> None:
     parsed = parse_testusers("add welcome +2 +1 555 0142 @team vera for 2h because demo")
     assert isinstance(parsed, Unclear)
     understood = added("+2", duration_seconds=7200, presets=("team",), reason="demo")

@@ -18,7 +18,7 @@ def typed(identities: str) -> Prefilled:
     return Prefilled("welcome", lines=tuple(identities.split("\n")))
 
 
-def test_what_phones_put_around_numbers_does_not_count() -> None:
+def test_decoration_around_numbers_is_ignored() -> None:
     lines = "\u202a+15550100\u202c\n\u200e+15550101;\n cafe\u0301@b.c "
     people = ("+15550100", "+15550101", "café@b.c")
     assert parse_form(typed(lines)) == ChangeRequest("add", "welcome", people)
@@ -43,7 +43,7 @@ def test_line_that_is_filled_in_is_read_as_the_same_identity(identity: str) -> N
     assert parse_form(typed(as_line(identity))) == ChangeRequest("add", "welcome", (identity,))
 
 
-def test_line_is_quoted_only_where_it_has_to_be() -> None:
+def test_a_line_is_quoted_only_if_needed() -> None:
     assert [*map(as_line, ("+1", "a b", "\u200e+1", '"a"'))] == [
         *("+1", '"a b"', '"\u200e+1"', "'\"a\"'")
     ]
@@ -74,7 +74,7 @@ ASKED = ChangeRequest("add", "welcome", ("+1",))
         ({"reason": " a\n b "}, replace(ASKED, reason="a b")),
     ],
 )
-def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, Any], asked: ChangeRequest) -> None:
+def test_a_form_requests_exactly_its_content(inputs: dict[str, Any], asked: ChangeRequest) -> None:
     assert parse_form(replace(typed("+1"), **inputs)) == asked
 
 
@@ -92,7 +92,7 @@ def test_a_form_asks_for_what_stands_in_it(inputs: dict[str, Any], asked: Change
         ({"reason": "x" * 501}, "reason", "501 characters, limit 500"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_input(inputs: dict[str, Any], wrong: str, said: str) -> None:
+def test_an_error_appears_at_its_input(inputs: dict[str, Any], wrong: str, said: str) -> None:
     problems = parse_form(replace(typed("+1"), **inputs))
     assert isinstance(problems, dict)
     assert [*problems] == [wrong]
@@ -158,7 +158,7 @@ def test_message_is_read_up_to_its_40000th_character() -> None:
 
 
 @given(st.text(max_size=300))
-def test_whatever_is_found_can_be_asked_for(text: str) -> None:
+def test_every_identity_in_a_message_can_be_requested(text: str) -> None:
     found = mentioned_identities(text)
     assert len(set(found)) == len(found)
     assert all(is_sendable(item) and " " not in item for item in found)

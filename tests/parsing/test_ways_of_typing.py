@@ -101,5 +101,5 @@ def test_form_that_is_filled_in_holds_the_same_identity(identity):
     ["+15550142", "o'neil@x.test", "a_b+c@x-y.test", "chat:ada_", "whatsapp:+15550142"],
 )
 @pytest.mark.parametrize("mark", [marked, marked_inside])
-def test_shortcut_finds_the_identity_as_it_stands_in_the_message(identity, around, mark):
+def test_the_shortcut_finds_the_messages_identity_unchanged(identity, around, mark):
     assert mentioned_identities(around.format(mark(identity))) == (identity,)

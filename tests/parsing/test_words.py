@@ -71,7 +71,7 @@ def test_words_are_split_as_typed(sent: str, words: list[str]) -> None:
 
 
 @given(st.text(max_size=300))
-def test_whatever_is_typed_survives_slack(text: str) -> None:
+def test_typed_text_survives_slacks_escaping(text: str) -> None:
     assert recover(escaped(text)) == text
 
 

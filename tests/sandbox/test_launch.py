@@ -31,7 +31,7 @@ def test_port_that_is_none_is_said_in_a_sentence(arguments, capsys) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists children in /proc")
-async def test_one_command_prints_one_address_and_stops_all_of_it() -> None:
+async def test_one_command_starts_and_stops_the_whole_sandbox() -> None:
     # `tests/install` starts it without `--host`.
     words = (sys.executable, "-m", "sandbox", "--host", "0.0.0.0", "--port", "0")
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
@@ -90,7 +90,7 @@ async def start(port):
     )
 
 
-async def test_it_says_where_it_answers_and_stops_on_ctrl_c():
+async def test_the_services_print_their_address_and_stop_on_ctrl_c():
     port = free_port()
     process = await start(port)
     line = (await process.stdout.readline()).decode()
@@ -108,7 +108,7 @@ async def test_it_says_where_it_answers_and_stops_on_ctrl_c():
 
 
 @pytest.mark.parametrize("set_before", [signal.SIG_IGN, signal.SIG_DFL])
-async def test_what_nohup_started_outlives_its_terminal(set_before):
+async def test_the_bot_outlives_its_terminal_under_nohup(set_before):
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
     signal.signal(signal.SIGHUP, set_before)

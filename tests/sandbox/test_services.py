@@ -124,9 +124,7 @@ async def test_one_empty_value_is_the_empty_list(services, http):
     ("identities", "status"),
     [(["é" * 150], 200), (["é" * 151], 400), (["a" * 301], 400), (["a", ""], 400), ([], 400)],
 )
-async def test_what_is_no_list_of_identities_is_refused_and_not_stored(
-    services, http, identities, status
-):
+async def test_a_value_that_is_no_list_of_identities_is_refused(services, http, identities, status):
     before = list(services.state.flows[WELCOME_FLOW].identities)
 
     assert (await update(http, *identities))[0] == status
@@ -243,7 +241,7 @@ async def test_a_block_refuses_until_it_ends_or_is_lifted(services, http, clock,
     assert await call(http) == (200, 0)
 
 
-async def test_the_day_is_told_in_headers_when_asked(services, http, clock):
+async def test_the_service_reports_the_day_in_headers_if_enabled(services, http, clock):
     clock.advance(100.0)
     query = {"authtoken": "demo-eu", "organization_id": "20077314"}
     async with http.get("/eu/inventory/v1/organizations", params=query) as response:

@@ -108,7 +108,7 @@ async def test_messages_are_posted_once_and_changed_by_their_author(slack, clien
         ("whatsapp:+1555 sip:me@example", "whatsapp:+1555 sip:me@example"),
     ],
 )
-def test_what_is_typed_is_delivered_as_should_escape_has_it(typed, delivered):
+def test_typed_text_is_escaped_as_slack_does(typed, delivered):
     assert escaped(Workspace(), typed) == delivered
 
 

@@ -71,7 +71,7 @@ def labelled(element: Block, label: str = "l") -> Block:
     ],
     ids=lambda block: str(block["type"]),
 )
-def test_what_is_within_the_limits_is_taken(block: Block) -> None:
+def test_a_block_within_the_limits_is_accepted(block: Block) -> None:
     assert check_blocks([block], "message").problems == []
 
 
@@ -110,7 +110,7 @@ def test_what_is_within_the_limits_is_taken(block: Block) -> None:
         ("text", "must provide an object"),
     ],
 )
-def test_what_is_beyond_a_limit_is_refused_with_its_place(block: Block, problem: str) -> None:
+def test_a_block_beyond_a_limit_is_refused_with_its_place(block: Block, problem: str) -> None:
     problems = check_blocks([block], "message").problems
     assert any(problem in found for found in problems), problems
 

@@ -61,7 +61,7 @@ async def test_addition_that_would_shorten_permanent_access_asks(sqlite_url):
             assert (await world.asked(text)).buttons == ["Approve", "Deny", "Cancel"]
 
 
-async def test_next_day_counts_from_none(sqlite_url, clock):
+async def test_the_daily_count_starts_again_the_next_day(sqlite_url, clock):
     rule = FlowPolicy(auto=AutomaticRule((FAKE_OTTO,), 14_400, 1))
     database = Database(sqlite_url, clock)
     world = World(database, clock, policy=default_policy(flow_policies={"*": rule}))

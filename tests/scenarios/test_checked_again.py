@@ -217,7 +217,7 @@ async def cancelled(world, message) -> None:
         (cancelled, "*Cancelled*", "cancelled"),
     ],
 )
-async def test_each_time_says_what_it_is_the_time_of(world, decide, outcome, label):
+async def test_each_time_is_labelled(world, decide, outcome, label):
     message = await world.asked("add welcome +1")
     await decide(world, message)
     await world.shows(message, outcome)

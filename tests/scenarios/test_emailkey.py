@@ -64,7 +64,7 @@ async def test_help_and_nonsense_are_answered(world):
     assert "/emailkey check templates" in nonsense.all_text
 
 
-async def test_what_one_person_mistypes_worries_nobody_else(world):
+async def test_a_mistyped_resource_does_not_change_the_status(world):
     await world.ask("U0VIEWER", "/emailkey", "check nonsense")
     status = await world.ask("U0VIEWER", "/gatehouse", "status")
     assert "rejected" not in status.all_text

@@ -141,7 +141,7 @@ async def test_a_list_with_unknown_entries_is_never_sent_again(world, monkeypatc
     assert message.buttons == ["Retry"]
 
 
-async def test_an_unknown_entry_fails_only_what_it_may_belong_to(world, monkeypatch):
+async def test_an_unknown_entry_fails_only_the_requests_it_may_belong_to(world, monkeypatch):
     storing(monkeypatch, lambda one: "user-1" if one == "chat:ada" else one)
     await world.applied("add welcome +1 chat:ada")
     assert world.flow.identities == ["+1", "user-1"]
@@ -184,7 +184,7 @@ async def test_grant_of_somebody_who_is_gone_in_two_reads_ends(world):
     assert "ended" in audit
 
 
-async def test_refused_credential_fails_a_change_until_it_is_mended(world):
+async def test_a_refused_credential_fails_changes_until_it_is_replaced(world):
     refusal = fault(world, FaultKind.STATUS, "POST", status=401, message="Authenticate")
     message = await world.asked("add welcome +1")
     await world.approve(message, "Failed")

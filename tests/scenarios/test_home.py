@@ -120,7 +120,7 @@ async def test_home_is_up_to_date_a_minute_after_somebody_else_decided(world):
     await world.shows(otto, "*Applied*, approved by Abel Approver")
 
 
-async def test_block_is_shown_and_gone_when_it_clears(world):
+async def test_a_block_is_shown_until_it_clears(world):
     home = await opened(world, OTTO)
     world.services.state.limits.block(("com", "10234695"), 1070)
     await world.ask(OTTO, "/ratelimits", "check 10234695")

@@ -61,7 +61,7 @@ def calls_to(world, at):
     ("code", "limit"),
     [(44, "100 requests per minute"), (45, "1,000 requests per day"), (1070, "5 requests at once")],
 )
-async def test_the_first_429_opens_an_alert_that_says_it_all(world, code, limit):
+async def test_the_first_429_opens_a_complete_alert(world, code, limit):
     at = the_organization(world)
     world.services.state.limits.block(at, code)
     assert "was blocked" in (await check(world)).all_text
@@ -167,7 +167,7 @@ async def test_a_lost_answer_of_slack_does_not_repeat_the_alert(world):
     assert len(alerts(world)) == 1
 
 
-async def test_an_alert_that_slack_took_late_tells_how_it_is_then(world):
+async def test_a_delayed_alert_shows_the_state_when_it_is_sent(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=4, times=1)
     world.services.state.limits.block(the_organization(world), 1070)
     await check(world)

@@ -122,6 +122,6 @@ def urls(tmp_path, sqlite_template):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-async def test_killed_at_any_step_the_change_stands_once_and_all_is_told(urls):
+async def test_a_kill_at_any_step_leaves_one_change_and_every_message(urls):
     deaths = await asyncio.gather(*(every_nth_step(url, n + 1) for n, url in enumerate(urls)))
     assert sum(deaths) > 20

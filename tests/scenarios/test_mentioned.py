@@ -37,14 +37,14 @@ async def test_approvers_are_mentioned_and_admins_left_in_peace(world):
     assert mentioned(await world.asked("add welcome +1")) == {ADA, GROUP}
 
 
-async def test_a_requester_who_is_the_only_approver_leaves_it_to_the_admin(sqlite_url):
+async def test_the_admin_is_mentioned_if_the_requester_is_the_only_approver(sqlite_url):
     async with empty_world(sqlite_url, roles=roles(approver=[ADA])) as world:
         message = await world.asked("add welcome +1", by=ADA)
         assert mentioned(message) == {ADAM}
         await world.approve(message, "*Applied*", by=ADAM)
 
 
-async def test_a_requester_who_is_the_only_one_in_the_group_leaves_it_to_the_admin(sqlite_url):
+async def test_the_admin_is_mentioned_if_the_requester_is_alone_in_the_group(sqlite_url):
     async with empty_world(sqlite_url, roles=roles(approver=["S0APPROVERS"])) as world:
         assert mentioned(await world.asked("add welcome +1", by=ABEL)) == {ADAM}
         assert mentioned(await world.asked("add welcome +2")) == {GROUP}

@@ -29,7 +29,7 @@ MEANT = (
 )
 
 
-async def test_what_was_meant_is_a_button(world):
+async def test_the_closest_word_is_a_button(world):
     for command, typed, button, words in MEANT:
         answer = await world.ask(OTTO, command, typed)
         assert button in answer.buttons, typed
@@ -55,7 +55,7 @@ async def test_viewer_who_names_a_flow_as_a_test_user_learns_of_no_flow(world):
     assert "welcome" not in answer.all_text
 
 
-async def test_what_is_like_nothing_offers_nothing(world):
+async def test_a_word_without_similar_names_gets_no_suggestions(world):
     assert (await world.ask(OTTO, "/orgs", "show zzzzqqqq")).buttons == []
 
 
@@ -96,7 +96,7 @@ async def test_organization_offers_no_test_call_to_a_viewer(world):
     assert answer.buttons == ["Rate limits", "Share in channel"]
 
 
-async def test_request_can_be_cancelled_where_it_is_confirmed(world):
+async def test_the_confirmation_of_a_request_has_cancel(world):
     answer = await world.ask(OTTO, "/testusers", "add welcome +15550100")
     assert answer.buttons == ["Cancel"]
     assert "/archives/C0APPROVALS/p" in answer.all_text
@@ -153,7 +153,7 @@ async def test_empty_list_leads_to_the_form_with_its_flow(world):
     assert "+15550101" in (await world.card()).all_text
 
 
-async def test_late_answer_to_a_form_stands_below_the_list_it_was_opened_from(world, monkeypatch):
+async def test_a_late_answer_to_a_form_appears_below_its_list(world, monkeypatch):
     listed = await with_test_users(world)
     await world.slack.click(OTTO, listed, "Change…")
     form = await world.form()
@@ -174,7 +174,7 @@ async def test_viewer_is_offered_no_change(world):
     assert answer.buttons == ["Share in channel"]
 
 
-async def test_who_mistypes_what_they_may_not_use_is_told_that(world):
+async def test_mistyping_a_forbidden_command_names_the_permission(world):
     for who, typed, missing in (
         (VERA, "add", "You need the operator role"),
         (OTTO, "add welcome +1555 now", "You need the admin role"),
@@ -224,7 +224,7 @@ def dialogs_of(message) -> dict[str, str]:
     }
 
 
-async def test_dialog_names_the_change_it_is_about(world):
+async def test_a_confirmation_dialog_names_its_change(world):
     change = "add +15550100 to welcome."
     await world.ask(OTTO, "/testusers", "add welcome +15550100")
     (card,) = world.cards()

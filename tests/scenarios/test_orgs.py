@@ -79,7 +79,7 @@ async def test_an_ambiguous_name_offers_the_candidates(world):
     assert "*Northwind Traders*" in (await world.ask("U0VIEWER", "/orgs", "show eu/20077315")).text
 
 
-async def test_what_fits_nothing_is_answered_with_the_usage_and_an_example(world):
+async def test_unknown_text_gets_the_usage_and_an_example(world):
     for typed in ("show", "show   ", "show <!channel> nobody", "show nobody", "shwo 10234695"):
         answer = await world.ask("U0VIEWER", "/orgs", typed)
         assert ("No organization is called" in answer.text) == ("nobody" in typed)
@@ -162,7 +162,7 @@ async def test_a_data_center_that_fails_is_named_and_the_others_are_listed(world
     assert "in 8 data centers" in (await world.ask("U0VIEWER", "/orgs")).text
 
 
-async def test_what_was_listed_before_is_shown_with_its_age(world):
+async def test_the_last_good_listing_is_shown_with_its_age(world):
     await world.ask("U0OPERATOR", "/orgs")
     await five_seconds_later(world)
     world.services.state.faults.add(Fault(FaultKind.CODE, "inventory", "eu", message="No <!here>"))
@@ -173,7 +173,7 @@ async def test_what_was_listed_before_is_shown_with_its_age(world):
     assert "<!here>" not in answer.all_text
 
 
-async def test_one_of_a_data_center_that_fails_asks_it_once(sqlite_url):
+async def test_an_organization_of_a_failing_data_center_costs_one_call(sqlite_url):
     settings = {"inventory_watch": "off", "inventory_cache_seconds": "0"}
     async with running_world(sqlite_url, **settings) as world:
         await world.ask("U0VIEWER", "/orgs")
@@ -183,7 +183,7 @@ async def test_one_of_a_data_center_that_fails_asks_it_once(sqlite_url):
         assert called(world).count("eu") == 2
 
 
-async def test_without_data_centers_it_says_which_setting_is_needed(sqlite_url):
+async def test_orgs_without_data_centers_names_the_setting(sqlite_url):
     async with running_world(sqlite_url, inventory_data_centers="{}") as world:
         assert "INVENTORY_DATA_CENTERS" in (await world.ask("U0VIEWER", "/orgs")).text
 

@@ -204,7 +204,7 @@ async def test_calls_left_to_others_are_no_room(sqlite_url, reserve, state, told
     assert told in shown
 
 
-async def test_what_the_service_tells_of_its_day_is_in_force(world):
+async def test_the_services_daily_numbers_apply(world):
     world.services.state.limits.rules.tells_day = True
     one = organization_of(world)
     at = ("eu", one.organization_id)
@@ -215,7 +215,7 @@ async def test_what_the_service_tells_of_its_day_is_in_force(world):
     assert "reported by the service" in shown.all_text
 
 
-async def test_what_is_not_understood_is_explained(world):
+async def test_unknown_text_is_explained(world):
     for typed, said in (
         ("check", "Which organization?"),
         ("plan 1 gold", "The last word must be a plan"),
@@ -228,7 +228,7 @@ async def test_what_is_not_understood_is_explained(world):
         assert said in (await world.ask("U0ADMIN", "/ratelimits", typed)).all_text
 
 
-async def test_a_part_of_a_name_shows_one_and_acts_on_none(world):
+async def test_part_of_a_name_finds_an_organization_but_changes_none(world):
     await world.ask("U0ADMIN", "/orgs")
     calls = len(world.services.state.calls)
     assert "*Tailspin Toys*" in (await world.ask("U0ADMIN", "/ratelimits", "tailsp")).text

@@ -54,7 +54,7 @@ async def test_lost_scope_for_messages_is_named_without_a_message(sqlite_url):
 
 
 @pytest.mark.parametrize("scope", ["users:read", "usergroups:read"])
-async def test_person_is_told_that_the_set_up_is_at_fault(sqlite_url, scope):
+async def test_the_answer_blames_the_set_up_for_a_missing_scope(sqlite_url, scope):
     roles = json.dumps({"operator": [OTTO], "approver": ["S0APPROVERS"]})
     async with running_world(sqlite_url, inventory_watch="off", roles=roles) as world:
         card = await world.asked("add welcome +15550001111 for 2h")

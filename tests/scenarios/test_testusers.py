@@ -150,14 +150,14 @@ async def test_now_posts_the_card_already_applied_and_marked(world):
     assert world.flow.identities == ["+1"]
 
 
-async def test_a_grant_ends_on_time_and_it_is_told(world):
+async def test_a_grant_ends_on_time_and_the_requester_is_told(world):
     message = await world.asked("add welcome +1 for 1s")
     await world.approve(message, "Access ended")
     assert world.flow.identities == []
     await world.told(OTTO, "has ended for `+1`")
 
 
-async def test_what_people_type_mentions_and_formats_nothing(world):
+async def test_typed_text_mentions_nobody_and_formats_nothing(world):
     evil = "<!channel> <@U0ADMIN> *x* \u202eabc 👩‍🚀 שלום"
     sent = evil.replace("<", "&lt;").replace(">", "&gt;")
     await world.slack.command(
@@ -171,7 +171,7 @@ async def test_what_people_type_mentions_and_formats_nothing(world):
     await world.told(OTTO, "&lt;!channel&gt;")
 
 
-async def test_the_form_keeps_what_was_typed_until_it_is_right(world):
+async def test_the_form_keeps_its_input_until_it_is_valid(world):
     view = await world.opened_form()
     await world.slack.suggest(OTTO, view, "Flow", "wel")
     wrong = {"Flow": "welcome", "Identities": "+1\n+1", "For": "never"}
@@ -213,7 +213,7 @@ async def test_form_that_failed_and_does_not_fit_in_a_button_has_none(world):
     assert answer.buttons == []
 
 
-async def test_a_form_is_given_back_to_whom_slack_does_not_know(world):
+async def test_a_form_is_returned_if_the_person_cannot_be_looked_up(world):
     world.slack.workspace.faults.error("users.info", "internal_error", times=None)
     workspace = world.slack.workspace
     view = workspace.open(OTTO, change_form(f"{world.slack.address}/response/gone", Prefilled()))
@@ -332,13 +332,13 @@ async def test_a_page_that_is_no_more_is_the_last_one_there_is(world):
         assert "Next" not in page.buttons
 
 
-async def test_what_is_not_understood_is_said_with_what_would_be(world):
+async def test_a_time_that_is_not_understood_gets_an_example(world):
     for text in ("add other +1", "list other", "history FW123", "add welcome"):
         assert "welcome" in (await world.ask(OTTO, "/testusers", text)).all_text
     assert world.cards() == []
 
 
-async def test_without_its_settings_the_command_says_which_it_needs(sqlite_url):
+async def test_a_command_without_its_service_names_the_settings(sqlite_url):
     unset = {"flow_base_url": "", "flow_account_sid": "", "flow_auth_token": ""}
     async with running_world(sqlite_url, **unset, flow_aliases="{}") as world:
         for text in ("", "list welcome", "history welcome", "add welcome +1", f"list {WELCOME}"):

@@ -47,7 +47,7 @@ async def test_people_of_a_preset_stand_in_the_form_that_a_button_opens(world):
     assert "add `+1`, `+2` to *welcome*" in (await world.card()).all_text
 
 
-async def test_a_preset_that_is_deleted_says_what_it_contained(world):
+async def test_deleting_a_preset_shows_its_content(world):
     await say(world, OTTO, 'preset save demo +1 "Ben & Jerry"')
     await say(world, OTTO, "preset save demo +2")
     assert "It contained `+2`." in await say(world, OTTO, "preset delete demo")
@@ -142,7 +142,7 @@ async def test_a_time_comes_back_in_the_zone_of_the_requester(world, typed, at):
         assert at in [item[-5:] for item in shown_times(shown, "Europe/Berlin")]
 
 
-async def test_what_a_test_user_is_stands_in_the_form_and_in_help(world):
+async def test_the_form_and_the_help_explain_test_users(world):
     assert ABOUT_TEST_USERS in json.dumps((await world.opened_form()).blocks)
     assert ABOUT_TEST_USERS in (await world.ask(OTTO, "/testusers", "help")).all_text
 

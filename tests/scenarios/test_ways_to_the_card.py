@@ -96,7 +96,7 @@ WAYS: tuple[Callable[[World, str], Awaitable[str]], ...] = (
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-async def test_what_is_typed_reaches_the_card_and_the_service_unchanged(world, way):
+async def test_a_typed_identity_reaches_card_and_service_unchanged(world, way):
     chance = random.Random(way.__name__)
     sent = 0
     for _ in range(ROUNDS):

@@ -62,7 +62,7 @@ async def test_omitted_service_stays_unconfigured(place):
     assert settings.missing_for("email")
 
 
-async def test_a_missing_scope_is_named_as_the_vendor_names_it(place):
+async def test_a_missing_scope_has_the_vendors_name(place):
     fault = Fault(FaultKind.STATUS, "inventory", status=403, times=2)
     place.services.state.faults.add(fault)
     status, said = await place.set_up()
@@ -210,7 +210,7 @@ async def test_several_wrong_answers_are_named_together(place):
     assert [file.name for file in place.folder.iterdir()] == ["answers.json"]
 
 
-async def test_a_code_without_a_refresh_token_is_told(place):
+async def test_a_code_without_a_refresh_token_is_reported(place):
     place.services.state.oauth.gives_refresh_token = False
     status, said = await place.set_up()
     assert (status, "no refresh token was returned" in said) == (2, True), said

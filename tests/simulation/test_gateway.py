@@ -144,7 +144,7 @@ async def test_share_is_never_exceeded(sim):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-async def test_clients_that_come_again_when_told_are_not_starved(sim):
+async def test_clients_that_obey_retry_after_are_not_starved(sim):
     callers = [sim.greedy(f"client-{number}", 0.0) for number in range(12)]
     await sim.run(125, *callers)
     assert sim.service.refused == 0

@@ -142,6 +142,6 @@ async def test_standstill_of_the_service_is_not_worked_against(ledger, seconds, 
 
 @pytest.mark.slow
 @ON_SQLITE
-async def test_late_counted_standstill_costs_only_what_it_held(ledger):
+async def test_a_standstill_counted_late_costs_only_the_held_calls(ledger):
     # All held calls are counted at the end at once, beside the calls that are granted then.
     assert await stand_still(ledger, 120, seed=7, counts_late=True) <= 24

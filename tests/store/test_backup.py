@@ -63,7 +63,7 @@ def test_backup_has_what_a_killed_bot_had_committed(sqlite_url, tmp_path):
 
 
 @pytest.mark.parametrize("stands", ["file", "link", "dangling link", "folder"])
-def test_what_stands_at_the_target_is_left_alone(sqlite_url, tmp_path, stands, capsys):
+def test_a_backup_leaves_existing_files_alone(sqlite_url, tmp_path, stands, capsys):
     target, other = tmp_path / "backup.db", tmp_path / "other"
     if stands == "folder":
         target.mkdir()

@@ -66,7 +66,7 @@ def test_cause_is_found_under_its_wrappers(error: BaseException, code: str) -> N
         "server does not support SSL, but SSL was required",
     ],
 )
-def test_unknown_cause_is_told_in_the_drivers_words_to_those_who_run_the_bot(words: str) -> None:
+def test_an_unknown_cause_is_logged_in_the_drivers_words(words: str) -> None:
     text = f"connection failed: {words}\nDETAIL: a value\nLINE 1: SELECT"
     cause = cause_of(wrapped(psycopg.OperationalError(text)))
     assert cause.code == "database_refused"
@@ -84,7 +84,7 @@ def test_words_of_sqlalchemy_are_never_shown() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"[\0\0\0\n10.11"])
-async def test_what_a_server_of_another_kind_says_is_shown(answer: bytes) -> None:
+async def test_the_answer_of_an_unrelated_server_is_shown(answer: bytes) -> None:
     async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
         await reader.read(100)

@@ -110,7 +110,7 @@ async def test_server_ends_what_a_stopped_process_left_open(postgres_url, clock)
 
 
 @pytest.mark.postgres
-async def test_process_that_stood_still_in_a_transaction_is_told_so(postgres_url, clock):
+async def test_a_transaction_that_stood_still_is_reported(postgres_url, clock):
     database = Database(postgres_url, clock)
 
     async def stand_still() -> None:

@@ -82,7 +82,7 @@ async def test_signature_is_taken_once_by_whoever_comes_first(database):
     assert not await taken(database, "b")
 
 
-async def test_what_was_rolled_back_was_not_taken(database):
+async def test_a_rolled_back_grant_was_not_taken(database):
     async def break_off() -> None:
         async with database.transaction() as tx:
             assert await received_events.take_in(tx)
@@ -122,7 +122,7 @@ async def noted(database: Database) -> SentCard | None:
         return found and replace(found, sent_at=AT)
 
 
-async def test_card_is_noted_unless_somebody_did_since_it_was_read(database):
+async def test_a_card_is_saved_only_if_its_stored_version_was_read(database):
     edited = replace(CARD, version=2)
     assert await note(database, CARD, None)
     assert not await note(database, edited, None)

@@ -81,7 +81,7 @@ async def told(database, clock, number, remaining, limit=500) -> None:
         await quotas.note_reported(tx, reservation, day)
 
 
-async def test_what_the_service_tells_is_in_force_until_its_reset(database, clock):
+async def test_the_services_numbers_apply_until_their_reset(database, clock):
     await told(database, clock, number=1, remaining=1)
     assert isinstance(await reserve(database), Reservation)
     refused = await reserve(database)
@@ -154,7 +154,7 @@ async def count(database, table) -> int:
         return await tx.connection.scalar(select(func.count()).select_from(table))
 
 
-async def test_calls_are_told_by_hour_kind_and_person(database, clock):
+async def test_calls_are_shown_by_hour_kind_and_person(database, clock):
     began = clock.now().timestamp()
     await call(database)
     await call(database)

@@ -184,7 +184,7 @@ def entry(position: int, words: str) -> RecordedEntry:
 
 
 @given(st.lists(anything, max_size=50))
-def test_the_audit_says_how_much_of_it_is_shown(texts):
+def test_the_audit_shows_the_number_of_its_entries(texts):
     names = {"U0ADA": "Ada " * 30}
     message = audit.audit([entry(n, words) for n, words in enumerate(texts)], "f" * 64, names)
     check(message)

@@ -149,7 +149,7 @@ def test_who_decides_sees_the_id_of_a_requester_with_the_name_of_somebody_else()
     assert "requester U0IMPOSTOR" in "\n".join(texts_of(card(request, 1, "")))
 
 
-def test_requester_is_told_whose_access_has_ended() -> None:
+def test_the_requester_reads_whose_access_has_ended() -> None:
     request = Request("1", FLOW, OTTO, RequestedChange(Change(("+1", "+2"))), NOW, NOW)
     message = notes.outcome(request, {"event": "ended", "identities": ["+2"]})
     assert message.text == "Access to *welcome* has ended for `+2`."
@@ -214,7 +214,7 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     assert "5550" not in shown[1]
 
 
-def test_list_offers_no_decision_on_what_it_shows_in_part() -> None:
+def test_a_list_has_no_decision_buttons_for_a_shortened_change() -> None:
     for people, buttons in ((("+1", "+2"), 3), (tuple(f"{n:0300}" for n in range(9)), 1)):
         request = Request("1", FLOW, OTTO, RequestedChange(Change(people)), NOW, NOW)
         page = Page([OpenRow(request, True, True, "C0A")], 1)

@@ -47,7 +47,7 @@ def test_right_to_left_text_is_isolated_and_other_text_is_not():
     assert text.plain("Müller 株") == "Müller 株"
 
 
-def test_a_sentence_of_ours_keeps_its_direction_whatever_it_quotes():
+def test_a_sentence_keeps_its_direction_with_any_quotation():
     said = text.sentence("“نور <b> شمس 1” fits 2; “نور 1” too")
     assert said == "“\u2068نور\u2069 &lt;b&gt; \u2068شمس\u2069 1” fits 2; “\u2068نور\u2069 1” too"
 
@@ -78,7 +78,7 @@ def test_escaped_text_is_one_line_without_markup_or_directions(value):
 
 
 @given(ORDINARY)
-def test_ordinary_text_is_seen_as_it_was_written(value):
+def test_ordinary_text_is_shown_unchanged(value):
     written = " ".join(value.split())
     assert seen(text.escape(value)) == written
     assert seen(text.sentence(value)) == written
@@ -111,7 +111,7 @@ def test_plain_text_keeps_to_its_limit_and_is_never_empty(value, limit):
         ("&lt;!here&gt; &amp;", "&\u2060lt;!here&\u2060gt; &\u2060amp;"),
     ],
 )
-def test_plain_text_is_no_emoji_and_nothing_in_it_is_decoded(value, shown):
+def test_plain_text_has_no_emoji_and_no_markup(value, shown):
     assert text.plain(value) == shown
     header = block_kit.header(value)["text"]
     assert (header["text"], header["emoji"]) == (shown, False)

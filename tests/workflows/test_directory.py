@@ -81,7 +81,7 @@ class SkewedClock:
 
 
 @pytest.mark.parametrize("seconds", [-290, 600])
-async def test_age_of_a_listing_is_told_by_the_database(database, clock, inventory, seconds):
+async def test_the_age_of_a_listing_uses_the_databases_clock(database, clock, inventory, seconds):
     skewed = SkewedClock(clock, seconds)
     directory = OrganizationDirectory(inventory, database, skewed, 300, {})
     for _ in range(20):

@@ -109,9 +109,7 @@ async def test_a_person_waits_two_seconds_for_a_line_and_not_longer(guard, clock
     ],
 )
 @pytest.mark.parametrize("headers", [True, False])
-async def test_what_may_still_be_at_work_holds_slot_and_line(
-    guard, database, clock, error, headers
-):
+async def test_a_call_that_may_still_run_holds_its_slot(guard, database, clock, error, headers):
     with pytest.raises(type(error)):
         await go_wrong(guard, error, headers=headers)
     clock.advance(14.9)
@@ -216,7 +214,7 @@ async def all_incidents(database):
     return [item for item in found if item is not None]
 
 
-async def test_own_use_of_a_told_day_is_of_that_day(guard, database, clock):
+async def test_own_use_belongs_to_the_services_day(guard, database, clock):
     for _ in range(40):
         await call(guard)
     clock.advance(10 * HOUR)

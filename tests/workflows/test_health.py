@@ -68,9 +68,7 @@ async def due(database) -> list[Job]:
         return [job for job in await jobs.claim(tx, "me", 10) if job.kind == HEALTH_JOB]
 
 
-async def test_what_stays_broken_is_one_message_until_nobody_sees_it(
-    shared, health, database, clock
-):
+async def test_a_lasting_problem_is_one_message(shared, health, database, clock):
     processes = (health, Health(shared, {}))
     for process in processes:
         process.note(lost(Part.APPROVALS_CHANNEL))
@@ -174,7 +172,7 @@ async def test_the_last_success_and_the_last_failure_are_both_kept(services, clo
         ("inventory (eu)", ["rate_limited"], False),
     ],
 )
-async def test_what_one_person_asked_for_says_nothing_against_a_service(
+async def test_a_persons_mistake_does_not_count_against_a_service(
     clock, name, failures, is_failing
 ):
     services = ServiceLog(clock.now, [name])

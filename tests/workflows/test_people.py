@@ -74,7 +74,7 @@ async def refusals(database):
         (FakeUser("X", is_deleted=True), (TEAM,)),
     ],
 )
-async def test_strangers(people, slack, user, teams):
+async def test_person_of_another_workspace_is_a_stranger(people, slack, user, teams):
     slack.users["U0X"] = user
     person = await people.find("U0X", teams)
     assert person.stranger

@@ -117,7 +117,7 @@ async def test_data_center_never_listed_is_called_without_a_name(database, clock
     assert [key for key, _ in inventory.calls] == [OrganizationKey("eu")]
 
 
-async def test_it_can_be_off(database, clock, inventory, directory):
+async def test_the_watcher_can_be_switched_off(database, clock, inventory, directory):
     on = a_watcher(database, directory)
     off = a_watcher(database, directory, is_on=False)
     async with database.transaction() as tx:

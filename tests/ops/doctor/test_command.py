@@ -123,7 +123,7 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(with_policies
         ("welcome", "U0NOBODY", "Can't look up U0NOBODY: "),
     ],
 )
-async def test_what_is_not_known_is_exit_status_1(with_policies, flow, user, said) -> None:
+async def test_an_unknown_flow_is_exit_status_1(with_policies, flow, user, said) -> None:
     status, out = await run(with_policies, "policy", "explain", flow, user)
     assert (status, said in out) == (1, True)
 

@@ -285,7 +285,9 @@ async def test_no_call_goes_without_the_database(site: Site) -> None:
         ("?sslmode=require", "SSL"),
     ],
 )
-async def test_why_a_server_cannot_be_used_is_told(site: Site, postgres_url, more, words) -> None:
+async def test_the_reason_a_server_cannot_be_used_is_logged(
+    site: Site, postgres_url, more, words
+) -> None:
     site.environment["DATABASE_URL"] = postgres_url + more
     findings = await examine(read_settings(site.environment))
     (found,) = [finding for finding in findings if finding.code == "database_refused"]
@@ -294,7 +296,9 @@ async def test_why_a_server_cannot_be_used_is_told(site: Site, postgres_url, mor
 
 
 @pytest.mark.postgres
-async def test_user_who_may_not_create_tables_is_told_the_cure(site: Site, empty_postgres_url):
+async def test_a_user_without_the_right_to_create_tables_reads_the_cure(
+    site: Site, empty_postgres_url
+):
     """This is PostgreSQL 15 set up with the most common advice, GRANT ALL ON DATABASE."""
     name, role = empty_postgres_url.rsplit("/", 1)[1], f"role_{uuid.uuid4().hex[:8]}"
     admin = await connect(empty_postgres_url)
@@ -393,7 +397,7 @@ async def test_every_missing_scope_is_named(site: Site) -> None:
         ({"*": {"day": 500}, "com/2": {"day": 3_000}}, True),
     ],
 )
-def test_a_reserve_of_the_whole_day_is_warned_of(reserve, is_warned) -> None:
+def test_a_reserve_of_the_whole_day_is_a_warning(reserve, is_warned) -> None:
     environment = {
         **LEAST,
         "HOST": "127.0.0.1",

@@ -70,7 +70,7 @@ async def test_an_undo_gives_a_removed_person_the_time_that_was_left(world):
 
 
 @pytest.mark.parametrize("together", [True, False])
-async def test_an_undo_restores_an_end_that_nobody_knew_when_it_was_asked(world, together):
+async def test_an_undo_restores_an_end_that_was_set_after_the_request(world, together):
     first, longer = [await world.ask(f"add welcome +1 for {hours}h") for hours in (2, 5)]
     await world.decide(Act.APPROVE, first)
     if not together:
@@ -182,7 +182,7 @@ def with_policy(database, clock, **keys) -> World:
     return World(database, clock, policy=default_policy(flow_policies=policies))
 
 
-async def test_an_undo_gives_no_longer_access_than_the_policy_lets_it(database, clock):
+async def test_an_undo_gives_no_longer_access_than_the_policy_allows(database, clock):
     world = with_policy(database, clock, longest_seconds=24 * HOUR)
     world.service.lists[WELCOME] = ["+9"]
     request = await world.applied("remove welcome +9")

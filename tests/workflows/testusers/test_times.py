@@ -181,7 +181,7 @@ async def undone(world: World, request):
     return await world.undo(request)
 
 
-async def test_undo_approved_after_the_end_it_restores_lets_nobody_in(world):
+async def test_a_late_undo_restores_no_ended_access(world):
     await world.applied("add welcome +1 for 2h")
     undo = await undone(world, await world.applied("remove welcome +1"))
     world.clock.advance(3 * HOUR)
