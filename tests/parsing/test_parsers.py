@@ -12,14 +12,24 @@ from bot.app import gatehouse
 from bot.commands import COMMANDS
 from bot.errors import UsageError
 from handlers.app import slack_app
+from handlers.commands import Commands
 from tests.support.settings import LEAST, read_settings
 
 
 async def parsers() -> dict[str, Callable[[str], Any]]:
     """Return the parser of every command that the bot answers."""
-    async with gatehouse(read_settings(LEAST)) as bot:
-        known = slack_app(bot).commands._known
-        return {name: command.parse for name, command in known.items()}
+    found: dict[str, Callable[[str], Any]] = {}
+    listener = Commands.listener
+
+    def noting(self, described, parse, answer):
+        found[described.name] = parse
+        return listener(self, described, parse, answer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Commands, "listener", noting)
+        async with gatehouse(read_settings(LEAST)) as bot:
+            slack_app(bot)
+    return found
 
 
 PARSERS = asyncio.run(parsers())
