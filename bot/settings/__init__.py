@@ -127,6 +127,7 @@ def _problems_between(
         yield from _flows("FLOW_POLICIES", settings.flow_policies, settings)
     yield from _policies(settings)
     yield from _roots(settings)
+    yield from _clients(settings)
 
 
 def _in_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -199,3 +200,16 @@ def _policies(settings: Settings) -> Problems:
             yield "FLOW_POLICIES", f"{name}: needs both escalate_after and escalate_to"
         if rules.auto_remove and rules.auto is None:
             yield "FLOW_POLICIES", f"{name}: auto_remove needs auto"
+        approvers = rules.approvers or ()
+        # A group can have any number of members.
+        has_group = any(approver.startswith("S") for approver in approvers)
+        if approvers and not has_group and len(set(approvers)) < rules.approvals_needed:
+            yield "FLOW_POLICIES", f"{name}: needs more approvals than it has approvers"
+
+
+def _clients(settings: Settings) -> Problems:
+    centers = settings.inventory_data_centers
+    for name, client in settings.gateway_clients.items():
+        for path in client.organizations:
+            if centers and path.partition("/")[0] not in {*centers, "*"}:
+                yield "GATEWAY_CLIENTS", f"{name}: {path} is in no configured data center"

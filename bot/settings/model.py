@@ -119,6 +119,7 @@ OrganizationPath = Annotated[
     str, Field(max_length=80, pattern=rf"^(\*$|({'|'.join(map(re.escape, DATA_CENTERS))})/.*\S)")
 ]
 Address = Annotated[str, AfterValidator(safe_address)]
+ServiceAddress = Annotated[Address, like(r"(?!.*/v[23]/*$).*", "must not end with /v2 or /v3")]
 Hours = Annotated[float, Field(gt=0, lt=24 * 366)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Alias = Annotated[str, Field(pattern=r"^[^\s\"',]{1,50}$")]
@@ -128,6 +129,9 @@ DatabaseUrl = Annotated[SecretStr, BeforeValidator(_database_address)]
 HeaderTemplate = Annotated[str, like(r".*\{token\}.*", "must contain {token}")]
 BotToken = Annotated[SecretStr, like("xoxb-.*", "must start with xoxb-")]
 AppToken = Annotated[SecretStr, like("xapp-.*", "must start with xapp-")]
+SigningSecret = Annotated[
+    SecretStr, like("(?!xox|xapp-).*", "is a token: copy the Signing Secret from Basic Information")
+]
 EmailAuth = Annotated[
     Literal["bearer", "basic"],
     like(
@@ -221,7 +225,7 @@ class Settings(BaseSettings):
 
     slack_bot_token: BotToken = Field(examples=["xoxb-1234-abcd"])
     """The Bot User OAuth Token."""
-    slack_signing_secret: SecretStr | None = optional("8f742231b10e8888abcd99yyyzzz85a5")
+    slack_signing_secret: SigningSecret | None = optional("8f742231b10e8888abcd99yyyzzz85a5")
     """Proves that requests come from Slack."""
     slack_app_token: AppToken | None = optional("xapp-1-A012-3456-abcd")
     """Turns on Socket Mode, which needs no public address."""
@@ -302,7 +306,7 @@ class Settings(BaseSettings):
         {"eu/10234695": {"minute": 30, "day": 300}}
     )
     """Calls that are reserved for programs that don't use Gatehouse."""
-    flow_base_url: Address | None = optional("https://flows.example.com")
+    flow_base_url: ServiceAddress | None = optional("https://flows.example.com")
     """The address of the flow service, without /v2."""
     flow_account_sid: str | None = optional("AC0123456789abcdef0123456789abcdef")
     """The account ID of the flow service."""
@@ -322,7 +326,7 @@ class Settings(BaseSettings):
         {"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}
     )
     """The policies of flows (docs/policies.md)."""
-    email_base_url: Address | None = optional("https://email.example.com")
+    email_base_url: ServiceAddress | None = optional("https://email.example.com")
     """The address of the email service, without /v3."""
     email_api_key: SecretStr | None = optional("SG.abc")
     """The API key of the email service."""

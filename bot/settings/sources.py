@@ -82,9 +82,13 @@ def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
 def _settings_file(environment: Mapping[str, str]) -> Path | None:
     if CONFIG in environment:
         return Path(environment[CONFIG]) if environment[CONFIG].strip() else None
+    try:
+        owner = DEFAULT_FILE.stat().st_uid
+    except OSError:
+        # There is no such file, or this user can't look into the folder.
+        return None
     # Anybody could have put the file into a shared folder.
-    is_own = DEFAULT_FILE.exists() and DEFAULT_FILE.stat().st_uid in {os.geteuid(), 0}
-    return DEFAULT_FILE if is_own else None
+    return DEFAULT_FILE if owner in {os.geteuid(), 0} else None
 
 
 def _text_of(setting: str, path: Path) -> str:
@@ -96,7 +100,8 @@ def _text_of(setting: str, path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError([f"{setting} {path} cannot be read: {reason}"]) from None
     for place, mode in modes.items():
-        if mode & stat.S_IWOTH:
+        # Devices such as /dev/null may be writable.
+        if mode & stat.S_IWOTH and path.is_file():
             reason = f"because {place} is writable by every user"
             raise SettingsError([f"{setting} {path} is refused, {reason}"])
     return text

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 import pytest
-from sqlalchemy import JSON, event
+from sqlalchemy import JSON, event, select
 
 from bot.app import PRUNES
 from bot.approvals.rules import Act, State
@@ -98,7 +98,8 @@ async def test_a_request_is_kept_until_its_outcome_was_sent(database, clock):
 async def test_an_open_incidents_card_is_kept_as_long_as_the_incident(database, clock):
     async with database.transaction() as tx:
         at = (await tx.now()).timestamp()
-        incident_id, _ = await incidents.count_one(tx, 1, 44, IncidentDetail({}), at, at)
+        assert await incidents.count_one(tx, 1, 44, IncidentDetail({}), at, at)
+        incident_id = await tx.connection.scalar(select(incidents_table.c.id))
     await send(database, key := f"{incidents.CARD_PREFIX}{incident_id}")
     clock.advance(5 * DAY)
     await forget(database, days=4)

@@ -264,6 +264,20 @@ def test_default_file_is_read_unless_another_user_wrote_it(path, monkeypatch):
     assert find_sources({}).table == ({"port": 3001} if path.stat().st_uid == 0 else {})
 
 
+def test_a_folder_that_the_user_cannot_look_into_has_no_default_file(path, monkeypatch):
+    # Such as /root, after `sudo -u gatehouse`.
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", denied)
+    assert find_sources({}).table == {}
+
+
+@pytest.mark.parametrize("name", ["GATEHOUSE_CONFIG", "GATEHOUSE_ENV_FILE"])
+def test_a_device_may_stand_for_an_empty_file(name):
+    assert find_sources({"GATEHOUSE_CONFIG": "", name: "/dev/null"}).table == {}
+
+
 def test_sqlite_is_refused_where_the_disk_is_erased():
     with pytest.raises(SettingsError) as caught:
         settings_from(find_sources({**LEAST, "GATEHOUSE_CONFIG": "", "DYNO": "web.1"}))

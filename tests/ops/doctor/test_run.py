@@ -459,8 +459,8 @@ async def test_services_that_are_not_configured_are_not_mistakes(site: Site) -> 
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_database_of_another_version_is_named(site: Site, database) -> None:
-    site.environment["DATABASE_URL"] = database.url
+async def test_a_database_of_another_version_is_named(site: Site, database, database_url) -> None:
+    site.environment["DATABASE_URL"] = database_url
     for version, code in (
         ("9999", "database_too_new"),
         ("0001", "database_too_old"),
