@@ -58,8 +58,9 @@ class Command:
 
     def example(self, kind: str | None = None) -> str:
         """Return an example of the given form, or the first example if no kind is given."""
-        known = [self._form(kind)] if kind else [form for form in self.forms if form.example]
-        return f"{self.name} {known[0].example}".rstrip()
+        known = [self._form(kind)] if kind else self.forms
+        example = next((form.example for form in known if form.example), "")
+        return f"{self.name} {example}".rstrip()
 
     def permission(self, kind: str) -> Permission:
         """Return the permission that a form requires, or raise KeyError for an unknown form."""

@@ -81,7 +81,7 @@ async def _waiting(tx: Transaction, flow_key: str) -> Waiting:
 async def _approved(tx: Transaction, flow_key: str) -> list[Request]:
     """Return the flow's approved requests, oldest decision first."""
     found = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
-    return sorted(found, key=lambda request: request.decided_at or request.created_at)
+    return sorted(found, key=lambda request: request.round.decided_at or request.created_at)
 
 
 @dataclass
@@ -244,7 +244,7 @@ class Run:
             # A change without approval gets a card only after its first attempts.
             if request.requested.without_approval and request.attempts.retried_by is None:
                 return False
-            decided = review_now(self.bot, request, request.decided_at or at, current)
+            decided = review_now(self.bot, request, request.round.decided_at or at, current)
             if not review.news or not decided.news or decided.is_over:
                 return False
         if request.result.done is None:

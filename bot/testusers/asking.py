@@ -37,7 +37,6 @@ from bot.testusers.rules.requests import (
     TAKES_AWAY,
     Request,
     RequestedChange,
-    Round,
     Who,
     planned_change,
 )
@@ -227,10 +226,8 @@ async def _approved_by_rule(
     rule = ApprovedByRule(
         policy.sources["auto"], policy.auto.longest_seconds, used + 1, policy.auto.a_day
     )
-    approved = replace(
-        request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now),
-        round=Round(rule=rule),
-    )
+    approved = request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now)
+    approved = replace(approved, round=replace(approved.round, rule=rule))
     detail = {"flow": request.flow.sid, **asdict(rule)}
     entry = AuditEntry(BOT, "request.approved_by_rule", request.id, detail)
     await apply_transition(tx, request, approved, entry)

@@ -218,9 +218,9 @@ def _followed(
         given = {approval.who.slack_user_id: approval for approval in request.round.approvals}
         given.setdefault(by.slack_user_id, Approval(by, at))
         approvals = tuple(given[approver_id] for approver_id in decision.approver_ids)
-        moved = replace(moved, round=replace(request.round, approvals=approvals))
+        moved = replace(moved, round=replace(moved.round, approvals=approvals))
     elif click.act is not Act.RETRY:
-        moved = replace(moved, round=replace(request.round, denial_reason=click.denial_reason))
+        moved = replace(moved, round=replace(moved.round, denial_reason=click.denial_reason))
     detail = {
         "flow": request.flow.sid,
         "state": moved.state,

@@ -157,9 +157,10 @@ async def _requests(
 
 def _row_of(request: Request) -> dict[str, Any]:
     """Return the request's row. For a closed request, the list it was compared with is left out."""
-    by = request.decided_by
+    by = request.round.decided_by
     stored = _REQUEST.dump_python(request, mode="json")
     compared = stored["requested"].pop("compared")
+    del stored["round"]["decided_by"], stored["round"]["decided_at"]
     if request.state in OVER:
         compared["seen"] = []
     return {
@@ -176,23 +177,22 @@ def _row_of(request: Request) -> dict[str, Any]:
         "version": request.version,
         "decided_by_id": by and by.slack_user_id,
         "decided_by_name": by and by.name,
-        "decided_at": request.decided_at,
+        "decided_at": request.round.decided_at,
         "progress": stored["round"] | stored["attempts"] | stored["result"],
     }
 
 
 def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
+    decided_by = Who(row.decided_by_id, row.decided_by_name) if row.decided_by_id else None
     stored = {
         **row._asdict(),
         "flow": Flow(row.flow_sid, row.flow_alias),
         "requester": Who(row.requester_id, row.requester_name),
         "requested": {**row.requested, "compared": row.requested},
-        "round": row.progress,
+        "round": {**row.progress, "decided_by": decided_by, "decided_at": row.decided_at},
         "attempts": row.progress,
         "result": row.progress,
     }
-    if row.decided_by_id:
-        stored["decided_by"] = Who(row.decided_by_id, row.decided_by_name)
     return _REQUEST.validate_python(stored)
 
 

@@ -137,7 +137,7 @@ async def _follow(tx: Transaction, old: Request, new: Request) -> None:
         await tell_requester(tx, new, "asked_again")
     elif new.state is State.APPLYING:
         await put_apply_job(tx, new.flow.key)
-    elif new.state is not State.CANCELLED or new.decided_by == THE_BOT:
+    elif new.state is not State.CANCELLED or new.round.decided_by == THE_BOT:
         await tell_requester(tx, new, new.state.value)
 
 
@@ -147,9 +147,8 @@ async def close(tx: Transaction, request: Request, state: State, reason: str = "
     In the audit log, `is_over` is True if the requested access would already have ended.
     """
     at = await tx.now()
-    closed = replace(
-        request.moved(state, THE_BOT, at), round=replace(request.round, denial_reason=reason)
-    )
+    closed = request.moved(state, THE_BOT, at)
+    closed = replace(closed, round=replace(closed.round, denial_reason=reason))
     detail = {"flow": request.flow.sid, "reason": reason, "is_over": request.is_late_at(at)}
     entry = AuditEntry(BOT, f"request.{state}", request.id, detail)
     await apply_transition(tx, request, closed, entry)

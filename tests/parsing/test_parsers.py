@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.app import gatehouse
-from bot.commands import COMMANDS
+from bot.commands import COMMANDS, Command, Form
 from bot.errors import UsageError
+from bot.permissions import Permission
 from handlers.app import slack_app
 from handlers.commands import Commands
 from tests.support.settings import LEAST, read_settings
@@ -91,3 +92,8 @@ def test_every_example_is_read_as_its_form(command) -> None:
             read = PARSERS[command.name](form.example).form
             # A search is a list command with words.
             assert read == ("list" if form.kind == "search" else form.kind)
+
+
+def test_a_command_without_examples_is_its_own_example() -> None:
+    command = Command("/flows", "List flows", (Form("list", "", "list flows", Permission.READ),))
+    assert command.misuse("I don't know that.").example == "/flows"

@@ -61,7 +61,7 @@ def requests(draw: st.DrawFn) -> Request:
         reason=reason,
     )
     expires_at = NOW + timedelta(hours=24)
-    round_ = Round((Approval(ADA, NOW),), denial_reason=reason)
+    round_ = Round((Approval(ADA, NOW),), denial_reason=reason, decided_by=ADA, decided_at=NOW)
     return Request(
         "1",
         FLOW,
@@ -73,8 +73,6 @@ def requests(draw: st.DrawFn) -> Request:
         round_,
         Attempts(failure=reason),
         result,
-        ADA,
-        NOW,
     )
 
 

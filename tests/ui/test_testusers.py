@@ -97,11 +97,9 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
         NOW,
         expires_at,
         state,
-        Round(approvals, denial_reason=words),
+        Round(approvals, denial_reason=words, decided_by=by, decided_at=NOW),
         Attempts(2, failure=words),
         result,
-        by,
-        NOW,
     )
     approvers = tuple(f"U{number:020}" for number in range(30))
     message = card(request, 20, mentions(approvers) if state is State.PENDING else "")
@@ -200,7 +198,7 @@ def test_a_viewer_finds_no_identity_in_a_reason_either() -> None:
     )
     denied = Round(denial_reason="not for +15550100")
     request = Request("1", FLOW, OTTO, requested, NOW, NOW, State.DENIED, denied)
-    request = replace(request, decided_by=ADA, decided_at=NOW)
+    request = replace(request, round=replace(request.round, decided_by=ADA, decided_at=NOW))
     waiting = Request("2", FLOW, OTTO, requested, NOW, NOW)
     shown = [
         pages.history(FLOW, Page([request], 1), Reader(sees)).text

@@ -117,7 +117,7 @@ def _facts(request: Request) -> Iterator[str]:
         return
     yield f"requested {text.time(request.created_at)}"
     done = request.result.done
-    at = done.at if done is not None else request.decided_at
+    at = done.at if done is not None else request.round.decided_at
     if at is not None and request.state in CLOSED:
         yield f"{request.state} {text.time(at)}"
 

@@ -94,7 +94,7 @@ def rule_named(rule: ApprovedByRule) -> str:
 
 def decider(request: Request) -> str:
     """Return the name of the person who made the last decision, or `nobody`."""
-    return who(request.decided_by) if request.decided_by else "nobody"
+    return who(request.round.decided_by) if request.round.decided_by else "nobody"
 
 
 def flow_name(flow: Flow) -> str:
@@ -265,7 +265,7 @@ def outcome_of(request: Request) -> str:
         return mark
     if state is State.EXPIRED:
         why = "it wasn't approved in time"
-        if request.is_late_at(request.decided_at or request.expires_at):
+        if request.is_late_at(request.round.decided_at or request.expires_at):
             why = "the requested access would already have ended"
         return f"{mark} because {why}"
     if state in {State.DENIED, State.CANCELLED}:
@@ -332,7 +332,7 @@ def state_sentence(request: Request, now: datetime) -> str:
     The exact time is left out, because plain text can't adapt to the reader's time zone.
     """
     state = request.state
-    change, when = change_in_plain(request), ago(now - (request.decided_at or now))
+    change, when = change_in_plain(request), ago(now - (request.round.decided_at or now))
     if state is State.PENDING:
         return f"This request is still waiting for approval: {change}."
     if state is State.EXPIRED:
@@ -340,7 +340,7 @@ def state_sentence(request: Request, now: datetime) -> str:
     retried = request.attempts.retried_by
     if retried and state in {State.APPLYING, State.APPLIED}:
         return f"{retried.name} already retried this: {change}."
-    by = request.decided_by.name if request.decided_by else "Nobody"
+    by = request.round.decided_by.name if request.round.decided_by else "Nobody"
     did = "applied" if request.requested.without_approval else "approved"
     if state in {State.DENIED, State.CANCELLED}:
         did = state.value

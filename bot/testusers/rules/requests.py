@@ -202,7 +202,7 @@ class Round:
 
     `rule` is the automatic rule that approved the request. `news` explains why the card asks for a
     new decision, and `asked_at` is when it last asked again after a decision. `rung` lists the
-    timers that have fired.
+    timers that have fired. `decided_by` made the decision that led to the current state.
     """
 
     approvals: tuple[Approval, ...] = ()
@@ -211,6 +211,8 @@ class Round:
     news: tuple[str, ...] = ()
     asked_at: datetime | None = None
     rung: tuple[str, ...] = ()
+    decided_by: Who | None = None
+    decided_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -268,8 +270,6 @@ class Request:
     round: Round = Round()
     attempts: Attempts = Attempts()
     result: Result = Result()
-    decided_by: Who | None = None
-    decided_at: datetime | None = None
     version: int = 1
 
     @property
@@ -336,7 +336,8 @@ class Request:
 
     def moved(self, state: State, by: Who, at: datetime) -> "Request":
         """Return the request in a new state, with the person and the time of the decision."""
-        return replace(self, state=state, decided_by=by, decided_at=at)
+        decided = replace(self.round, decided_by=by, decided_at=at)
+        return replace(self, state=state, round=decided)
 
     def change_at(self, at: datetime) -> Change:
         """Return the change left to apply at this time, without access that would already be over.

@@ -58,6 +58,8 @@ def reconsidered(request: Request, review: Review, at: datetime, request_hours: 
         news=review.news,
         approvals=(),
         rule=None,
+        decided_by=None,
+        decided_at=None,
     )
     if not is_waiting:
         # A new round of approval has its own reminder and escalation.
@@ -74,8 +76,6 @@ def reconsidered(request: Request, review: Review, at: datetime, request_hours: 
         expires_at=request.expires_at if is_waiting else at + timedelta(hours=request_hours),
         round=new_round,
         attempts=request.attempts.cleared(),
-        decided_by=None,
-        decided_at=None,
     )
 
 
