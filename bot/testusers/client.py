@@ -116,6 +116,7 @@ def _list_in(call: ServiceCall, flow_sid: str, body: bytes) -> list[str]:
     return [identity for identity in sent.test_users if identity]
 
 
+FLOWS_NAMED = 20
 FLOWS_MEANT = 3
 
 
@@ -138,7 +139,8 @@ class Flows:
         if found := find_flow(typed, self.sids):
             return found
         self.service()
-        hint = "Use an alias, or a SID: FW followed by 32 hexadecimal digits."
+        known = ", ".join(sorted(self.sids)[:FLOWS_NAMED]) or "an alias"
+        hint = f"Use {known}, or a SID: FW followed by 32 hexadecimal digits."
         error = NotFound(f"I don't know a flow called “{typed[:80]}”. {hint}")
         near = closest(typed, sorted(self.sids), FLOWS_MEANT)
         raise error.suggesting(typed, dict.fromkeys(near, ""))

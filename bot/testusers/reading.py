@@ -5,6 +5,7 @@ and the others require `READ`.
 """
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 from bot.approvals.rules import State
@@ -75,8 +76,10 @@ async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
         found, total = await store.requests_of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=wanted.page * HISTORY_PAGE
         )
-    page = Page(found, total, page_count(total, HISTORY_PAGE), wanted)
-    return pages.history(flow, page, reads)
+    pages_there_are = page_count(total, HISTORY_PAGE)
+    if wanted.page >= pages_there_are:
+        return await history(bot, person, replace(wanted, page=pages_there_are - 1))
+    return pages.history(flow, Page(found, total, pages_there_are, wanted), reads)
 
 
 async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message:

@@ -321,7 +321,7 @@ async def test_a_page_that_is_no_more_is_the_last_one_there_is(world):
     world.flow.identities[:] = [f"+{n:03}" for n in range(25)]
     for n in range(6):
         await world.asked(f"add welcome +9{n}")
-    for command in ("list welcome", "requests"):
+    for command in ("list welcome", "history welcome", "requests"):
         page = await world.ask(OTTO, "/testusers", command)
         elements = [element for block in page.blocks for element in block.get("elements", ())]
         following = next(e for e in elements if e.get("text", {}) and "Next" in str(e["text"]))
