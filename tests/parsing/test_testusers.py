@@ -157,6 +157,7 @@ def test_quoted_identities_stay_what_they_are(identities: list[str]) -> None:
     ("typed", "said"),
     [
         ("+1 555 0142", ["“+1 555 0142” doesn't look like", "Did you mean “+15550142”?"]),
+        ("+1   555\t01\u202f42", ["“+1 555 01 42” doesn't", "Did you mean “+15550142”?"]),
         ("+1 (555) 010-0100", ["Did you mean “+15550100100”?"]),
         ("+49 (0) 170 12345", ["Did you mean “+4917012345”?"]),
         ("+1-555\u20110100", ["Did you mean “+15550100”?"]),

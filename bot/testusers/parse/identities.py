@@ -44,9 +44,11 @@ _IDENTITY = re.compile(
 _NUMBER = re.compile(r"(?:\+|00|\(\+)[0-9()./\s-]+")
 _DASH = re.compile(f"[{LONG_DASHES}]")
 _DATE = r"\d{4}-\d{2}-\d{2}"
+_GAP = rf"[ \u00a0().{LONG_DASHES}/-]{{0,2}}"
 # A date or a time after a number isn't part of it.
-_PHONE = rf"\+?\(?\d(?:[ \u00a0().{LONG_DASHES}/-]{{0,2}}(?!{_DATE})\d)*(?!\w|:\d)"
-_SPACED_NUMBER = re.compile(_PHONE)
+_PHONE = rf"\+?\(?\d(?:{_GAP}(?!{_DATE})\d)*(?!\w|:\d)"
+# In a command, any white space can stand between the parts of a number.
+_SPACED_NUMBER = re.compile(_PHONE.replace(_GAP, rf"[\s().{LONG_DASHES}/-]*"))
 _LINK = r"(?:https?|ftp|file|slack)://\S+"
 # The local part has at most 64 characters (RFC 5321), which also limits the time to find it.
 _MAIL = rf"(?=[^@]{{1,64}}@){_EMAIL}"
