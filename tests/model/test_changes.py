@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.approvals.rules import State
-from bot.services.errors import ServiceRefused
+from bot.services.errors import PermissionMissing, ServiceError, ServiceRefused
 from bot.testusers.rules.applying import (
     Ending,
     ListChangePlan,
@@ -287,8 +287,14 @@ def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:
 
 
 @pytest.mark.parametrize(("is_shared", "state"), [(True, State.APPLYING), (False, State.FAILED)])
-def test_request_of_a_refused_shared_post_is_tried_alone(is_shared: bool, state: State) -> None:
-    refused = ServiceRefused("flow", "not a phone number", status=400)
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(PermissionMissing, 403), *((ServiceRefused, status) for status in (400, 404, 409, 422))],
+)
+def test_request_of_a_refused_shared_post_is_tried_alone(
+    is_shared: bool, state: State, error: type[ServiceError], status: int
+) -> None:
+    refused = error("flow", "not a phone number", status=status)
     request = tried(asked(Change(("a",), ())), refused, NOW, None, is_shared=is_shared)
     assert request.state is state
     assert (request.attempts.retry_at == NOW) == is_shared

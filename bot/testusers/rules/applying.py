@@ -374,7 +374,7 @@ def tried(
         return failed(request, reason_of(error))
     is_refused = post is None and isinstance(error, _FINAL)
     tries = request.attempts.tries + 1
-    if is_shared and is_refused and isinstance(error, ServiceRefused):
+    if is_shared and is_refused and isinstance(error, (ServiceRefused, PermissionMissing)):
         tries = TRIES - 1
         pause = 0.0
     elif is_refused or tries >= (TRIES if post is None else TRIES + LOOKS):
