@@ -52,6 +52,11 @@ def channel_id(body: Body) -> str:
     return found or text(body, "channel_id")
 
 
+def channel_name(body: Body) -> str:
+    """Return the name of the channel that the payload is from."""
+    return text(part(body, "channel"), "name") or text(body, "channel_name")
+
+
 def response_url(body: Body) -> str:
     """Return the URL for the answer. A form has the URL of the message that it was opened from."""
     return text(body, "response_url") or hidden(part(body, "view"), "reply_to")

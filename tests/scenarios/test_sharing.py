@@ -96,6 +96,12 @@ async def test_private_channel_without_the_bot_is_refused(world):
     assert "Add Gatehouse" in (await world.click(OTTO, answer, SHARE)).text
 
 
+async def test_group_message_has_no_button_to_share(world):
+    world.slack.workspace.channels[GENERAL].name = "mpdm-otto--ada-1"
+    answer = await world.ask(OTTO, "/orgs", "show 10234695")
+    assert SHARE not in answer.buttons
+
+
 async def test_direct_message_has_no_button_to_share(world):
     await world.slack.direct_message(OTTO, "orgs show 10234695")
     (answer,) = await world.slack.until(
