@@ -143,7 +143,10 @@ async def _open(
     *,
     undone: Request | None = None,
 ) -> Request:
-    """Store a request, and approve it if a rule does, unless the flow's policy doesn't allow it."""
+    """Store a request, and approve it if a rule does, unless the flow's policy doesn't allow it.
+
+    If the person has an open request for exactly the same, return that one instead.
+    """
     policy = bot.people.policy.of_flow(flow.sid)
     async with bot.database.transaction() as tx:
         # Otherwise, requests made at the same moment could exceed the limits of a person.
@@ -151,9 +154,13 @@ async def _open(
         waiting = await store.pending_near(tx, flow.key, person.slack_user_id)
         at = await tx.now()
         is_now = requested.without_approval
-        for seconds in requested.lasting(at):
-            if problem := duration_problem(policy, seconds):
-                raise Conflict(problem)
+        own = [one for one in waiting if one.requester.slack_user_id == person.slack_user_id]
+        for earlier in own:
+            is_same = earlier.flow.key == flow.key and earlier.requested.is_the_same(requested)
+            if is_same and not is_now:
+                # The reply shows the open card.
+                return earlier
+        _require_allowed(policy, requested, at)
         expires_at = at + timedelta(hours=bot.settings.request_hours)
         by = Who.of(person)
         request = Request(bot.new_id(), flow, by, requested, at, expires_at)
@@ -181,7 +188,6 @@ async def _open(
             return request
         if approved := await _approved_by_rule(tx, person, request, policy):
             return approved
-        own = [one for one in waiting if one.requester.slack_user_id == person.slack_user_id]
         if len(own) >= MOST_PENDING:
             raise Conflict(
                 f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"
@@ -192,6 +198,12 @@ async def _open(
         if timer := next_timer(bot, request):
             await put_timer(tx, request.id, timer[0])
     return request
+
+
+def _require_allowed(policy: FlowRules, requested: RequestedChange, at: datetime) -> None:
+    for seconds in requested.lasting(at):
+        if problem := duration_problem(policy, seconds):
+            raise Conflict(problem)
 
 
 async def _note_undone_by(tx: Transaction, undone: Request, request_id: str) -> None:

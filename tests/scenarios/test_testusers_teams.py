@@ -53,6 +53,22 @@ async def test_deleting_a_preset_shows_its_content(world):
     assert "It contained `+2`." in await say(world, OTTO, "preset delete demo")
 
 
+async def test_the_same_again_is_answered_with_a_link_to_the_open_card(world):
+    await world.ask(OTTO, "/testusers", "add welcome +1 for 2h because a demo")
+    await world.card()
+    again = await world.ask(OTTO, "/testusers", "add welcome +1 for 2h because a demo")
+    assert "View the card" in again.all_text
+    assert len(world.cards()) == 1
+    for other in (
+        "+1 for 3h because a demo",
+        "+1 for 2h because a test",
+        "+2 for 2h because a demo",
+    ):
+        await world.ask(OTTO, "/testusers", f"add welcome {other}")
+    await world.ask(ADA, "/testusers", "add welcome +1 for 2h because a demo")
+    await world.card(4)
+
+
 async def test_a_list_is_filtered_by_what_its_reader_sees(world):
     world.flow.identities[:] = ["+15550100", "+15559999", "Zoë"]
     assert "*1 test user* matching `0100`" in await say(world, OTTO, "list welcome 0100")

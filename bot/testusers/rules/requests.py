@@ -111,6 +111,11 @@ class RequestedChange:
     presets: tuple[str, ...] = ()
     card_version: int = 1
 
+    def is_the_same(self, other: "RequestedChange") -> bool:
+        """Return True if another change has the same people, ends of access and reason."""
+        ends = self.duration_seconds == other.duration_seconds and self.ends == other.ends
+        return self.change == other.change and ends and self.reason == other.reason
+
     def end_of(self, identity: str, applied_at: datetime) -> datetime | None:
         """Return the end of an added person's access, or None if it has no end."""
         if identity in self.ends:
