@@ -95,8 +95,12 @@ def slack_clock(parts: CheckParts, date: str) -> list[Finding]:
     clock = parts.clock
     if not date or not isinstance(clock, SystemClock):
         return []
+    try:
+        reported = parsedate_to_datetime(date)
+    except ValueError:
+        return []
     offset = machine_offset()
-    ahead = offset + since_boot() - parsedate_to_datetime(date).timestamp()
+    ahead = offset + since_boot() - reported.timestamp()
     if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) <= AGREES_SECONDS:
         log.warning("clock.renewed", seconds=round(offset - clock.offset, 3))
         clock.offset = offset

@@ -5,6 +5,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -129,7 +130,9 @@ class JobLoop:
         self._owner = owner
         self._kinds = kinds
         self._awake = asyncio.Event()
-        self._is_claiming = False
+        self._is_stopping = False
+        self._has_ended = asyncio.Event()
+        self._has_ended.set()
         self._is_crowded = False
         self._is_database_away = False
         self._claims = itertools.count(1)
@@ -155,10 +158,10 @@ class JobLoop:
 
     async def run(self) -> None:
         """Run due jobs until `stop` is called and the running jobs have ended."""
-        self._is_claiming = True
+        self._has_ended.clear()
         renewing = asyncio.create_task(self._renew_for_ever(), name="jobs-renew")
         try:
-            while self._is_claiming:
+            while not self._is_stopping:
                 await self._look()
                 pause = asyncio.create_task(self._clock.sleep(POLL_SECONDS))
                 woken = asyncio.create_task(self._awake.wait())
@@ -169,15 +172,18 @@ class JobLoop:
             while self._running:
                 await asyncio.wait(self._running.values())
         finally:
+            self._has_ended.set()
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
 
     async def stop(self, seconds: float) -> None:
         """Stop claiming jobs. Wait up to `seconds` for running jobs, then cancel them."""
-        self._is_claiming = False
+        self._is_stopping = True
         self._awake.set()
-        if self._running:
-            await asyncio.wait(self._running.values(), timeout=seconds)
+        # A claim that has begun still starts its jobs.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._has_ended.wait()
         left = list(self._running.values())
         for task in left:
             task.cancel()
@@ -212,7 +218,7 @@ class JobLoop:
             if len(leases) == CLAIMED_AT_ONCE:
                 self.wake()
 
-        if self._is_claiming:
+        if not (self._is_stopping or self._has_ended.is_set()):
             running = Counter(lease.job.kind for lease in self._running)
             full = [name for name, kind in self._kinds.items() if running[name] >= kind.at_once]
             self._is_crowded = bool(full)

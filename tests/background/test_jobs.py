@@ -111,6 +111,38 @@ async def test_a_process_leases_a_job_when_it_stores_it(database, clock):
     assert [job.key for job in work.runs] == ["a"]
 
 
+async def test_a_job_whose_claim_had_begun_before_the_stop_is_finished(
+    database, clock, monkeypatch
+):
+    work, claim, go_on = Work(), jobs.claim, asyncio.Event()
+
+    async def claim_slowly(*arguments, **options):
+        claimed = await claim(*arguments, **options)
+        await go_on.wait()
+        return claimed
+
+    await put(database)
+    monkeypatch.setattr(jobs, "claim", claim_slowly)
+    async with running(database, clock, work) as loop:
+        await asyncio.sleep(0.05)
+        stopping = asyncio.create_task(loop.stop(PATIENCE))
+        await asyncio.sleep(0)
+        go_on.set()
+        await stopping
+        assert await rows(database) == []
+    assert [job.key for job in work.runs] == ["a"]
+
+
+async def test_a_loop_that_is_stopped_before_it_runs_claims_nothing(database, clock):
+    work = Work()
+    await put(database)
+    loop = JobLoop(database, clock, "me", {"work": Kind(work)})
+    await loop.stop(PATIENCE)
+    async with asyncio.timeout(PATIENCE):
+        await loop.run()
+    assert work.runs == []
+
+
 async def until_asleep(clock, count=2):
     """Wait until `count` tasks are sleeping: the loop between polls, and any lease renewals."""
     async with asyncio.timeout(PATIENCE):

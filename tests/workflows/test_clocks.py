@@ -68,6 +68,11 @@ def test_clock_that_is_off_by_a_minute_is_told(machine, off, code):
     assert finding.code == code
 
 
+@pytest.mark.parametrize("date", ["", "soon"])
+def test_an_unreadable_date_is_ignored(date):
+    assert slack_clock(SimpleNamespace(database=None, clock=SystemClock()), date) == []
+
+
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="Linux counts time asleep")
 def test_time_since_boot_goes_on_while_the_machine_sleeps(monkeypatch) -> None:
     readings = {time.CLOCK_BOOTTIME: 4711.0}
