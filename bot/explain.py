@@ -31,6 +31,8 @@ async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str
         try:
             me = await bot.slack.client.who_am_i()
             people.meet(me.team_id, me.slack_user_id)
+            # `People.find` would record an unknown person in the audit log, as if they had acted.
+            await bot.slack.client.user(slack_user_id)
             lines = await explain(people, flow, slack_user_id)
         except (UnknownPerson, SlackError) as error:
             cause = error.__cause__ or error

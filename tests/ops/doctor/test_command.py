@@ -128,6 +128,14 @@ async def test_an_unknown_flow_is_exit_status_1(with_policies, flow, user, said)
     assert (status, said in out) == (1, True)
 
 
+async def test_an_explanation_leaves_the_database_alone(with_policies, tmp_path) -> None:
+    database = tmp_path / "explained.db"
+    with_policies["DATABASE_URL"] = f"sqlite:///{database}"
+    for user in ("U0NOBODY", "U0APPROVER2"):
+        await run(with_policies, "policy", "explain", "welcome", user)
+    assert not database.exists()
+
+
 async def test_missing_scope_is_not_taken_for_an_unknown_person(with_policies, slack) -> None:
     slack.workspace.faults.error("users.info", "missing_scope", times=None)
     status, out = await run(with_policies, "policy", "explain", "welcome", "U0ADMIN")
