@@ -131,6 +131,7 @@ def test_an_error_appears_at_its_input(inputs: dict[str, Any], wrong: str, said:
         ("<tel:+15550199|+1 555 0142>", ()),
         ("whatsapp:<tel:+15550199|+15550142>", ()),
         ("+1 555 0142 18:00", ("+15550142",)),
+        ("+1 555 0142\n3 people\r\n5", ("+15550142",)),
         ("+15550142 2026-12-01", ("+15550142",)),
         ("'ada@x.test', *ben@x.test*", ("ada@x.test", "ben@x.test")),
         ("sip:ada@example.com", ("sip:ada@example.com",)),

@@ -95,7 +95,9 @@ def mentioned_identities(text: str) -> tuple[str, ...]:
     >>> mentioned_identities("Call +1 555 0100 or write to ada@example.com")
     ('+15550100', 'ada@example.com')
     """
-    plain = UNSEEN.sub(" ", _DASH.sub("-", text[:MOST_CHARACTERS]))
+    lines = _DASH.sub("-", text[:MOST_CHARACTERS]).splitlines()
+    # A number ends with its line.
+    plain = "\n".join(UNSEEN.sub(" ", line) for line in lines)
     return tuple(dict.fromkeys(_identities_in(recover(_MARKED.sub(_apart, plain)))))
 
 
