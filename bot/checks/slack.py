@@ -101,7 +101,7 @@ async def _channel(parts: CheckParts, setting: Part, channel_id: str) -> Finding
 
 
 async def roles(parts: CheckParts) -> list[Finding]:
-    """Return a finding for each invalid ID, or else for each flow with too few people."""
+    """Return a finding for each invalid ID, and for each flow that too few people can change."""
     policy = parts.settings.policy
     try:
         team_id = (await parts.slack.who_am_i()).team_id
@@ -125,11 +125,13 @@ async def roles(parts: CheckParts) -> list[Finding]:
             code = error.outcome
             if isinstance(error, NotFound) or is_not_found(error):
                 code = "group_unknown" if slack_id.startswith("S") else "user_unknown"
+            people[slack_id] = frozenset()
             wrong.append(Finding(ROLES, code, f"{slack_id} in {setting}: {error.sentence}"))
+    are_known = all(finding.code.endswith("_unknown") for finding in wrong)
     # Without the flow service, there is nothing to approve.
-    if not wrong and not parts.settings.missing_for("flow"):
+    if are_known and not parts.settings.missing_for("flow"):
         people[EVERY_FULL_MEMBER] = _all_of(people, named)
-        wrong = list(_too_few(policy, people))
+        wrong += _too_few(policy, people)
     return wrong or [well(ROLES, f"All {len(named)} people and groups exist.")]
 
 

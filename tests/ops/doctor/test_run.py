@@ -409,6 +409,13 @@ def test_a_reserve_of_the_whole_day_is_a_warning(reserve, is_warned) -> None:
     assert all(item.is_well for item in found)
 
 
+async def test_an_unknown_approver_and_the_flow_without_approvers_are_both_named(site: Site):
+    site.environment["FLOW_APPROVERS"] = json.dumps({"welcome": ["U0NOBODY"]})
+    findings = await examine(read_settings(site.environment))
+    codes = [finding.code for finding in findings if not finding.is_well]
+    assert codes == ["user_unknown", "too_few_approvers"]
+
+
 def test_signing_secret_of_another_form_is_named() -> None:
     assert examine_settings(read_settings(LEAST)) == []
     name = "SLACK_SIGNING_SECRET"
