@@ -124,7 +124,7 @@ async def count_endless(bot: Parts) -> list[str]:
 
 
 async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flow, str]]:
-    """Return the people with no end of access, and why some flows' lists can't be read.
+    """Return the people whose access has no end date, and why some flows' lists can't be read.
 
     Those who have had access the longest come first. Those who were added outside Gatehouse come
     last, because nobody knows since when. All flows are those with an alias or a grant.

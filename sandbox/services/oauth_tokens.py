@@ -20,7 +20,7 @@ def self_client_code(data_center: str) -> str:
 
 @dataclass(frozen=True)
 class Issued:
-    """An access token, its lifetime, and the new refresh token if refresh tokens rotate."""
+    """An access token, its lifetime, and the refresh token that comes with it, if any."""
 
     access_token: str
     expires_in: int

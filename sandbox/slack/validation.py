@@ -119,8 +119,8 @@ def check_message(
         whole: True checks the limit of the whole message, which a response_url doesn't have.
 
     Raises:
-        Refusal: `no_text`, `msg_too_long`, `invalid_blocks`, `only_one_table_allowed` or
-            `msg_blocks_too_long`.
+        Refusal: `invalid_arguments`, `no_text`, `msg_too_long`, `invalid_blocks`,
+            `only_one_table_allowed` or `msg_blocks_too_long`.
     """
     if text is not None and not isinstance(text, str):
         raise Refusal("invalid_arguments")

@@ -1,4 +1,4 @@
-"""`gatehouse audit verify` reports whether the chain is intact, and what it cannot detect."""
+"""`gatehouse audit verify` reports an intact chain, or why the log can't be verified."""
 
 from pathlib import Path
 

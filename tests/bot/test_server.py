@@ -216,7 +216,7 @@ async def test_another_method_is_not_allowed(bot, path, method):
         assert answer.status == 405
 
 
-async def test_nothing_else_is_there(bot):
+async def test_an_unknown_path_is_not_found(bot):
     assert (await get(bot.slack.bot_url, "/"))[0] == 404
 
 

@@ -89,7 +89,7 @@ async def test_socket_takes_the_proxy_too(asked) -> None:
 
 
 @pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "http://proxy.invalid:3128"])
-async def test_wrong_proxy_is_not_called_a_wrong_service(monkeypatch, proxy) -> None:
+async def test_an_unreachable_proxy_is_blamed_and_not_the_service(monkeypatch, proxy) -> None:
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     said = rf"because the proxy {URL(proxy).host} can't be reached. Check HTTPS_PROXY\.$"
     call = ServiceCall("email", "the email service", "GET", URL("https://elsewhere.example/v3"))

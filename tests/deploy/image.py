@@ -105,7 +105,7 @@ def megabytes(tree: Path) -> int:
 
 
 async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.subprocess.Process:
-    """Start the image's command with nothing but its settings in the environment."""
+    """Start the image's command with only the image's variables and the bot's settings."""
     settings = {
         "HOST": "127.0.0.1",
         "PORT": str(PORT),

@@ -259,7 +259,7 @@ REST = {**LEAST, "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/
 SECRETS = {"SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET"}
 
 
-def test_pages_show_settings_only_in_toml() -> None:
+def test_pages_show_settings_only_in_toml_or_env_blocks() -> None:
     assert len(SETTINGS) >= 7
     for page in DOCS:
         blocks = re.findall(

@@ -62,7 +62,7 @@ class Caller:
         """Return the organization's usage in the ledger after the first call."""
         database = self.world.bot.database
         async with database.read_only() as tx:
-            terms = Terms(lambda _key: Plan.FREE, 10.0)
+            terms = Terms(lambda _key: Plan.FREE)
             found = await accounts.load(tx, OrganizationKey("eu", EU), terms)
             return found if found.id else None
 

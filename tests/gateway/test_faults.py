@@ -223,7 +223,7 @@ async def test_client_that_sends_half_a_body_holds_nothing(gateway):
     assert len(gateway.upstream.got) == 2
 
 
-async def test_half_a_body_is_not_waited_for_without_end(gateway, monkeypatch):
+async def test_an_incomplete_body_is_refused_after_a_timeout(gateway, monkeypatch):
     monkeypatch.setattr("bot.gateway.server.BODY_SECONDS", 0.2)
     answer = await raw(gateway, request_of(ITEMS, "POST", body=b"x" * 1000)[:-500])
     assert status_of(answer) == 408
@@ -368,7 +368,7 @@ async def test_token_that_is_revoked_again_within_a_minute_is_renewed_again(sqli
                 assert await caller.status(ITEMS) == 401
 
 
-async def test_stop_sends_away_who_waits_and_finishes_what_runs(gateway):
+async def test_stop_refuses_waiting_calls_and_finishes_running_calls(gateway):
     go_on, calls = await hold_all(gateway)
     waiting = asyncio.create_task(gateway.status(ITEMS, headers={"Prefer": "wait=30"}))
     turns = gateway.world.bot.inventory.gateway.forwarder.turns

@@ -117,7 +117,7 @@ async def test_client_changes_its_host_and_nothing_else(gateway):
     assert gateway.upstream.got[-1].target.startswith("/eu/inventory/v1/admin?")
 
 
-async def test_type_is_not_made_up(gateway):
+async def test_a_missing_content_type_is_not_made_up(gateway):
     async def answer(request, _body):
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
         request.transport.write(head)

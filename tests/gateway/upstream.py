@@ -31,7 +31,11 @@ class Got:
 
 @dataclass
 class Upstream:
-    """`answer` makes responses, `got` has all requests, and `running` counts calls in progress."""
+    """A service that records its requests.
+
+    `answer` returns each response, `got` lists the requests received, and `running` counts the
+    calls in progress.
+    """
 
     url: str = ""
     got: list[Got] = field(default_factory=list)

@@ -62,7 +62,7 @@ def test_where_the_background_has_to_wait_a_person_has_not(in_use, kind):
     assert asked(CallClass.PERSON, in_use=in_use) is None
 
 
-def test_full_day_tells_its_use_and_limit():
+def test_a_call_declined_for_a_full_day_tells_use_and_limit():
     full = asked(CallClass.BACKGROUND, day=DayUse(850, 1000, DaySource.PLAN))
     assert full == NotNow(NOW, LimitKind.DAY, 850, 800)
 

@@ -108,7 +108,7 @@ async def test_an_update_replaces_the_list_and_answers_what_was_sent(services, h
     assert services.state.flows[SURVEY_FLOW].history == []
 
 
-async def test_the_other_spelling_of_the_field_is_taken_too(services, http):
+async def test_the_field_can_also_be_spelled_in_pascal_case(services, http):
     assert (await update(http, "a", "b", field="TestUsers"))[0] == 200
     assert services.state.flows[WELCOME_FLOW].identities == ["a", "b"]
 

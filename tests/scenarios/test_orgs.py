@@ -37,7 +37,7 @@ async def test_a_viewer_sees_the_organizations_of_all_data_centers(world):
     assert len(called(world)) == 8
 
 
-async def test_a_filter(world):
+async def test_a_filter_matches_name_id_contact_or_currency(world):
     for typed, names in (
         ("wing", ["Wingtip Archive"]),
         ("10511902", ["Wingtip Archive"]),
@@ -138,7 +138,7 @@ async def test_a_viewer_has_no_refresh(world):
     assert "to refresh lists, check" in (await world.ask("U0VIEWER", "/orgs", "refresh")).text
 
 
-async def test_help_says_what_one_may_do(world):
+async def test_help_lists_only_what_the_person_may_do(world):
     answer = await world.ask("U0VIEWER", "/orgs", "help")
     assert "refresh" not in answer.text
     operators = (await world.ask("U0OPERATOR", "/orgs", "help")).text

@@ -332,10 +332,16 @@ async def test_a_page_that_is_no_more_is_the_last_one_there_is(world):
         assert "Next" not in page.buttons
 
 
-async def test_a_time_that_is_not_understood_gets_an_example(world):
-    for text in ("add other +1", "list other", "history FW123", "add welcome"):
-        assert "welcome" in (await world.ask(OTTO, "/testusers", text)).all_text
+@pytest.mark.parametrize("text", ["add other +1", "list other", "history FW123"])
+async def test_an_unknown_flow_is_named(world, text):
+    answer = (await world.ask(OTTO, "/testusers", text)).all_text
+    assert f"I don't know a flow called “{text.split()[1]}”" in answer
+    assert "Use survey, welcome, or a SID" in answer
     assert world.cards() == []
+
+
+async def test_a_missing_identity_is_answered_with_an_example(world):
+    assert "add welcome +15550100" in (await world.ask(OTTO, "/testusers", "add welcome")).all_text
 
 
 async def test_a_command_without_its_service_names_the_settings(sqlite_url):

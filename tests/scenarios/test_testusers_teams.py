@@ -16,7 +16,7 @@ async def say(world, user: str, text: str) -> str:
     return (await world.ask(user, "/testusers", text)).all_text
 
 
-async def test_a_request_for_a_preset_is_cancelled(world):
+async def test_a_request_for_a_preset_can_be_cancelled(world):
     assert "Saved the preset `@demo` with `+1`, `+2`." in await say(
         world, OTTO, "preset save demo +1 +2"
     )
@@ -163,7 +163,7 @@ async def test_the_form_and_the_help_explain_test_users(world):
     assert ABOUT_TEST_USERS in (await world.ask(OTTO, "/testusers", "help")).all_text
 
 
-async def test_the_dates_of_the_form_are_those_of_the_card(world):
+async def test_the_card_shows_the_end_date_from_the_form(world):
     form = await world.opened_form()
     until = int(time.time()) // 60 * 60 + 86_400
     await world.slack.submit(

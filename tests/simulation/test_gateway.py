@@ -1,4 +1,4 @@
-"""Twelve greedy clients on three processes, in virtual time, with the real guard and queue."""
+"""Greedy clients on up to three processes, in virtual time, with the real guard and queue."""
 
 import asyncio
 import math

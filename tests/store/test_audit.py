@@ -125,7 +125,9 @@ async def test_an_entry_that_is_edited_into_nonsense_is_found(database, edit):
 
 @pytest.mark.parametrize("column", ["detail", "at"])
 @pytest.mark.parametrize("nonsense", ["x'ff00'", "'long ago'", "1.5", "CAST(x'ff41' AS TEXT)"])
-async def test_an_entry_that_no_longer_is_of_its_type_is_found(sqlite_url, clock, column, nonsense):
+async def test_an_entry_with_a_value_of_the_wrong_type_is_found(
+    sqlite_url, clock, column, nonsense
+):
     database = Database(sqlite_url, clock)
     try:
         await fill(database)

@@ -53,14 +53,14 @@ async def test_many_readers_share_few_connections_to_sqlite(tmp_path):
     await database.close()
 
 
-async def test_an_unreachable_server_is_one_error(clock):
+async def test_an_unreachable_server_raises_database_unavailable(clock):
     database = Database("postgresql://postgres@127.0.0.1:1/none", clock)
     with pytest.raises(DatabaseUnavailable):
         await database.now()
     await database.close()
 
 
-async def test_a_broken_statement_is_the_same_error(database):
+async def test_a_broken_statement_raises_database_unavailable(database):
     with pytest.raises(DatabaseUnavailable):
         async with database.transaction() as tx:
             await tx.connection.execute(text("SELECT * FROM nothing_there"))
@@ -325,7 +325,9 @@ async def test_a_commit_that_breaks_off_is_not_said_to_have_done_nothing(postgre
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-async def test_client_encoding_of_a_role_is_overruled(postgres_url, monkeypatch, encoding):
+async def test_client_encoding_from_the_environment_is_overruled(
+    postgres_url, monkeypatch, encoding
+):
     monkeypatch.setenv("PGCLIENTENCODING", encoding)
     database = Database(postgres_url, SystemClock())
     async with database.transaction() as tx:

@@ -136,7 +136,7 @@ def test_a_page_of_earlier_versions_is_read():
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
-def test_help(is_allowed):
+def test_help_fits_into_a_message_and_is_not_cut_off(is_allowed):
     for message in (
         help_ui.of_all(lambda _: is_allowed),
         *(help_ui.of_command(command, lambda _: is_allowed) for command in COMMANDS),

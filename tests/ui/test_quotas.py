@@ -106,7 +106,7 @@ def test_the_forecast_in_words(pace, words):
     assert words in the_detail(standing(), pace=pace).text
 
 
-def test_a_lowered_minute_is_shown():
+def test_a_lowered_minute_limit_is_shown():
     lowered = replace(standing(), lowered={LimitKind.MINUTE: Lowered(4, NOW + 600)})
     shown = the_detail(lowered)
     assert "scripts and background calls: at most 4 until <!date^" in shown.text

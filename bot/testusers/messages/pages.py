@@ -253,13 +253,16 @@ def group_message(group: GrantGroup, reader: Reader) -> Message:
 
 
 def endless(total: int, unread: Mapping[Flow, str]) -> str:
-    """Return the number of people with no end of access, and of the flows that aren't counted."""
+    """Return how many people have access with no end date, and which flows aren't counted."""
     missing = f" ({text.count(len(unread), 'flow')} can't be read)" if unread else ""
     return f"{WITHOUT_END}: *{phrases.how_many(total)}*{missing}"
 
 
 def review(page: Page[Endless], unread: Mapping[Flow, str], reader: Reader) -> Message:
-    """Return a page of people with no end of access. `unread` has the reasons of missing flows."""
+    """Return a page of people whose access has no end date.
+
+    `unread` has the reason why a flow's list can't be read.
+    """
     lines = [
         f":warning: {flow_name(flow)} is missing here. {text.sentence(reason, 250)}"
         for flow, reason in [*unread.items()][:UNREAD_SHOWN]
