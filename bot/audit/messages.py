@@ -90,10 +90,10 @@ def _line(entry: RecordedEntry, names: Mapping[str, str]) -> str:
     subject = _shown(entry.subject, names)
     try:
         details = {
-            name: _shown(value or "unknown", names)
+            name: _shown("unknown" if value is None else value, names)
             for name, value in json.loads(entry.detail).items()
-            # Of an empty detail, only the status of a write says something.
-            if name == "status" or (value and name != "request_id")
+            # Of empty details, only the status and size of a write say something.
+            if name in {"status", "size"} or (value and name != "request_id")
         }
     except (ValueError, AttributeError, RecursionError):
         details = {"detail": text.code(entry.detail, DETAIL_CHARACTERS)}

@@ -127,3 +127,9 @@ async def test_the_audit_command_shows_a_write_in_a_sentence(gateway, status, wo
     answer = await gateway.world.ask("U0ADMIN", "/gatehouse", "audit 5")
     call = "`client:script` sent `POST` `/eu/inventory/v1/items`"
     assert f"{call} for `eu/{EU}` (`30` bytes): {words}" in answer.all_text
+
+
+async def test_a_write_without_a_body_has_zero_bytes(gateway):
+    assert await gateway.status(ITEMS, method="POST") == 200
+    answer = await gateway.world.ask("U0ADMIN", "/gatehouse", "audit 5")
+    assert "(`0` bytes): `200`" in answer.all_text
