@@ -67,14 +67,23 @@ class Orgs:
         return await self._shown(person, payloads.value(action), body)
 
     async def _shown(self, person: Person, name: str, body: Body) -> Message:
-        directory = await self._directory.directory(CallCause(LIST, person.slack_user_id))
-        place = directory.find(name)
+        cause = CallCause(LIST, person.slack_user_id)
+        directory = await self._directory.directory(cause)
+        try:
+            place = directory.find(name)
+        except NotFound:
+            # Another process may have stored a newer listing.
+            directory = await self._directory.directory(cause, look_again=True)
+            place = directory.find(name)
         report = directory.report_on(place.data_center)
         message = ui.one(place, report, may_check=self._people.may(person, Permission.REFRESH))
         return with_share(message, f"/orgs show {place.key.path}", body)
 
     async def _listed(self, person: Person, wanted: ui.OrgsPage, kind: str = LIST) -> Message:
-        directory = await self._directory.directory(CallCause(kind, person.slack_user_id))
+        cause = CallCause(kind, person.slack_user_id)
+        directory = await self._directory.directory(cause)
+        if wanted.words and not directory.matching(wanted.words):
+            directory = await self._directory.directory(cause, look_again=True)
         message = ui.listing(
             directory, wanted, may_refresh=self._people.may(person, Permission.REFRESH)
         )

@@ -80,29 +80,30 @@ class OrganizationDirectory:
         """The configured data centers, in the same order as in the settings."""
         return self.inventory.data_centers
 
-    async def directory(self, cause: CallCause) -> Directory:
+    async def directory(self, cause: CallCause, *, look_again: bool = False) -> Directory:
         """Return the organizations of all data centers.
 
-        If a data center can't be listed, its last successful listing is used.
+        If a data center can't be listed, its last successful listing is used. With `look_again`,
+        the stored listings are read even if they were read a moment ago.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
-        now = await self._look()
+        now = await self._look(again=look_again)
         if any(self._is_due(center, cause, now) for center in self.data_centers):
             # Another process may have fetched them in the meantime.
             now = await self._look(again=True)
         due = [center for center in self.data_centers if self._is_due(center, cause, now)]
-        await asyncio.gather(*(self._fetch(center, cause) for center in due))
-        return self._merge()
+        fetched = await asyncio.gather(*(self._fetch(center, cause) for center in due))
+        return self._merge({report.data_center: report for report in fetched})
 
-    async def known(self) -> Directory:
+    async def known(self, *, look_again: bool = False) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
-        await self._look()
-        return self._merge()
+        await self._look(again=look_again)
+        return self._merge({})
 
-    def _merge(self) -> Directory:
+    def _merge(self, fetched: Mapping[str, DataCenterReport]) -> Directory:
         # An unchanged directory is reused, because it caches sorted organizations and search texts.
-        reports = tuple(self._report(center) for center in self.data_centers)
+        reports = tuple(fetched.get(name) or self._report(name) for name in self.data_centers)
         if self._merged.reports != reports:
             self._merged = Directory(reports)
         return self._merged
@@ -127,7 +128,7 @@ class OrganizationDirectory:
             if self._is_due(key.data_center, cause, now):
                 await self._listing(key.data_center, cause)
             elif failure is not None:
-                raise failure[0]
+                raise failure[0].with_traceback(None)
         return self._is_listed(key)
 
     def _is_listed(self, key: OrganizationKey) -> bool:
@@ -148,13 +149,14 @@ class OrganizationDirectory:
         age = abs((now - last.fetched_at).total_seconds())
         return age >= (JUST_FETCHED_SECONDS if is_refresh else self.cache_seconds)
 
-    async def _fetch(self, center: str, cause: CallCause) -> None:
-        """Fetch a data center's listing. If this fails, remember the reason."""
+    async def _fetch(self, center: str, cause: CallCause) -> DataCenterReport:
+        """Fetch a data center's listing. If this fails, return the old listing and the reason."""
         try:
             await self._listing(center, cause)
         except GatehouseError as error:
             log.warning("directory.failed", data_center=center, outcome=error.outcome)
-            self._failures[center] = error, self.clock.monotonic()
+            return DataCenterReport(center, self.listings.get(center), error.sentence)
+        return self._report(center)
 
     async def _listing(self, center: str, cause: CallCause) -> Listing:
         call = self._calls.start(center, lambda _: self._call(center, cause))
@@ -165,7 +167,12 @@ class OrganizationDirectory:
         return call.result()
 
     async def _call(self, center: str, cause: CallCause) -> Listing:
-        return await self.call(OrganizationKey(center, await self.representative(center)), cause)
+        key = OrganizationKey(center, await self.representative(center))
+        try:
+            return await self.call(key, cause)
+        except DECLINED as error:
+            self._failures[center] = error, self.clock.monotonic()
+            raise
 
     async def representative(self, center: str) -> str:
         """Return the organization ID for the next listing request, or an empty string for none."""
@@ -182,13 +189,13 @@ class OrganizationDirectory:
     async def call(self, key: OrganizationKey, cause: CallCause) -> Listing:
         """Make a call that counts against `key`. Store and return the data center's listing.
 
-        If the call fails, the error is remembered until the data center is listed again.
+        An error that concerns the data center is remembered until it is listed again.
         """
         try:
             organizations = await self.inventory.organizations(key, cause)
         except ServiceError as error:
-            # Blocks of an organization are shown with its limits.
-            if not isinstance(error, RateLimited):
+            # The service may refuse only this organization, and blocks are shown with its limits.
+            if not isinstance(error, (RateLimited, *DECLINED)):
                 self._failures[key.data_center] = error, self.clock.monotonic()
             raise
         return await self.accept(key.data_center, organizations)

@@ -82,7 +82,9 @@ class RateLimits:
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
         hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
         day = replace(standing.day, limit=standing.allowed.day)
-        ends_at = forecast(day, last_hour, now, kept)
+        # At a reported reset, all earlier calls stop counting at once.
+        counted = [hour for hour in kept if hour.hour_at > standing.day_began_at - HOUR_SECONDS]
+        ends_at = forecast(day, last_hour, now, counted)
         shown = (caller for caller, _ in calls_by("slack_user_id", hours).most_common(PEOPLE_SHOWN))
         ids = [caller for caller in shown if caller and client_named(caller) is None]
         people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))
@@ -90,7 +92,10 @@ class RateLimits:
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
         """Unless the organization is blocked, make a real call, which counts against the limits."""
-        await self._known(key)
+        name, standing = await self._known(key)
+        if standing.blocks:
+            # Renewing the credential may also need a call.
+            return ui.checked(name, standing)
         began = self.clock.monotonic()
         try:
             await self.directory.call(key, CallCause(CHECK, person.slack_user_id))
@@ -103,6 +108,8 @@ class RateLimits:
 
     async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
         directory = await self.directory.known()
+        if directory.listed_name(key) is None:
+            directory = await self.directory.known(look_again=True)
         async with self.database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
         if not account.id and directory.listed_name(key) is None:
@@ -128,5 +135,6 @@ class RateLimits:
             return (await self.directory.known()).find(typed, in_part=in_part)
         except (NotFound, Ambiguous):
             # A new listing may contain the organization, or an exact match for an ambiguous name.
-            directory = await self.directory.directory(CallCause(LIST, person.slack_user_id))
+            cause = CallCause(LIST, person.slack_user_id)
+            directory = await self.directory.directory(cause, look_again=True)
             return directory.find(typed, in_part=in_part)

@@ -7,6 +7,8 @@ import re
 import pytest
 
 from bot.quotas.watcher import WATCH_KIND
+from bot.services.credentials import Credential
+from bot.services.errors import ProviderThrottled
 from bot.store import jobs
 from bot.store.jobs import Job
 from sandbox.services.faults import Fault, FaultKind
@@ -81,7 +83,7 @@ async def test_the_first_429_opens_a_complete_alert(world, code, limit):
     assert "cleared" not in message.all_text.lower()
 
 
-async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world):
+async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world, monkeypatch):
     at = await blocked(world, 44)
     message = await the_alert(world)
     answer = (await check(world)).all_text
@@ -91,6 +93,13 @@ async def test_while_blocked_nobody_calls_and_check_answers_from_memory(world):
     assert "no call was made" in (await world.answer("U0OPERATOR", after=before)).all_text
     assert "*Blocked (44)* since" in (await world.ask("U0VIEWER", "/ratelimits", at[1])).all_text
     assert len(calls_to(world, at)) == 1
+
+    async def throttled(_credential):
+        raise ProviderThrottled("oauth", "The provider is receiving too many requests.")
+
+    # Even a credential that must be renewed isn't needed for this answer.
+    monkeypatch.setattr(Credential, "sign", throttled)
+    assert "no call was made" in (await check(world)).all_text
 
 
 async def test_passing_probe_clears_the_alert_and_tells_its_thread(world):

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.errors import DatabaseUnavailable, QuotaExhausted
+from bot.errors import DatabaseUnavailable, NotFound, QuotaExhausted
 from bot.organizations import directory as directory_module
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import Organization, OrganizationKey
@@ -197,7 +197,7 @@ async def test_a_listing_that_another_process_fetched_saves_the_call(make, inven
     assert len(inventory.calls) == 4
 
 
-async def test_an_organization_that_a_client_names_is_looked_up_in_the_stored_listing(
+async def test_an_organization_that_is_not_found_is_looked_up_in_the_stored_listing(
     make, inventory, clock
 ):
     one, other = make(), make()
@@ -206,7 +206,10 @@ async def test_an_organization_that_a_client_names_is_looked_up_in_the_stored_li
     await other.known()
     inventory.centers["eu"].append(organization(5, "Delta"))
     await one.directory(ANEW)
-    assert "Delta" not in names(await other.directory(CAUSE))
+    with pytest.raises(NotFound):
+        (await other.directory(CAUSE)).find("Delta")
+    found = (await other.directory(CAUSE, look_again=True)).find("Delta")
+    assert found.key == OrganizationKey("eu", "5")
     assert await other.lists(OrganizationKey("eu", "5"))
     assert len(inventory.calls) == 4
 
@@ -236,6 +239,32 @@ async def test_a_refused_organization_takes_no_data_center_away(make, inventory,
     clock.advance(5)
     assert not (await directory.directory(CAUSE)).failures
     assert inventory.calls[-1] == ("com", "")
+
+
+@pytest.mark.parametrize("refusal", [ServiceRefused, CredentialsRefused, PermissionMissing])
+async def test_a_refused_call_for_one_organization_says_nothing_about_the_data_center(
+    make, inventory, refusal
+):
+    directory = make()
+    await directory.directory(CAUSE)
+    inventory.errors["com"] = refusal("inventory", "Not this one.")
+    with pytest.raises(refusal):
+        await directory.call(OrganizationKey("com", "1"), CallCause("check", "U0ADA"))
+    assert not (await directory.known()).failures
+    assert await directory.representative("com") == "2"
+
+
+@pytest.mark.parametrize("error", [QuotaExhausted, DatabaseUnavailable])
+async def test_a_call_that_was_not_made_is_told_only_to_whoever_asked(
+    make, inventory, clock, error
+):
+    directory = make()
+    await directory.directory(CAUSE)
+    declined = error() if error is DatabaseUnavailable else error("Full.", "minute", 1.0)
+    inventory.errors["com"] = declined
+    clock.advance(300)
+    assert [report.data_center for report in (await directory.directory(CAUSE)).failures] == ["com"]
+    assert not (await directory.known()).failures
 
 
 async def test_a_data_center_that_takes_too_long_is_not_waited_for(make, inventory, monkeypatch):
