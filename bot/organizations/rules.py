@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import chain
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from yarl import URL
 
 from bot.errors import Ambiguous, NotFound
@@ -70,12 +70,11 @@ class Organization(BaseModel):
     currency_format: str | None = None
     price_precision: int | None = None
 
-    @model_validator(mode="before")
+    @field_validator("name", "is_default_org", "is_org_active", mode="before")
     @classmethod
-    def _without_nulls(cls, sent: object) -> object:
-        if not isinstance(sent, dict):
-            return sent
-        return {name: value for name, value in sent.items() if value is not None}
+    def _null_is_nothing(cls, value: object, info: ValidationInfo) -> object:
+        # A validator of the whole model would turn fields that nobody reads into Python objects.
+        return cls.model_fields[info.field_name or ""].default if value is None else value
 
     @field_validator("name")
     @classmethod
