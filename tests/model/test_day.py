@@ -3,6 +3,7 @@
 import pytest
 
 from bot.quotas.rules.limits import (
+    DAY_SECONDS,
     DaySource,
     DayUse,
     day_began_at,
@@ -202,3 +203,11 @@ def test_burst_ends_the_day_though_old_calls_leave():
     assert forecast(a_day(700), 150, NOW, old) == pytest.approx(NOW + 2 * HOUR, abs=MINUTE)
     # By then, enough calls have stopped counting.
     assert forecast(a_day(700), 30, NOW, old) is None
+
+
+def test_calls_that_have_stopped_counting_do_not_stop_again():
+    now = NOW // HOUR * HOUR + HOUR / 2
+    # The day begins in the middle of this hour, so 400 of its calls have stopped counting.
+    old = [calls_of(now - DAY_SECONDS - HOUR / 2, 800)]
+    # In the half hour in which the other 400 stop counting, 100 are made. Then 200 an hour.
+    assert forecast(a_day(900), 200, now, old) == pytest.approx(now + 2.5 * HOUR)

@@ -172,7 +172,7 @@ def forecast(
     reported, within 25 hours. In a sliding day, calls stop counting after 25 hours, and the calls
     in `hours` are assumed to be evenly spaced.
     """
-    left = day.limit - day.used
+    left = float(day.limit - day.used)
     if left <= 0:
         return now
     leaving = hours if day.resets_at is None else ()
@@ -180,14 +180,17 @@ def forecast(
     at = now
     while at < until:
         since = at - DAY_SECONDS
-        left += sum(
+        freed = sum(
             hour.calls for hour in leaving if hour.hour_at <= since < hour.hour_at + HOUR_SECONDS
         )
-        if left < calls_last_hour:
-            ends_at = at + left / calls_last_hour * HOUR_SECONDS
+        # Part of the hour in which the day begins has already stopped counting.
+        seconds = HOUR_SECONDS - at % HOUR_SECONDS
+        lost = (calls_last_hour - freed) * seconds / HOUR_SECONDS
+        if left < lost:
+            ends_at = at + left / lost * seconds
             return ends_at if ends_at < until else None
-        left -= calls_last_hour
-        at += HOUR_SECONDS
+        left -= lost
+        at += seconds
     return None
 
 
