@@ -130,6 +130,7 @@ class Gateway:
     async def _answer(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
         if self._is_stopping:
             raise Stopping
+        began = asyncio.get_running_loop().time()
         authorizations = request.headers.getall("Authorization", [])
         tokens = tokens_of(authorizations, request.raw_path, self.schemes)
         name = client_of(self.clients, tokens)
@@ -159,19 +160,19 @@ class Gateway:
                 return await self.forwarder.forward(request, call, body, seen)
         except (QuotaError, ServiceUnreachable) as error:
             if isinstance(error, QuotaError) or not error.sent:
-                await self._hold_back(name)
+                await self._hold_back(name, began)
             raise
         finally:
             self._running[name] -= 1
             if not self._running.total():
                 self._idle.set()
 
-    async def _hold_back(self, client: str) -> None:
-        """Delay the response if the client keeps retrying."""
+    async def _hold_back(self, client: str, began: float) -> None:
+        """Delay the response if the client keeps retrying and the request hasn't already waited."""
         now = asyncio.get_running_loop().time()
         seconds = min(max(0.0, self._next_decline[client] - now), LONGEST_HOLD_SECONDS)
         self._next_decline[client] = now + seconds + BETWEEN_DECLINES_SECONDS
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(max(0.0, began + seconds - now))
 
     async def _require_organizations(self, name: str, target: Target) -> None:
         """Raise GatewayRefusal if the target names an organization that the client can't use."""

@@ -163,11 +163,12 @@ class Turns:
 
     async def _grant(self, line: _Line) -> None:
         """Grant calls until none of the remaining calls can be made now."""
-        used: Counter[str] = Counter()
-        if self._next(line, used) and len({waiter.client for waiter in line.waiters}) > 1:
-            async with self._asking, self.guard.database.read_only() as tx:
-                used = await accounts.minute_by_client(tx, line.key)
-        while waiter := self._next(line, used):
+        used: Counter[str] | None = None
+        while waiter := self._next(line, used or Counter()):
+            if used is None and len({waiter.client for waiter in line.waiters}) > 1:
+                async with self._asking, self.guard.database.read_only() as tx:
+                    used = await accounts.minute_by_client(tx, line.key)
+                continue
             async with self._asking:
                 result = await self.guard.reserve(waiter.request)
             if isinstance(result, NotNow):
@@ -181,7 +182,8 @@ class Turns:
                 await self.guard.give_back(result)
             else:
                 waiter.granted.set_result(result)
-                used[waiter.client] += 1
+                if used is not None:
+                    used[waiter.client] += 1
 
     def _next(self, line: _Line, used: Counter[str]) -> _Waiter | None:
         """Reject calls that can't wait any longer. Return the next call to reserve, if any."""

@@ -88,6 +88,15 @@ async def test_a_client_waits_no_longer_than_it_prefers(gateway):
     await asyncio.gather(*calls)
 
 
+@pytest.mark.parametrize(("waited", "most"), [(0.0, 1.0), (0.6, 0.4), (1.0, 0.0)])
+async def test_a_decline_is_not_delayed_further_after_a_wait(gateway, waited, most):
+    hold_back = gateway.world.bot.inventory.gateway._hold_back
+    began = asyncio.get_running_loop().time() - waited
+    await asyncio.gather(*(hold_back("script", began) for _ in range(40)))
+    took = asyncio.get_running_loop().time() - began - waited
+    assert most <= took < most + 0.3
+
+
 def refusing(code: int, *, retry: str | None = None):
     async def answer(_request, _body):
         body = json.dumps({"code": code, "message": "Too many, says the service."}).encode()

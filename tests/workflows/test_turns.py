@@ -116,6 +116,28 @@ async def test_client_that_has_used_less_goes_first(processes, clock):
     assert sorted(log[2:4]) == ["modest", "modest"]
 
 
+async def test_client_that_arrives_while_calls_are_granted_waits_behind_one_with_less_use(
+    processes,
+):
+    process = processes[0]
+    await use_up(process, 20, "busy")
+    log: list[str] = []
+    granted = asyncio.Event()
+
+    async def first() -> None:
+        await process.make("modest", 45.0, log=log)
+        granted.set()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(first())
+        for _ in range(9):
+            group.create_task(process.make("modest", 45.0, log=log))
+        await granted.wait()
+        for _ in range(5):
+            group.create_task(process.make("busy", 45.0, log=log))
+    assert log == ["modest"] * 10 + ["busy"] * 5
+
+
 async def test_full_organization_declines_from_memory(processes, monkeypatch):
     process, asked = processes[0], []
     await use_up(process)
