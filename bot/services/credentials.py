@@ -172,7 +172,8 @@ class OAuthCredential(Credential):
         if self._failure is not None:
             error, until = self._failure
             if self.clock.monotonic() < until:
-                raise error
+                # Otherwise, the error would keep everything alive that each caller was doing.
+                raise error.with_traceback(None)
         return await asyncio.shield(self._renewals.start("", self._renew))
 
     async def _renew(self, _: str) -> Signed:

@@ -288,6 +288,19 @@ async def test_a_throttled_provider_is_left_in_peace_for_longer_each_time(
     assert {observed.label for observed in bench.observed} == {"429"}
 
 
+async def test_an_error_that_is_told_again_keeps_no_caller_alive(
+    bench: Bench, services: FakeServices
+) -> None:
+    services.post(TOKEN_URL, status=429)
+    credential = a_credential(bench)
+    lengths = set()
+    for _ in range(20):
+        with pytest.raises(ProviderThrottled) as caught:
+            await credential.sign()
+        lengths.add(len(caught.traceback))
+    assert max(lengths) < 20
+
+
 async def test_the_time_of_the_next_try_is_never_before_retry_after(
     bench: Bench, services: FakeServices
 ) -> None:
