@@ -57,7 +57,9 @@ const STEPS = [
   {
     title: "Block an organization",
     about: "The inventory service blocks it, as if another program had used up the limit.",
-    tip: "The alert appears here, and clears after you press Unblock under Services.",
+    tip:
+      "The alert appears here. After you press Unblock under Services, it clears at the bot’s " +
+      "next test call, within a minute or two.",
     as: OTTO,
     channel: ALERTS,
     text: "/ratelimits check ",

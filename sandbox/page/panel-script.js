@@ -3,18 +3,19 @@
 import { el, freshId } from "./dom.js";
 import { organizationOptions } from "./panel-options.js";
 
-const ABOUT =
-  "It calls one organization as often as it can for 30 seconds. Afterwards, see /ratelimits.";
+const ABOUT = "It calls one organization as often as it can for 30 seconds.";
 const WAYS = [
   [
     "directly",
     "Run directly",
-    "Directly, with the inventory service’s own token. It never pauses.",
+    "Directly, with the inventory service’s own token. It never pauses. Meanwhile, type " +
+      "/ratelimits check and the organization’s ID: Gatehouse meets the block and posts an alert.",
   ],
   [
     "gateway",
     "Run through the gateway",
-    "Through the gateway, as its client “script”. Each call waits for its turn.",
+    "Through the gateway, as its client “script”. Each call waits for its turn. It gets 80 of " +
+      "100 calls a minute; a fifth is kept for people. See /ratelimits and the organization’s ID.",
   ],
 ];
 
@@ -84,10 +85,11 @@ function show(results, last, shown) {
 
 const total = (counts) => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-/** A number and, in brackets, its parts: `12 (44: 12)`. */
+/** A number and, in brackets, its parts: `12 (code 44: 12)`. */
 function counted(counts) {
   if (!total(counts)) return "0";
-  const parts = Object.entries(counts).map(([kind, count]) => `${kind}: ${count}`);
+  const named = (kind) => (/^\d+$/.test(kind) ? `code ${kind}` : kind);
+  const parts = Object.entries(counts).map(([kind, count]) => `${named(kind)}: ${count}`);
   return `${total(counts)} (${parts.join(", ")})`;
 }
 

@@ -92,7 +92,7 @@ async def test_direct_script_is_blocked_and_alert_names_another_client(
     await expect(way.get_by_label("Organization").locator("option").first).to_be_attached()
     await way.get_by_role("button", name="Run directly").click()
     refused = got(way, "Refused by the service")
-    await expect(refused).to_have_text(re.compile(r"^\d+ \(44: \d+\)$"))
+    await expect(refused).to_have_text(re.compile(r"^\d+ \(code 44: \d+\)$"))
     await way.get_by_role("button", name="Stop").click()
     await expect(got(way, "Passed")).to_have_text(re.compile(r"^(9\d|100)$"))
     assert await violations(person) == []
