@@ -327,6 +327,7 @@ async def test_leases_are_renewed_while_other_jobs_end(database, clock, monkeypa
         clock.advance(RENEW_SECONDS)
         renewed = clock.now() + timedelta(seconds=LEASE_SECONDS)
         await until(loop, lambda found: set(leases(found).values()) == {renewed})
+        assert {lease.job.key for lease in ended} == {"a", "b"}
         loop._running.update(ended)
         work.go_on.set()
 
