@@ -115,6 +115,16 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
         assert all(f"<@{approver}>" in everything for approver in approvers)
 
 
+def test_a_card_shows_each_of_many_different_ends() -> None:
+    until = {f"+1555{n:04}": NOW + timedelta(hours=n + 1) for n in range(20)}
+    requested = RequestedChange(Change(tuple(until)), ends=until)
+    request = Request("1", FLOW, OTTO, requested, NOW, NOW + timedelta(hours=24))
+    everything = "\n".join(texts_of(card(request, 1, mentions(["U0ADA"]))))
+    for person, end in until.items():
+        assert f"*Add until <!date^{int(end.timestamp())}^" in everything
+        assert f" (1):*\n{in_full(person)}" in everything
+
+
 @pytest.mark.parametrize(
     ("change", "ends", "duration", "words"),
     [

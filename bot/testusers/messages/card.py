@@ -58,7 +58,10 @@ def card(request: Request, needed: int, approvers: str, related: Sequence[Reques
 def _blocks(
     request: Request, needed: int, approvers: str, related: Sequence[Request], limit: int
 ) -> list[SlackBlock]:
-    """Return the card's blocks. Lines that don't describe the change are cut to `limit`."""
+    """Return the card's blocks. Lines that don't describe the change are cut to `limit`.
+
+    If it's so low because the card is too long, people with different ends share a title.
+    """
     is_pending = request.state is State.PENDING
     asked = "wants" if is_pending else "asked"
     change = change_of(request, name=phrases.counted)
@@ -69,7 +72,7 @@ def _blocks(
             [
                 *_cut(_status(request, needed), limit),
                 f"*{who(request.requester)}* {asked} to {change}",
-                *_people(request),
+                *_people(request, each_end=limit > CUT_CHARACTERS),
                 *_cut(reason, limit),
             ]
         ),
@@ -185,9 +188,9 @@ def _surprises(request: Request, done: Done) -> Iterator[str]:
         yield f"*Changes made by someone else in the meantime, and kept:* {kept}"
 
 
-def _people(request: Request) -> Iterator[str]:
+def _people(request: Request, *, each_end: bool) -> Iterator[str]:
     """Yield lines that name everyone in the request, because approvers must see each person."""
-    groups = phrases.titled(request)
+    groups = phrases.titled(request, each_end=each_end)
     for title, identities in groups.items():
         # A single title would only repeat the line above.
         if len(groups) > 1:

@@ -20,8 +20,6 @@ BRIEF_CHARACTERS = 60
 IDENTITIES_A_LINE = 60
 SHORT_CHARACTERS = 40
 
-# More titles than this wouldn't leave enough room on a card.
-MOST_TITLES = 10
 IDENTITY_CHARACTERS = 300
 NAMED = 3
 NOBODY = "*Nobody can approve this now.* Whoever runs Gatehouse can name more approvers."
@@ -230,13 +228,10 @@ def change_in_plain(request: Request) -> str:
     return " and ".join(said)
 
 
-def titled(request: Request) -> dict[str, tuple[str, ...]]:
+def titled(request: Request, *, each_end: bool) -> dict[str, tuple[str, ...]]:
     """Group a request's people under titles such as `Add for 2 h` or `Remove`."""
     titles: dict[str, tuple[str, ...]] = {}
-    groups = parts(request, each_end=True)
-    if len(groups) > MOST_TITLES:
-        groups = parts(request)
-    for asked in groups:
+    for asked in parts(request, each_end=each_end):
         verb, _, only = WORDS[asked.effect]
         titles[f"{verb.capitalize()}{only}{asked.term}{asked.now}"] = asked.people
     return titles
