@@ -6,11 +6,12 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from bot import migrations
 from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.migrations import is_current, known_revisions, migrate
+from bot.store import jobs
 from bot.store.engine import Database
 from bot.store.tables import metadata
 from tests.support import revision_0020
@@ -73,6 +74,19 @@ async def test_database_from_before_version_0_3_0_is_refused(empty_sqlite_url, c
     database = Database(empty_sqlite_url, clock)
     with pytest.raises(DatabaseTooOld, match=r"before 0\.3\.0.*Set DATABASE_URL"):
         await migrate(database)
+    await database.close()
+
+
+async def test_a_muted_alert_of_an_earlier_version_leaves_no_job(empty_database_url, clock):
+    database = Database(empty_database_url, clock)
+    await migrate(database)
+    async with database.transaction() as tx:
+        for kind in ("alert", "apply"):
+            await jobs.put(tx, jobs.Job(f"{kind}:1", kind, "1", await tx.now()))
+        await tx.connection.execute(text("UPDATE alembic_version SET version_num = '0023'"))
+    assert await migrate(database)
+    async with database.read_only() as tx:
+        assert list(await tx.connection.scalars(select(jobs.jobs.c.kind))) == ["apply"]
     await database.close()
 
 

@@ -14,9 +14,8 @@ COPIES = (
     "DELETE FROM outbox_messages WHERE key LIKE '%/copy/%' AND sent_at IS NULL",
     "DELETE FROM cards WHERE key LIKE '%/copy/%'",
 )
-# One job at a time now looks at all open tabs. The bot adds it at each start. Muted alerts have no
-# job anymore.
-JOBS = "DELETE FROM jobs WHERE kind IN ('home', 'homes', 'alert')"
+# One job at a time now looks at all open tabs. The bot adds it at each start.
+HOMES = "DELETE FROM jobs WHERE kind IN ('home', 'homes')"
 
 
 def upgrade() -> None:
@@ -24,7 +23,7 @@ def upgrade() -> None:
         op.execute(statement)
     op.add_column("cards", sa.Column("version", sa.BigInteger, nullable=False, server_default="0"))
     op.drop_column("cards", "fingerprint")
-    op.execute(JOBS)
+    op.execute(HOMES)
     op.add_column(
         "home_views", sa.Column("digest", sa.String(64), nullable=False, server_default="")
     )
