@@ -22,8 +22,10 @@ def parse_duration(text: str) -> int | None:
     text = text.removesuffix(".")
     if not _DURATION.fullmatch(text):
         return None
-    parts = _PARTS.findall(text)
-    seconds = sum(int(number) * UNITS[unit[0].lower()] for number, unit in parts)
+    parts = [(int(number), unit[0].lower()) for number, unit in _PARTS.findall(text)]
+    if len({unit for _, unit in parts}) < len(parts):
+        return None
+    seconds = sum(number * UNITS[unit] for number, unit in parts)
     return seconds if 0 < seconds <= LONGEST_SECONDS else None
 
 

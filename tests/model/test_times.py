@@ -93,6 +93,8 @@ def test_a_time_that_has_passed_or_is_skipped_or_comes_twice(now, end, moment) -
         ("2 weeks", 1_209_600),
         ("2 hiurs", None),
         ("2h and", None),
+        ("2 hours 2h", None),
+        ("1h30m5m", None),
         ("9999999999999999999d", None),
         ("3650d", 315_360_000),
         ("315360001s", None),
