@@ -175,6 +175,7 @@ async def _open(
             "removals": requested.change.removals,
             "end_changes": requested.end_changes,
             "duration_seconds": requested.duration_seconds,
+            "until": sorted({end.isoformat() for end in requested.ends.values()}),
             "reason": requested.reason,
             "undo_of": requested.undo_of,
         }

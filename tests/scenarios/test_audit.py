@@ -40,6 +40,12 @@ async def test_audit_of_a_change_is_intact_and_can_be_exported(world, capsys):
     assert actions[:2] == ["request.created", "request.approved"]
 
 
+async def test_audit_has_the_end_of_access_that_was_asked_for(world):
+    await world.ask("U0OPERATOR", "/testusers", "add welcome +1 until tomorrow 9:00")
+    answer = await world.ask("U0ADMIN", "/gatehouse", "audit 1")
+    assert re.search(r"until: `[0-9-]{10}T0[78]:00:00\+00:00`", answer.all_text)
+
+
 async def test_posted_head_finds_an_entry_that_was_edited(world, capsys):
     await approve_a_change(world)
     async with world.bot.database.transaction() as tx:
