@@ -253,7 +253,8 @@ class Directory:
         if not found:
             unlisted = ", ".join(report.data_center for report in self.failures)
             hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
-            near = self.closest(text)
+            near = {place.key.path: place.label for place in parts[:MEANT]}
+            near = near or self.closest(text)
             question = " Did you mean one of these?" if near else ""
             raise NotFound(
                 f"No organization is called {shown}.{hint} Use /orgs <text> to search by part of a"

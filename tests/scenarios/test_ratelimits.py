@@ -235,6 +235,9 @@ async def test_part_of_a_name_finds_an_organization_but_changes_none(world):
     for typed in ("plan tailsp premium", "check tailsp"):
         answer = await world.ask("U0ADMIN", "/ratelimits", typed)
         assert "No organization is called “tailsp”." in answer.text
+    # Its first word is a symbol, so only a search finds the name.
+    answer = await world.ask("U0ADMIN", "/ratelimits", "check cactus")
+    assert answer.buttons == ["🌵 Cactus & Co (com)"]
     assert len(world.services.state.calls) == calls
     assert "plan free" in (await world.ask("U0ADMIN", "/ratelimits", "tailspin toys")).all_text
 
