@@ -47,7 +47,7 @@ SETUP_ERRORS = {"missing_scope", "no_permission", "access_denied", "not_allowed_
 HIDDEN = "Slack doesn't show your profile to Gatehouse, so trying again doesn't help."
 NOT_SET_UP = (
     "Gatehouse's Slack app lacks a permission. Please ask whoever runs Gatehouse to run"
-    " `gatehouse check`."
+    " gatehouse check."
 )
 NAMED_HOLDERS = 8
 WINDOW_SECONDS = 60.0

@@ -190,7 +190,7 @@ async def test_a_refused_credential_fails_changes_until_it_is_replaced(world):
     await world.approve(message, "Failed")
     assert "FLOW_AUTH_TOKEN" not in message.all_text
     assert refusal.struck == 1
-    await world.told(OTTO, "This isn't your fault. Ask whoever runs Gatehouse")
+    await world.told(OTTO, "Ask whoever runs Gatehouse to run gatehouse check.")
     refusal.lift()
     await world.click(ADA, message, "Retry")
     await world.shows(message, "Applied")
@@ -210,8 +210,10 @@ async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
     await world.approve(message, "I'm still trying.")
     assert "few minutes" not in message.all_text
     await world.slack.until(lambda: "Retry" in message.buttons)
-    assert "Approved by Ada Approver. The flow service is having problems" in message.all_text
-    await world.told(OTTO, "*Failed: nothing was changed*")
+    history = await world.ask(OTTO, "/testusers", "history welcome")
+    for shown in (message, history):
+        assert "Approved by Ada Approver. The flow service is having problems" in shown.all_text
+    await world.told(OTTO, "*Failed: nothing was changed*. Approved by Ada Approver. It was your")
     for text in (message.all_text, world.slack.workspace.dm(OTTO)[-1].all_text):
         assert "few minutes" not in text
         assert "after all" not in text

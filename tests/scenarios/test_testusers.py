@@ -120,6 +120,10 @@ async def test_undo_is_a_request_of_its_own(world):
     await world.approve(inverse, "Applied")
     await world.shows(message, "*Undone*")
     assert world.flow.identities == []
+    for page in ("history welcome", "mine"):
+        answer = await world.ask(OTTO, "/testusers", page)
+        assert "approved by Ada Approver, later undone" in answer.all_text
+    assert "Nobody has access through your requests." in answer.all_text
 
 
 async def test_change_is_undone_from_the_history_where_its_channel_is_gone(sqlite_url):

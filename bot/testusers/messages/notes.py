@@ -89,7 +89,7 @@ def outcome(request: Request, payload: Mapping[str, Any], card: str | None = Non
             news = text.sentence(" ".join(request.round.news), 500)
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]
         case State.FAILED:
-            lines = [f"{phrases.outcome_of(request)}: {asked}."]
+            lines = [f"{phrases.outcome_of(request)}. It was {asked}."]
             people = phrases.on_the_list(request)
             lines += [f"{title}: {brief(named)}" for title, named in people.items()]
             step = phrases.after_all(request) or " An approver can press Retry on the card."

@@ -276,12 +276,15 @@ def outcome_of(request: Request) -> str:
 
 def summary(request: Request, show: Show) -> str:
     """Describe a request and its outcome for a list of requests."""
-    why = masked_reason(request, request.round.denial_reason or request.attempts.failure, show)
+    denial, failure = request.round.denial_reason, request.attempts.failure
+    why = masked_reason(request, denial or failure, show)
     because = masked_reason(request, request.requested.reason, show)
     change = change_of(request, show)
     by = who(request.requester)
     said = (
-        f"{outcome_of(request)}{f': {text.escape(why, 200)}' if why else ''}",
+        outcome_of(request),
+        ", later undone" if request.result.is_undone else "",
+        f"{': ' if denial else '. '}{text.escape(why, 200)}" if why else "",
         f"\n{change[0].upper()}{change[1:]} · requested by {by} {text.time(request.created_at)}",
         f" · _{text.escape(because, 200)}_" if because else "",
     )

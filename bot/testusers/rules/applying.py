@@ -358,7 +358,7 @@ _UNCLEAR_STATUSES = frozenset(
     }
 )
 FOR_THE_REST = "Please make a new request for the rest."
-ASK_THEM = "This isn't your fault. Ask whoever runs Gatehouse to run `gatehouse check`."
+ASK_THEM = "This isn't your fault. Ask whoever runs Gatehouse to run gatehouse check."
 
 
 def tried(
