@@ -26,8 +26,9 @@ log = structlog.get_logger(__name__)
 UNREACHABLE_PEOPLE = frozenset(
     {"user_not_found", "user_disabled", "users_not_found", "cannot_dm_bot", "messages_tab_disabled"}
 )
-# A note that Slack refuses is sent again every five minutes, and dropped after a day.
-REFUSED_PAUSE = timedelta(minutes=5)
+# A note that Slack refuses is sent again after growing pauses, and dropped after a day.
+SHORTEST_PAUSE = timedelta(seconds=20)
+LONGEST_PAUSE = timedelta(minutes=5)
 GIVE_UP_AFTER = timedelta(days=1)
 # A note for a card's thread waits for the card.
 CARD_PAUSE = timedelta(seconds=20)
@@ -239,7 +240,7 @@ class Sender:
             gone_for_good = UNREACHABLE_PEOPLE | (PLACE_GONE if step.above else frozenset())
             age = step.now - created_at
             if failure not in gone_for_good and age < GIVE_UP_AFTER:
-                return step.now + REFUSED_PAUSE
+                return step.now + min(max(age / 2, SHORTEST_PAUSE), LONGEST_PAUSE)
         async with self.database.transaction() as tx:
             await self._mark(tx, step, failure)
         return None
