@@ -77,7 +77,11 @@ def settings_from(sources: Sources) -> Settings:
     ]
     problems = [
         *(
-            f"{name} in {sources.file} is not a setting.{_closest(name, Settings.model_fields)}"
+            f"{name} in {sources.file} is not a setting."
+            + "".join(
+                f" Did you mean {near}? (example: {in_toml(near)})"
+                for near in closest(name, Settings.model_fields)
+            )
             for name in sources.table.keys() - known.keys()
         ),
         *(_wrong_value(sources, detail) for detail in _innermost(details)),

@@ -155,7 +155,7 @@ def test_policy_is_never_merged_key_by_key(path, is_in_env_file):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("prot = 3000", "prot in {} is not a setting. Did you mean port?"),
+        ("prot = 3000", "prot in {} is not a setting. Did you mean port? (example: port = 3000)"),
         ("PORT = 3000", "PORT in {} is not a setting. Did you mean port?"),
         ("[role]\nadmin = ['U0ADA']", "role in {} is not a setting. Did you mean roles?"),
         (

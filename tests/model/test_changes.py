@@ -289,7 +289,7 @@ def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:
 @pytest.mark.parametrize(("is_shared", "state"), [(True, State.APPLYING), (False, State.FAILED)])
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(PermissionMissing, 403), *((ServiceRefused, status) for status in (400, 404, 409, 422))],
+    [(PermissionMissing, 403), *((ServiceRefused, status) for status in (400, 410, 422))],
 )
 def test_request_of_a_refused_shared_post_is_tried_alone(
     is_shared: bool, state: State, error: type[ServiceError], status: int

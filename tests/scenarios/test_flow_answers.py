@@ -204,6 +204,14 @@ async def test_change_that_the_service_rejects_is_sent_once(world):
     assert refusal.struck == 1
 
 
+@pytest.mark.parametrize("status", [404, 409, 423, 425])
+async def test_a_refusal_that_may_pass_is_tried_three_times(world, status):
+    refusal = fault(world, FaultKind.STATUS, "POST", status=status)
+    message = await world.asked("add welcome +1")
+    await world.approve(message, "Failed: nothing was changed")
+    assert refusal.struck == 3
+
+
 async def test_failure_says_one_thing_and_is_corrected_by_a_retry(world):
     broken = fault(world, FaultKind.STATUS, "POST", status=503)
     message = await world.asked("add welcome +1")

@@ -348,6 +348,10 @@ LOOKS = 2
 PAUSES_SECONDS = (1.0, 3.0, 0.5, 4.0)
 # After these errors, the same call would certainly fail again.
 _FINAL = (ServiceRefused, CredentialsRefused, PermissionMissing, NotConfigured)
+# Refusals that can be over a moment later. A proxy can answer 404, too.
+_MAY_PASS = frozenset(
+    {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED, HTTPStatus.TOO_EARLY}
+)
 # Statuses that proxies send while the service may still be processing the request.
 _UNCLEAR_STATUSES = frozenset(
     {
@@ -372,7 +376,8 @@ def tried(
     if isinstance(error, StoredOtherwise):
         # The change is on the list in another form. Sending it again would add it again.
         return failed(request, reason_of(error))
-    is_refused = post is None and isinstance(error, _FINAL)
+    may_pass = isinstance(error, ServiceRefused) and error.status in _MAY_PASS
+    is_refused = post is None and isinstance(error, _FINAL) and not may_pass
     tries = request.attempts.tries + 1
     if is_shared and is_refused and isinstance(error, (ServiceRefused, PermissionMissing)):
         tries = TRIES - 1
