@@ -116,11 +116,17 @@ class EmailClient:
         )
 
     async def check(self, resource: str) -> Message:
-        """Test the key on the resource, and show the result and the recommended fix, if any."""
+        """Test the key on the resource, and show the result and the recommended fix, if any.
+
+        Raises:
+            ServiceError: The error is temporary and says nothing about the key.
+        """
         markup = GOOD
         try:
             await self.get(resource)
         except ServiceError as failure:
+            if failure.is_passing:
+                raise
             heading = HEADINGS.get(failure.outcome, UNKNOWN)
             if failure.status == HTTPStatus.NOT_FOUND:
                 heading = MISSING

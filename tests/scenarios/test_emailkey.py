@@ -3,6 +3,7 @@
 import pytest
 from aiohttp import web
 
+from sandbox.services.faults import Fault, FaultKind
 from tests.support.http import web_server
 from tests.support.world import running_world
 
@@ -55,6 +56,17 @@ async def test_a_resource_is_tested(sqlite_url, resource, says):
     async with running_world(sqlite_url, email_api_key="SG.limited-key") as world:
         answer = await world.ask("U0VIEWER", "/emailkey", f"check {resource}")
     assert says in answer.all_text
+
+
+async def test_check_that_a_passing_error_stops_can_be_tried_again(world):
+    fault = Fault(FaultKind.STATUS, "email", status=503)
+    world.services.state.faults.add(fault)
+    answer = await world.ask("U0VIEWER", "/emailkey", "check")
+    assert "is having problems" in answer.all_text
+    assert answer.buttons == ["Try again"]
+    fault.lift()
+    await world.slack.click("U0VIEWER", answer, "Try again")
+    await world.shows(answer, "The email key works")
 
 
 async def test_help_and_nonsense_are_answered(world):
