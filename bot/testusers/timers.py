@@ -80,6 +80,11 @@ async def _check(bot: Parts, tx: Transaction, request_id: str) -> datetime | Non
         if found.news or found.is_over:
             await ask_again(tx, request, found, bot.settings.request_hours)
             return now
+        if found.request.requested.current_ends != request.requested.current_ends:
+            # The change is still the same, but its card shows an end that's no longer true.
+            await store.save_request(tx, found.request)
+            await write_card(tx, request_id)
+            return now
     timer = next_timer(bot, request)
     if timer is None:
         return None

@@ -230,6 +230,18 @@ async def test_card_of_a_change_made_now_says_when(world):
     assert re.search(r"requested <!date\^\S+ .* · applied <!date\^", message.all_text)
 
 
+async def test_card_shows_the_end_that_another_extension_has_set(world):
+    await world.applied("add welcome +1 for 1h")
+    card = await world.asked("add welcome +1 for 9d")
+    first = re.search(r"currently until <!date\^(\d+)", card.all_text)[1]
+    await world.approve(await world.asked("add welcome +1 for 2h"), "*Applied*")
+    await world.slack.until(lambda: f"currently until <!date^{first}" not in card.all_text)
+    second = re.search(r"currently until <!date\^(\d+)", card.all_text)[1]
+    assert 3595 <= int(second) - int(first) <= 3630
+    assert "Needs approval again" not in card.all_text
+    await world.approve(card, "*Applied*")
+
+
 async def test_stale_undo_leaves_a_later_extension_alone(world):
     first = await world.applied("add welcome +1 for 2h")
     await world.shows(first, "Undo")
