@@ -111,7 +111,7 @@ def read_lines(lines: Sequence[str]) -> tuple[tuple[str, ...], str]:
             shown = line.strip()[:LINE_CHARACTERS]
             problems.append(f"Each identity needs a line of its own: “{shown}”.")
     if odd:
-        problems.insert(0, unclear(odd))
+        problems.append(unclear(odd))
     return tuple(identities), " ".join(problems)
 
 
