@@ -91,11 +91,14 @@ function overflow(element, act) {
 function confirmed(element, act) {
   const ask = element.confirm;
   if (!ask) return act();
+  const asked = document.activeElement;
   return new Promise((done) => {
     const [titleId, textId] = [freshId("confirm"), freshId("confirm")];
     const close = async (sure) => {
       box.close();
       box.remove();
+      // Meanwhile, the message or the Home tab may have been drawn again.
+      if (!asked.isConnected) sameControl(asked)?.focus({ preventScroll: true });
       if (sure) await act();
       done();
     };
@@ -130,4 +133,12 @@ function confirmed(element, act) {
     document.body.append(box);
     box.showModal();
   });
+}
+
+/** Return the control that now stands in the place of one that was removed, if any. */
+function sameControl(removed) {
+  const blockOf = (node) => node.closest("[data-block]")?.dataset.block;
+  return [...document.querySelectorAll("[data-action]")].find(
+    (node) => node.dataset.action === removed.dataset.action && blockOf(node) === blockOf(removed),
+  );
 }

@@ -71,6 +71,13 @@ async def test_cancel_on_home_asks_first(person: Person, sandbox: Sandbox) -> No
         "This request will be withdrawn: add sure@example.com to survey."
     )
     assert await violations(person) == []
+    # Meanwhile, the tab is drawn again.
+    before = await own.element_handle()
+    home = sandbox.slack.workspace.homes["U0ADMIN"]
+    view = {"type": "home", "blocks": [*home.blocks, {"type": "divider"}]}
+    sandbox.slack.workspace.publish("U0ADMIN", view)
+    assert before is not None
+    await before.wait_for_element_state("hidden")
     await person.page.keyboard.press("Escape")
     await expect(own.get_by_role("button", name="Cancel")).to_be_focused()
     await own.get_by_role("button", name="Cancel").click()
