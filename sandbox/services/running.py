@@ -48,7 +48,7 @@ class RunningServices:
         return f"{self.url}/oauth/token"
 
     def bot_settings(self) -> dict[str, str]:
-        """The environment that points the bot at these services, with both flows by alias."""
+        """The environment that points the bot at these services and gives both flows an alias."""
         data_centers = {
             suffix: {
                 "authtoken": inventory_token(suffix),

@@ -46,7 +46,7 @@ class Checker:
             self.wrong(f"must be more than {least - 1} characters", at)
 
     def strings(self, part: Json, at: str, **most: int) -> None:
-        """Check optional bare strings by the name of their field."""
+        """Check the optional bare strings in the named fields."""
         for key, limit in most.items():
             if part.get(key) is not None:
                 self.string(part[key], f"{at}/{key}", limit)
@@ -84,7 +84,7 @@ class Checker:
         self.count(value.get("text"))
 
     def texts(self, part: Json, at: str, *, plain: bool = True, **most: int) -> None:
-        """Check optional text objects by the name of their field."""
+        """Check the optional text objects in the named fields."""
         for key, limit in most.items():
             if part.get(key) is not None:
                 self.text(part[key], f"{at}/{key}", limit, plain=plain)

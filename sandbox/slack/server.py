@@ -178,7 +178,7 @@ class RunningSlack:
         Args:
             user: The person's id.
             view: The modal. `view.errors` holds the bot's refusals afterwards.
-            values: Values by label or block_id. A choice goes by its text or value; for a
+            values: Values by label or block_id. A choice is found by its text or value; for a
                 type-ahead select, the bot is asked about the typed words. Other inputs keep their
                 values.
 
@@ -211,7 +211,7 @@ class RunningSlack:
         return await self.event(user, event, again=again)
 
     async def event(self, user: str, event: Json, *, again: int = 0) -> Delivery:
-        """Deliver an event that a person caused. A failed delivery is repeated as Slack does."""
+        """Deliver an event that a person caused. A failed delivery is retried, as it is in Slack."""
         event_id = f"Ev{next(self._events):08d}"
         payload = self._sender(user).event(event, event_id)
         delivery = await self._deliverer.event(payload)

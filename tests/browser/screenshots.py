@@ -38,7 +38,7 @@ CALLERS = [("U0OPERATOR", "list"), ("U0ADMIN", "refresh"), ("U0OPERATOR", "check
 
 
 async def take_all() -> None:
-    """Take all pictures; each one starts from the state that the one before left."""
+    """Take all the pictures; each one starts from the state that the previous one left behind."""
     PICTURES.mkdir(exist_ok=True)
     async with running_sandbox(INVENTORY_WATCH="off") as sandbox, chromium() as browser:
         await remember_a_day(sandbox.database)
