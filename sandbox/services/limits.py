@@ -39,7 +39,7 @@ PLANS = {
 class Window:
     """A period in which calls are counted: the last `seconds`, or since a fixed instant.
 
-    A fixed window starts every `seconds`, counted from `phase_seconds`.
+    A fixed window starts every `seconds` seconds, counted from `phase_seconds`.
     """
 
     kind: WindowKind

@@ -92,7 +92,7 @@ class Faults:
         self.add(method, Fault(kind="drop", times=times))
 
     def cut(self, method: str, *, times: int | None = 1) -> None:
-        """Cut the connection after the effect but before the response, so the caller can't know the outcome."""
+        """Cut the connection after the effect, so the caller can't know the outcome."""
         self.add(method, Fault(kind="cut", times=times))
 
     def hold(self, method: str, *, after: bool = False, times: int | None = 1) -> Hold:

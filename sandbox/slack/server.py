@@ -211,7 +211,7 @@ class RunningSlack:
         return await self.event(user, event, again=again)
 
     async def event(self, user: str, event: Json, *, again: int = 0) -> Delivery:
-        """Deliver an event that a person caused. A failed delivery is retried, as it is in Slack."""
+        """Deliver an event that a person caused. Retry a failed delivery, as Slack does."""
         event_id = f"Ev{next(self._events):08d}"
         payload = self._sender(user).event(event, event_id)
         delivery = await self._deliverer.event(payload)

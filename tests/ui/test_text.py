@@ -1,4 +1,4 @@
-"""Text from outside: invisible characters are shown, and fast paths equal the slow paths."""
+"""Text from outside: invisible characters are shown, and fast paths change nothing."""
 
 import html
 import re

@@ -320,7 +320,7 @@ def quote(reason: str, limit: int) -> list[str]:
 
 
 def size_of(blocks: Sequence[SlackBlock]) -> int:
-    """Return at least the number of characters that Slack counts in blocks."""
+    """Return an upper bound on the number of characters that Slack counts in blocks."""
     return len(json.dumps(blocks, ensure_ascii=False))
 
 
