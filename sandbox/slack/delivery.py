@@ -1,6 +1,6 @@
 """Deliveries to the bot, and Slack's handling of the replies.
 
-Slack delivers by signed HTTP, or by Socket Mode while the bot is connected.
+Slack sends signed HTTP requests, or uses Socket Mode while the bot is connected.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Requests signed by Slack are accepted, all others get 401; also health, readiness and metrics."""
+"""Requests signed by Slack are accepted, and all others get 401. Tests health and metrics, too."""
 
 import io
 import time

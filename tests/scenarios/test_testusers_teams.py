@@ -1,4 +1,4 @@
-"""Presets, start times, second requests and requests for oneself, from the signed request on."""
+"""Presets, times, second requests and requests for oneself, over signed HTTP."""
 
 import json
 import re
