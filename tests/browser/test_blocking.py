@@ -1,5 +1,6 @@
 """The page shows quotas, faulty services, and what happens after too many calls."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 
@@ -7,10 +8,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, expect
 
+from sandbox.bot_process import BotProcess
 from sandbox.launch import Sandbox
-from tests.browser.conftest import sandbox_with_bot
+from tests.browser.conftest import fork, sandbox_with_bot
 from tests.browser.looking import violations
 from tests.browser.person import Person
+from tests.support.forks import ForkedProcess
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -144,13 +147,22 @@ async def test_a_change_fails_while_the_flow_service_is_broken(person: Person) -
 
 
 async def test_a_command_during_a_restart_is_delivered_afterwards(
-    person: Person, sandbox: Sandbox
+    person: Person, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    may_start = asyncio.Event()
+
+    async def forked_later(bot: BotProcess) -> ForkedProcess:
+        await may_start.wait()
+        return await fork(bot)
+
+    # A forked bot is ready so soon that a busy browser might never show the notice.
+    monkeypatch.setattr(BotProcess, "_spawn", forked_later)
     panel = await person.services()
-    await panel.get_by_role("button", name="Restart the bot").click()
+    await panel.get_by_role("button", name="Restart the bot").press("Enter")
     notice = person.page.get_by_role("alert")
     await expect(notice).to_contain_text("Gatehouse is restarting")
     await person.type("/gatehouse whoami")
+    may_start.set()
     await expect(person.newest).to_contain_text("operator")
     await expect(notice).to_be_hidden()
     said = [message.text for message in sandbox.slack.workspace.all_messages]
