@@ -71,7 +71,7 @@ async def test_every_input_of_a_modal_is_filled_in_and_sent(
     await modal.get_by_label("Story", exact=True).fill("once more")
     await modal.get_by_label("Colour", exact=True).select_option("Red")
     await modal.get_by_role("button", name="Send").click()
-    await sandbox.slack.until(lambda: view.values["Colour"])
+    await sandbox.slack.until(lambda: view.values["Name"]["it"]["value"])
     stands = view_state(view)
     for label, value in FILLED.items():
         assert stands[label]["it"] == {"type": INPUTS[label]["type"], **value}

@@ -100,7 +100,7 @@ def test_commands_for_systemd_name_the_units_folder() -> None:
     unit = Path(ROOT / "deploy/systemd/gatehouse.service").read_text("utf-8")
     folder = "/var/lib/gatehouse"
     assert f"WorkingDirectory={folder}\nStateDirectory=gatehouse\n" in unit
-    section = backup_steps.section()
+    section = " ".join(backup_steps.section().split())
     assert f"write to `{folder}`" in section
     assert f"as root in `{folder}`" in section
     for action in ("stop", "start"):
