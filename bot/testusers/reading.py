@@ -8,7 +8,6 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
-from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, NotConfigured
 from bot.permissions import Permission, Person
 from bot.services.errors import ServiceError
@@ -86,11 +85,14 @@ async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message
     """Return a page of the open requests, with the buttons that the person can use."""
     reads = await reader(bot, person)
     async with bot.database.read_only() as tx:
-        found = await store.requests_in(tx, State.PENDING)
+        offset = wanted.page * PENDING_PAGE
+        found, total = await store.pending(tx, limit=PENDING_PAGE, offset=offset)
+    pages_there_are = page_count(total, PENDING_PAGE)
+    if wanted.page >= pages_there_are:
+        return await open_requests(bot, person, replace(wanted, page=pages_there_are - 1))
     channel = bot.settings.approvals_channel
     rows = [open_row(bot.people, person, request, channel) for request in found]
-    page = Page.cut(rows, PENDING_PAGE, wanted)
-    return pages.open_requests(page, reads)
+    return pages.open_requests(Page(rows, total, pages_there_are, wanted), reads)
 
 
 async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:

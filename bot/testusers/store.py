@@ -64,6 +64,13 @@ async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> li
     return await _requests(tx, requests.c.state.in_(states), *of_flow)
 
 
+async def pending(tx: Transaction, *, limit: int, offset: int) -> tuple[list[Request], int]:
+    """Return a page of the pending requests, oldest first, and the number of pending requests."""
+    is_pending = requests.c.state == State.PENDING
+    found = await _requests(tx, is_pending, limit=limit, offset=offset)
+    return found, await count_pending(tx)
+
+
 async def pending_near(tx: Transaction, flow_key: str, slack_user_id: str) -> list[Request]:
     """Return the pending requests for a flow and those of a person, oldest first."""
     is_near = (requests.c.flow_key == flow_key) | (requests.c.requester_id == slack_user_id)

@@ -1,4 +1,4 @@
-"""A load test on a database that already holds old data, and its expected results."""
+"""Runs a load test on a database that already has data, and checks the results against limits."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ CONNECTIONS = 64
 
 @dataclass(frozen=True)
 class Command:
-    """A typed command and its share of all commands."""
+    """A slash command. A command with a larger `weight` is sent more often."""
 
     command: str
     text: str
@@ -57,7 +57,7 @@ COMMANDS = (
 
 @dataclass
 class Played:
-    """Seconds to each acknowledgement, failures by status or error, and MiB in each second."""
+    """Collects acknowledgement times, failures and memory use during a load test."""
 
     acks: list[float] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
@@ -65,15 +65,17 @@ class Played:
 
     @property
     def sent(self) -> int:
-        """The number of sent commands."""
+        """The number of commands sent."""
         return len(self.acks) + self.others.total()
 
 
 @dataclass(frozen=True)
 class Player:
-    """Sends signed commands to one bot. `people` take turns; replies go to `reply_to`.
+    """Sends signed commands to one bot.
 
-    The player waits for an acknowledgement as long as Slack does.
+    `people` is the number of users who take turns sending commands. `reply_to` receives the
+    replies. By default, the player waits three seconds for each acknowledgement, just as Slack
+    does.
     """
 
     around: Surroundings
@@ -83,7 +85,7 @@ class Player:
     waits_seconds: float = 3.0
 
     def request(self, one: Command, number: int) -> bytes:
-        """Return the bytes of the next person's request."""
+        """Return the bytes of a signed request for this command."""
         user = f"U0LOAD{number % self.people}"
         fields = command_fields(user, self.around.team, one.command, one.text, self.reply_to)
         return signed(self.server.url, self.around.signing_secret, fields)
@@ -91,9 +93,9 @@ class Player:
     async def pace(
         self, seconds: float, a_second: float, commands: Sequence[Command] = COMMANDS
     ) -> Played:
-        """Send at a steady pace for `seconds`, however slow the bot is.
+        """Send commands at a steady rate for `seconds`, no matter how slow the bot is.
 
-        Each command is timed from the moment it was due, so a stalled bot is noticed.
+        Time each command from the moment it was due, so that a stalled bot can't hide delays.
         """
         dice, played = random.Random(1), Played()
         weights = [command.weight for command in commands]
@@ -132,21 +134,35 @@ class Player:
                 played.others[str(status)] += 1
         free.put_nowait(connection)
 
-    async def outcomes(self) -> Counter[str]:
-        """Return the number of answered commands by outcome, from the bot's metrics."""
+    async def metrics(self) -> list[str]:
+        """Return the lines of the bot's metrics page."""
         connection = await Connection.open(self.server.url)
         host = self.server.url.partition("//")[2]
         _, page = await connection.send(f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
         await connection.close()
+        return page.decode().splitlines()
+
+    async def outcomes(self) -> Counter[str]:
+        """Return the number of answered commands for each outcome."""
         counted: Counter[str] = Counter()
-        for line in page.decode().splitlines():
+        for line in await self.metrics():
             if line.startswith("gatehouse_commands_total{"):
                 outcome = line.partition('outcome="')[2].partition('"')[0]
                 counted[outcome] += round(float(line.rpartition(" ")[2]))
         return counted
 
+    async def no_job_is_due(self, seconds: float) -> None:
+        """After the bot starts, wait until it has redrawn all open cards."""
+        async with asyncio.timeout(seconds):
+            # There is no notice from another process's metrics, so this polls.
+            while IDLE - set(await self.metrics()):  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+
     async def all_answered(self, count: int, seconds: float) -> Counter[str]:
-        """Return the outcomes once `count` commands have been answered or time is up."""
+        """Wait until `count` commands have been answered or time runs out.
+
+        Return the number of answered commands for each outcome.
+        """
         deadline = time.perf_counter() + seconds
         found = await self.outcomes()
         # There is no notice from another process's metrics, so this polls.
@@ -157,7 +173,7 @@ class Player:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of all values doesn't exceed."""
+    """Return a percentile of the values. For example, `share` is 0.5 for the median."""
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
 
@@ -166,7 +182,7 @@ CHUNK = 1_000
 
 
 async def fill(database: Database, pending: int, entries: int) -> None:
-    """Copy the pending request and its jobs many times, and add entries to the audit log."""
+    """Fill the database with pending requests and entries in the audit log."""
     async with database.transaction() as tx:
         await _multiply_requests(tx, pending)
     for begun in range(0, entries, CHUNK):
@@ -178,7 +194,7 @@ async def fill(database: Database, pending: int, entries: int) -> None:
 
 
 async def _multiply_requests(tx: Transaction, count: int) -> None:
-    """Copy the newest request and its jobs with new ids."""
+    """Make `count` copies of the newest request and its jobs, each with a new id."""
     newest = select(requests).order_by(requests.c.created_at.desc()).limit(1)
     row = (await tx.connection.execute(newest)).mappings().one()
     about_it = select(jobs).where(jobs.c.subject == row["id"])
@@ -202,11 +218,14 @@ BARE_SECONDS = 10.0
 # Resident memory in the second half may exceed that in the first half by this share.
 GROWTH = 0.10
 DRAIN_SECONDS = 30.0
+IDLE = {'gatehouse_jobs{state="due"} 0.0', 'gatehouse_jobs{state="late"} 0.0'}
+# The bot needs this long for a thousand open cards of one flow.
+REDRAW_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class Load:
-    """The size of a load test."""
+    """The size and duration of a load test."""
 
     seconds: float = 60.0
     a_second: float = 200.0
@@ -220,7 +239,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Line:
-    """A table row: the result, the limit, and whether the result is within the limit."""
+    """A table row that compares a result with its limit."""
 
     what: str
     found: str
@@ -229,7 +248,10 @@ class Line:
 
 
 async def run(kind: Kind, load: Load) -> list[Line]:
-    """Load-test the bot on a database with old data, and a minimal Bolt app before and after."""
+    """Load-test the bot on a database that already contains data.
+
+    For comparison, load-test a minimal Bolt app before and after the test of the bot.
+    """
     people = surroundings(people=load.people, organizations=load.organizations)
     with tempfile.TemporaryDirectory(prefix="gatehouse-load-") as folder:
         async with people as around, database_of(kind, folder) as url:
@@ -250,12 +272,13 @@ async def _give_a_past(around: Surroundings, url: str, load: Load) -> None:
 
 
 async def play(around: Surroundings, url: str, load: Load) -> tuple[Played, list[Line]]:
-    """Load-test the bot on one database. Return the commands sent and their outcomes."""
+    """Load-test the bot on the database at this URL. Return the measurements and table rows."""
     async with around.bot(url) as server:
         player = Player(around, server, load.people, around.sink, load.waits_seconds)
         # Before the measurement, every person is looked up once, and the caches are filled.
         warm = await player.pace(load.people / load.a_second + 1, load.a_second)
         await player.all_answered(warm.sent, DRAIN_SECONDS)
+        await player.no_job_is_due(REDRAW_SECONDS)
         used = server.running.cpu_seconds()
         played = await player.pace(load.seconds, load.a_second)
         used = server.running.cpu_seconds() - used
@@ -270,7 +293,7 @@ async def play(around: Surroundings, url: str, load: Load) -> tuple[Played, list
 
 
 async def _bare(around: Surroundings, load: Load) -> Played:
-    """Load-test a minimal Bolt app in the same way, to measure the machine's current speed."""
+    """Load-test a minimal Bolt app to measure the current speed of the machine."""
     async with around.program("bench.peer_bolt") as server:
         player = Player(around, server, load.people, around.sink)
         await player.pace(1.0, load.a_second, COMMANDS[:1])

@@ -1,4 +1,4 @@
-"""Presets, times, second requests and requests for oneself, over signed HTTP."""
+"""Teams can use presets, choose times, extend access, and list their own test users."""
 
 import json
 import re
@@ -88,7 +88,7 @@ async def test_policies_hold_over_http(sqlite_url):
 
 
 def shown_times(message, zone: str) -> list[str]:
-    """Return the times in a message as Slack shows them to a person in this time zone."""
+    """Return the times in a message, converted to this time zone."""
     found = re.findall(r"<!date\^(\d+)\^", message.all_text)
     local = (datetime.fromtimestamp(int(item), ZoneInfo(zone)) for item in found)
     return [f"{item:%Y-%m-%d %H:%M}" for item in local]
@@ -222,3 +222,17 @@ async def test_mine_has_pages(world):
     await world.slack.click(OTTO, mine, "Next")
     await world.shows(mine, "Page 2 of 2")
     assert "`+15550010`" in mine.all_text
+
+
+async def test_a_page_of_requests_that_is_gone_shows_the_last_page(world):
+    cards = [await world.asked(f"add welcome +1555{number:04} for 2h") for number in range(6)]
+    first = await world.ask(ADA, "/testusers", "requests")
+    assert "*6 requests* need a decision" in first.all_text
+    assert "+15550005" not in first.all_text
+    await world.slack.click(ADA, first, "Next")
+    await world.shows(first, "Page 2 of 2", "+15550005")
+    again = await world.ask(ADA, "/testusers", "requests")
+    await world.slack.click(OTTO, cards[5], "Cancel")
+    await world.shows(cards[5], "Cancelled")
+    await world.slack.click(ADA, again, "Next")
+    await world.shows(again, "*5 requests* need a decision", "+15550004")

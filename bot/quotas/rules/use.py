@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from bot.organizations.rules import OrganizationKey
@@ -87,10 +88,14 @@ class Standing:
     made: int = 0
 
     @classmethod
-    def idle(cls, key: OrganizationKey, plan: Plan, now: float = 0.0) -> "Standing":
-        """Return the standing of an organization without any calls."""
+    @lru_cache(maxsize=10_000)
+    def idle(cls, key: OrganizationKey, plan: Plan) -> "Standing":
+        """Return the standing of an organization without any calls.
+
+        It is cached, because an overview of thousands of organizations needs one for each.
+        """
         day = DayUse(0, limits_of(plan).day, DaySource.PLAN)
-        return cls(key, plan, InUse(), day, Blocks(), now=now)
+        return cls(key, plan, InUse(), day, Blocks())
 
     @property
     def limits(self) -> Limits:

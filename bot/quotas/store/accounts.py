@@ -1,6 +1,7 @@
 """Reads each organization's call counts, plan, blocks, and usage by caller from the database."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -51,7 +52,8 @@ async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
     row = (await tx.connection.execute(_by_key(tx.clock), {**tx.clock_parameters, **its})).first()
     if row is None:
-        return Standing.idle(key, terms.plan_of(key), (await tx.now()).timestamp())
+        now = (await tx.now()).timestamp()
+        return replace(Standing.idle(key, terms.plan_of(key)), now=now)
     return _standing(row, terms)
 
 
