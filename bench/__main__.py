@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main(wished: list[str]) -> int:
-    """Run the measurements. Return 1 if a promise is missed, or 2 for an unknown name."""
+    """Run the measurements. Return 1 if a target is missed, or 2 for an unknown name."""
     unknown = [name for name in wished if name not in TOPICS]
     if unknown:
         print(f"No such measurement: {', '.join(unknown)}. There are: {', '.join(TOPICS)}.")
@@ -32,7 +32,7 @@ def main(wished: list[str]) -> int:
 
 def _measure(name: str) -> list[Figure]:
     began = time.perf_counter()
-    # In order, so that no measurement disturbs another.
+    # One after another, so that no measurement disturbs another.
     figures: list[Figure] = asyncio.run(importlib.import_module(f"bench.{name}").measure())
     seconds = time.perf_counter() - began
     print(f"\n## {TOPICS[name]} (make bench ONLY={name}, {seconds:.0f} s)\n\n{table(figures)}")

@@ -1,4 +1,4 @@
-"""Acknowledgement: `/orgs` against the smallest Bolt AsyncApps, signed HTTP, real processes."""
+"""The time to acknowledge `/orgs`, compared with minimal Bolt AsyncApps in real processes."""
 
 import asyncio
 import tempfile
@@ -23,7 +23,7 @@ PROMISED = {(1, "p50"): 1.5, (64, "p99"): 3.0}
 
 @dataclass(frozen=True)
 class Round:
-    """The milliseconds to acknowledgements, and the acknowledged and answered commands a second.
+    """Milliseconds until the acknowledgement, and commands acknowledged and answered per second.
 
     `processor` is the processor time of the server for each command, in milliseconds.
     """
@@ -61,7 +61,7 @@ async def _compare(
     for server in servers:
         await play(around, sink, server, at_once, COMMANDS[at_once] // 2)
     for number in range(ROUNDS):
-        # In turn, so that each program is the first equally often.
+        # Take turns, so that each program goes first equally often.
         first = number % len(servers)
         for server in (*servers[first:], *servers[:first]):
             played = await play(around, sink, server, at_once, COMMANDS[at_once])
@@ -85,7 +85,7 @@ async def play(
 ) -> Round:
     """Send the commands over `at_once` connections, each after the acknowledgement before it."""
     url = server.url
-    # All commands differ, because a repeated command is handled once.
+    # All commands differ, because the bot handles a repeated command only once.
     fields = [
         command_fields("U0OPERATOR", around.team, "/orgs", "", sink.url) for _ in range(commands)
     ]

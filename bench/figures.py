@@ -33,7 +33,7 @@ class Figure:
 
     @property
     def is_met(self) -> bool:
-        """True if the promise is kept, or if there is none."""
+        """True if the promised ratio is met, or if none is promised."""
         return self.most is None or median(self.ratios) <= self.most
 
     def as_json(self) -> dict[str, object]:

@@ -1,6 +1,6 @@
-"""The gateway against a bare aiohttp reverse proxy: real processes, PostgreSQL, the same service.
+"""Compares the gateway with a bare aiohttp reverse proxy: real processes and PostgreSQL.
 
-Calls go to many organizations in turn, because each allows 80 calls a minute.
+Calls go to many organizations in turn, because each allows only 80 calls a minute.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ async def _play(
     at_once: int,
     numbers: "count[int]",
 ) -> tuple[list[float], float]:
-    """Make calls, `at_once` at a time. Return the seconds of each call, and of all calls."""
+    """Make calls, `at_once` at a time. Return the seconds of each call and the total time."""
     due, took = iter(range(calls)), []
 
     async def send() -> None:

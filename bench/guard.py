@@ -1,7 +1,8 @@
-"""The quota guard against rate limiters, on simulated services with jitter, in virtual time.
+"""Compares the quota guard with rate limiters, on simulated services in virtual time.
 
-Five callers always want more. Each way takes 20 to 400 ms, and the work takes 30 to 150 ms. The
-services accept 100 calls a minute, counted in windows of any phase or over the last 60 s.
+Five callers make one call after another. The network takes 20 to 400 ms in each direction, and the
+service works for 30 to 150 ms. It accepts 100 calls a minute, counted either in fixed windows that
+start at an unknown second, or over the last 60 s.
 """
 
 import asyncio
@@ -70,7 +71,7 @@ class Outcome:
     refused: int = 0
 
     def steady_share(self) -> float:
-        """Return the used share of 100 calls a minute, in whole hundreds after ten minutes."""
+        """Return the share of the limit used after ten minutes, over whole hundreds of calls."""
         steady = [at for at in self.accepted if at > WARM_SECONDS]
         hundreds = (len(steady) - 1) // LIMIT
         return hundreds * 60 / (steady[hundreds * LIMIT] - steady[0])

@@ -35,7 +35,7 @@ class Pacer(Protocol):
         ...
 
     async def responded(self, number: int) -> None:
-        """Note that the headers of a call's answer have arrived."""
+        """Record that the headers of a call's response have arrived."""
         ...
 
 
@@ -62,7 +62,7 @@ class Gatehouse:
 
 
 class Aiolimiter:
-    """aiolimiter: a leaky bucket."""
+    """The library aiolimiter: a leaky bucket."""
 
     def __init__(self, rate: float, seconds: float) -> None:
         self._limiter = AsyncLimiter(rate, seconds)
@@ -73,11 +73,11 @@ class Aiolimiter:
         return 0
 
     async def responded(self, number: int) -> None:
-        """Not of interest to it."""
+        """Do nothing, because the library does not need this."""
 
 
 class Pyrate:
-    """pyrate-limiter: a log of what was sent."""
+    """The library pyrate-limiter: a log of the calls that were sent."""
 
     def __init__(self) -> None:
         bucket = InMemoryBucket([Rate(LIMIT, Duration.MINUTE)])
@@ -90,11 +90,11 @@ class Pyrate:
         return 0
 
     async def responded(self, number: int) -> None:
-        """Not of interest to it."""
+        """Do nothing, because the library does not need this."""
 
 
 class OfLimits:
-    """limits: allows or refuses a call, and says when to ask again."""
+    """The library limits: it allows or refuses a call, and says when to ask again."""
 
     def __init__(self, strategy: Callable[[MemoryStorage], RateLimiter]) -> None:
         self._limiter = strategy(MemoryStorage())
@@ -108,7 +108,7 @@ class OfLimits:
         return 0
 
     async def responded(self, number: int) -> None:
-        """Not of interest to it."""
+        """Do nothing, because the library does not need this."""
 
 
 OURS: Callable[[], Pacer] = Gatehouse

@@ -64,7 +64,7 @@ class Running:
 
 @asynccontextmanager
 async def running(*arguments: str, env: Mapping[str, str] | None = None) -> AsyncIterator[Running]:
-    """Run `python <arguments>` until the block ends. SIGTERM stops it, or else SIGKILL."""
+    """Run `python <arguments>` until the block ends. Stop it with SIGTERM, or else SIGKILL."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     with tempfile.NamedTemporaryFile(prefix="gatehouse-", suffix=".log") as log:
         process = await asyncio.create_subprocess_exec(

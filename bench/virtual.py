@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 Result = TypeVar("Result")
-# Any value but 0, which some libraries take for "never".
+# Not 0, because some libraries take 0 to mean "never".
 BEGIN = 1_000_000.0
-# Each turn of the loop takes time, so that a library can't ask for ever in the same instant.
+# Each turn of the loop takes time, so that a library can't keep asking forever at the same instant.
 STEP_SECONDS = 1e-6
 
 
@@ -52,7 +52,7 @@ class _Jumping(selectors.SelectSelector):
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Run `work()` in virtual time, which the libraries' clocks also show."""
+    """Run `work()` in virtual time, with the libraries' clocks patched to show it."""
     loop = VirtualLoop()
     with (
         patch.object(time, "time", loop.time),

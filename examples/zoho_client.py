@@ -1,6 +1,6 @@
 """Use pyzohoapi, a public client library for Zoho Inventory, through the gateway.
 
-The library stays as it is. A subclass names the gateway's address instead of Zoho's, and the
+The library is unchanged. A subclass names the gateway's address instead of Zoho's, and the
 gateway token takes the place of the access token. The library sends its token as
 `Authorization: Zoho-oauthtoken …`, so the bot needs this setting:
 

@@ -1,1 +1,1 @@
-"""The bot in a browser: a local Slack and stand-ins for the three services."""
+"""Lets you try the real bot in a browser. Stand-ins replace Slack and the three services."""

@@ -1,4 +1,7 @@
-"""`python -m sandbox`: the bot in a browser, with stand-ins for Slack and the services."""
+"""`python -m sandbox` lets you try the real bot in a browser.
+
+Stand-ins replace Slack and the services.
+"""
 
 import argparse
 import asyncio

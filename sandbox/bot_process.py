@@ -1,4 +1,7 @@
-"""The real bot in its own process, started with nothing but its settings."""
+"""Runs the real bot in its own process.
+
+The process inherits only a few of the sandbox's environment variables, such as `PATH`.
+"""
 
 import asyncio
 import os
@@ -23,11 +26,11 @@ ASK_EVERY_SECONDS = 0.05
 
 
 class BotProcess:
-    """`python -m bot` on a free loopback port.
+    """Runs `python -m bot` on a free loopback port.
 
     Args:
-        settings: The process's environment variables, without `HOST` and `PORT`.
-        changed: Called whenever `state` changes.
+        settings: Environment variables for the bot, except `HOST` and `PORT`.
+        changed: A function that is called whenever `state` changes.
     """
 
     def __init__(self, settings: Mapping[str, str], changed: Callable[[], None]) -> None:
@@ -43,19 +46,19 @@ class BotProcess:
 
     @property
     def url(self) -> str:
-        """The address at which the bot listens."""
+        """The bot's address."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int | None:
-        """The process id, or None before the first start."""
+        """The bot's process ID, or None if the bot was never started."""
         return self._process.pid if self._process else None
 
     async def start(self) -> None:
-        """Start the bot and return when `/readyz` responds with 200.
+        """Start the bot, and wait until `/readyz` responds with status 200.
 
         Raises:
-            BotStoppedError: The bot ended, or was not ready in time.
+            BotStoppedError: The bot stopped or did not become ready in time.
         """
         self._become("starting")
         self._is_wanted = True
@@ -66,11 +69,11 @@ class BotProcess:
         self._become("ready")
 
     async def until_settled(self) -> None:
-        """Wait until the bot is ready or has stopped. Returns at once unless it is starting."""
+        """Wait until the bot is ready or has stopped."""
         await self._settled.wait()
 
     async def stop(self) -> None:
-        """End the bot with SIGTERM, or with SIGKILL if that takes too long."""
+        """Stop the bot with SIGTERM. If the bot takes too long to stop, use SIGKILL."""
         self._is_wanted = False
         process = self._process
         if process is None or self._watcher is None:
@@ -85,7 +88,7 @@ class BotProcess:
             await self._watcher
 
     async def kill(self) -> None:
-        """End the bot at once, as a crash would (kill -9)."""
+        """Kill the bot with SIGKILL to simulate a crash."""
         self._is_wanted = False
         if self._process and self._watcher and self._process.returncode is None:
             self._process.kill()
@@ -110,7 +113,7 @@ class BotProcess:
         return {**kept, **self._settings, "HOST": "127.0.0.1", "PORT": str(self.port)}
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        """Keep the last log lines until the bot ends, and print them if it ended on its own."""
+        """Keep recent log lines, and print the last ten lines if the bot stops unexpectedly."""
         if process.stdout is not None:
             async for line in process.stdout:
                 self.lines.append(line.decode(errors="replace").rstrip())
@@ -140,11 +143,11 @@ class BotProcess:
 
 
 class BotStoppedError(Exception):
-    """The bot has ended, or did not become ready."""
+    """The bot stopped or did not become ready in time."""
 
 
 async def is_ready(session: aiohttp.ClientSession, url: str) -> bool:
-    """Return True if the bot's `/readyz` responds with 200."""
+    """Return True if the bot's `/readyz` endpoint responds with status 200."""
     try:
         async with session.get(f"{url}/readyz") as answer:
             return answer.status == 200

@@ -1,4 +1,4 @@
-"""The flows that the sandbox's bot knows, and the policy for one of them."""
+"""Defines the flow aliases in the sandbox, and the policy for the practice flow."""
 
 from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
 

@@ -1,7 +1,9 @@
-"""A greedy script: one of the team's own programs that calls the inventory as often as it can.
+"""Simulates a greedy script, which calls the inventory service as often as it can.
 
-It calls the service directly, with the inventory's own token and without ever pausing, or through
-the gateway as the client `script`. The page starts it, stops it and shows the results.
+The script represents any program that shares the inventory's limits with the bot. If the script
+calls the service directly, it uses the inventory's token and ignores `Retry-After`. If the script
+calls the gateway, it uses the token of the gateway client `script`. The page has buttons to start
+and stop the script, and shows the results.
 """
 
 import asyncio
@@ -28,11 +30,11 @@ IMPATIENT_SECONDS = 0.05
 
 @dataclass
 class Run:
-    """The latest run of the script, `directly` or through the `gateway`, with its results.
+    """A run of the greedy script, with its results. `through` is `directly` or `gateway`.
 
-    `refused` counts the service's own 429s by code, and `declined` the gateway's by kind. `last` is
-    the message of the latest response other than 200. `started` holds the start times of the calls
-    that have no response yet, by the number of the call.
+    `refused` counts the service's 429 responses by error code. `declined` counts the gateway's 429
+    responses by the value of the `Gatehouse-Declined` header. `last` is the most recent error.
+    `started` maps the number of each unanswered call to the call's start time.
     """
 
     through: str
@@ -48,7 +50,10 @@ class Run:
     started: dict[int, float] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
-        """The results as the page shows them; `waiting` counts calls waiting for their turn."""
+        """Return the results for the page.
+
+        `waiting` is the number of calls that have been waiting for at least one second.
+        """
         now = time.monotonic()
         waits = [now - started for started in self.started.values()]
         shown = dict(vars(self))
@@ -57,7 +62,7 @@ class Run:
 
 
 class Greedy:
-    """Run the script against `services` or through the gateway, at most once each at a time."""
+    """Runs the greedy script directly, through the gateway, or both at the same time."""
 
     def __init__(self, services: RunningServices, gateway_url: str) -> None:
         self._services = services
@@ -66,7 +71,7 @@ class Greedy:
         self.runs: dict[str, Run] = {}
 
     async def start(self, through: str, data_center: str, organization_id: str) -> None:
-        """Start a run, after stopping the one before it."""
+        """Start a new run. If the previous run is still active, stop it first."""
         await self.stop(through)
         run = self.runs[through] = Run(through, data_center, organization_id)
         self._tasks[through] = asyncio.create_task(self._run(run))
@@ -102,7 +107,7 @@ class Greedy:
             await asyncio.sleep(pause)
 
     async def _call(self, session: aiohttp.ClientSession, run: Run) -> float:
-        """Make one call. Returns the seconds to pause before the next one."""
+        """Make one call. Return the number of seconds to wait before the next call."""
         is_direct = run.through == "directly"
         root = self._services.inventory_url(run.data_center)
         url = root if is_direct else f"{self._gateway_url}/{run.data_center}"

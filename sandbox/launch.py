@@ -1,4 +1,4 @@
-"""The whole sandbox: the services, Slack, the bot and the page, started and stopped together."""
+"""Starts and stops the whole sandbox: the services, Slack, the bot and the page."""
 
 import asyncio
 import hashlib
@@ -30,7 +30,7 @@ SERVICE_SECONDS = 0.05
 def bot_settings(
     slack: RunningSlack, services: RunningServices, database: Path, gateway_port: int
 ) -> dict[str, str]:
-    """The bot's whole environment: both stand-ins, the roles, an SQLite file and the gateway."""
+    """Return the settings that connect the bot to the rest of the sandbox."""
     client = {
         "token_sha256": hashlib.sha256(TOKEN.encode()).hexdigest(),
         "organizations": "*",
@@ -60,16 +60,16 @@ def bot_settings(
 async def running_sandbox(
     port: int = 0, host: str = LOOPBACK, **overrides: str
 ) -> AsyncIterator["Sandbox"]:
-    """Run everything except the bot, which `Sandbox.bot.start()` starts.
+    """Run the whole sandbox except the bot. To start the bot, call `Sandbox.bot.start()`.
 
     Args:
-        port: the page's port; 0 for any free port.
-        host: the address that the page listens on. It answers only to loopback names, such as
-            `localhost`, whatever the address is.
-        overrides: bot settings to override, such as `APPROVALS_NEEDED="2"`.
+        port: The page's port, or 0 for any free port.
+        host: The address that the page listens on. Regardless of the address, the page answers only
+            requests to a loopback name such as `localhost`.
+        overrides: Bot settings that replace the defaults, such as `APPROVALS_NEEDED="2"`.
 
     Raises:
-        OSError: the port is taken.
+        OSError: The port is already in use.
     """
     manifest = read_manifest()
     workspace = Workspace(should_escape=manifest.should_escape)
@@ -98,7 +98,7 @@ async def running_sandbox(
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A running sandbox; `database` is the bot's SQLite file."""
+    """A running sandbox. `database` is the path to the bot's SQLite database."""
 
     slack: RunningSlack
     services: RunningServices
@@ -113,7 +113,7 @@ class Sandbox:
 
 
 async def serve(host: str, port: int, overrides: dict[str, str]) -> int:
-    """Run until Ctrl-C or SIGTERM. Returns the exit code."""
+    """Run the sandbox until a signal stops it, and return the exit code."""
     stop = told_to_stop()
     async with running_sandbox(port, host, **overrides) as sandbox:
         starting = asyncio.create_task(sandbox.bot.start())

@@ -1,4 +1,4 @@
-"""The parts of the app manifest that Slack uses: commands, hints, shortcuts and scopes."""
+"""Reads the parts of the app manifest that the sandbox uses, such as commands and scopes."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ PRINT_MANIFEST = (sys.executable, "-m", "bot", "manifest", "--url", "https://bot
 
 @dataclass(frozen=True)
 class Command:
-    """A slash command as the message composer lists it."""
+    """A slash command in the message composer's list of commands."""
 
     name: str
     description: str
@@ -25,7 +25,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Shortcut:
-    """A shortcut: `type` is `global` or `message`."""
+    """A shortcut. `type` is either `global` or `message`."""
 
     name: str
     type: str
@@ -35,7 +35,7 @@ class Shortcut:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The part of the app manifest used by the sandbox."""
+    """The parts of the app manifest that the sandbox uses."""
 
     commands: tuple[Command, ...]
     shortcuts: tuple[Shortcut, ...]
@@ -45,7 +45,7 @@ class Manifest:
 
 @cache
 def read_manifest() -> Manifest:
-    """Return the manifest that the installed bot prints."""
+    """Read the app manifest that `python -m bot manifest` prints."""
     printed = subprocess.run(PRINT_MANIFEST, cwd=ROOT, check=True, capture_output=True)  # noqa: S603
     text: dict[str, Any] = yaml.safe_load(printed.stdout)
     listed = text["features"]["slash_commands"]

@@ -1,4 +1,4 @@
-"""The services panel: it breaks Slack and the services, and shows the calls they received."""
+"""Lets people make Slack and the services fail, and shows recent calls to the services."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
@@ -25,7 +25,10 @@ OUTAGES: dict[str, dict[str, Any]] = {
 
 
 class Panel:
-    """The services panel: `shown` is its content, and `acts` its buttons by name."""
+    """The services panel of the sandbox's page.
+
+    `shown` returns the content, and `acts` contains functions that handle the panel's buttons.
+    """
 
     def __init__(self, slack: RunningSlack, services: RunningServices, greedy: Greedy) -> None:
         self._slack = slack
@@ -36,7 +39,7 @@ class Panel:
 
     @property
     def acts(self) -> dict[str, Callable[[Json], Awaitable[Json]]]:
-        """One function for each `POST /page/<name>`."""
+        """The functions that handle `POST /page/panel/<name>`, keyed by name."""
         return {
             "block": self._block,
             "outage": self._set_outage,
@@ -46,7 +49,7 @@ class Panel:
         }
 
     def shown(self) -> Json:
-        """Organizations with their blocks, outages, lists, the latest calls, and greedy scripts."""
+        """Return the panel's content, such as organizations, outages and recent calls."""
         services = self._services.state
         return {
             "organizations": [
@@ -69,7 +72,7 @@ class Panel:
         return {"service": service, "data_center": data_center, "kind": kind}
 
     async def _block(self, body: Json) -> Json:
-        """Block an organization with a code, or unblock it if no code is given."""
+        """Block an organization with the given code, or unblock it if the code is None."""
         organization = (body["data_center"], body["organization_id"])
         limits = self._services.state.limits
         if body["code"] is None:
@@ -79,7 +82,7 @@ class Panel:
         return {}
 
     async def _set_outage(self, body: Json) -> Json:
-        """Make a service fail in one way, or work again."""
+        """Make a service fail in the given way, or make it work again."""
         service, data_center, kind = body["service"], body["data_center"], body["kind"]
         if (service, data_center) in self._outages:
             _, fault = self._outages.pop((service, data_center))
@@ -116,7 +119,10 @@ class Panel:
 
 
 def _organizations(services: ServicesState, center: DataCenter) -> list[Json]:
-    """The active organizations of a data center, each with its block code or None."""
+    """Return a data center's active organizations.
+
+    If an organization is blocked, `code` is the error code in the service's responses.
+    """
     listed = []
     for organization in center.organizations:
         if not organization.is_org_active:

@@ -1,4 +1,4 @@
-"""The timeout of tests that wait, and the pause between checks, in seconds."""
+"""Defines how long tests wait for a result, and how often they check for it."""
 
 # Long enough for the slowest machine.
 PATIENCE_SECONDS = 60.0

@@ -29,7 +29,7 @@ class Person:
 
 @dataclass
 class Group:
-    """A user group (`S…`) and the ids of its members."""
+    """A user group and the IDs of its members."""
 
     id: str
     handle: str
@@ -39,7 +39,7 @@ class Group:
 
 @dataclass
 class Channel:
-    """A channel, or the direct messages (`D…`) between `partner` and the bot."""
+    """A channel, or a direct message conversation between `partner` and the bot."""
 
     id: str
     name: str
@@ -51,7 +51,7 @@ class Channel:
 
     @property
     def is_direct(self) -> bool:
-        """True for a person's direct messages with the bot."""
+        """True if this is a direct message conversation with the bot."""
         return self.partner is not None
 
 
@@ -66,7 +66,7 @@ SEE_IDENTITIES = frozenset({"operator", "approver", "admin"})
 
 
 def default_people() -> list[Person]:
-    """Return one person for each role, and three people whom the bot must refuse."""
+    """Return at least one person for each role, and three people whom the bot must refuse."""
     return [
         Person("U0OPERATOR", "otto", "Otto Operator", "operator"),
         Person("U0APPROVER", "ada", "Ada Approver", "approver", tz="Europe/London"),
@@ -80,7 +80,7 @@ def default_people() -> list[Person]:
 
 
 def default_groups() -> list[Group]:
-    """Return Abel's approver group, and the group whose requests are approved by a rule."""
+    """Return a group of approvers, and a group whose requests can be approved automatically."""
     return [
         Group("S0APPROVERS", "approvers", "Approvers", ["U0APPROVER2"]),
         Group("S0TESTERS", "testers", "Testers", ["U0OPERATOR"]),
@@ -88,9 +88,9 @@ def default_groups() -> list[Group]:
 
 
 def default_channels() -> list[Channel]:
-    """Return the three channels. The bot is a member of the last two.
+    """Return the three channels. The bot is a member of #approvals and #alerts.
 
-    Cards show identities in full, so people who may not see them are not in #approvals.
+    Requests in #approvals show full identities, so only people who may see identities are members.
     """
     full = {person.id for person in default_people() if person.team_id == TEAM_ID}
     full -= {"U0GUEST"}

@@ -1,4 +1,4 @@
-"""Free loopback ports for programs that need a port number when they start."""
+"""Finds free loopback ports for programs that need a port number when they start."""
 
 import random
 import socket
@@ -9,7 +9,7 @@ HANDED_OUT_BY_NOBODY = range(20_000, 30_000)
 
 
 def free_port() -> int:
-    """Return a free port that the system does not assign to other programs.
+    """Return a free port from a range that operating systems do not assign automatically.
 
     Raises:
         OSError: No port is free.
@@ -21,12 +21,12 @@ def free_port() -> int:
 
 
 def port_near(wanted: int) -> int:
-    """Return the wanted port, or another free port if the wanted port is taken."""
+    """Return the wanted port if it is free, or another free port if it is not."""
     return wanted if is_free(wanted) else free_port()
 
 
 def is_free(port: int) -> bool:
-    """Return True if no program listens on the port."""
+    """Return True if nothing is listening on the port."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

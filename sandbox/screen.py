@@ -1,4 +1,4 @@
-"""One person's screen: their channels, the messages in them, and their open modal."""
+"""Describes one person's screen: the channels, messages, open modal and Home tab."""
 
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +14,7 @@ SHOWN_MESSAGES = 300
 
 
 def welcome(workspace: Workspace, manifest: Manifest) -> Json:
-    """The part of the screen that never changes: the people, commands and shortcuts."""
+    """Return the part of the screen that never changes: the people, commands and shortcuts."""
     return {
         "people": [about(person) for person in workspace.people.values()],
         "commands": [asdict(command) for command in manifest.commands],
@@ -23,13 +23,13 @@ def welcome(workspace: Workspace, manifest: Manifest) -> Json:
 
 
 def about(person: Person) -> Json:
-    """A person as the page shows them."""
+    """Return a person's details for the page."""
     names = {"id": person.id, "name": person.name, "handle": person.handle}
     return {**names, "role": person.role, "tz": person.tz}
 
 
 def screen(workspace: Workspace, user: str) -> Json:
-    """Everything on this person's screen; `home` is None until the bot has published it."""
+    """Return everything on this person's screen. `home` is None if there is no Home tab yet."""
     home, modal = workspace.homes.get(user), workspace.open_view(user)
     workspace.direct(user)
     channels = [c for c in workspace.channels.values() if user in c.members]
@@ -43,7 +43,7 @@ def screen(workspace: Workspace, user: str) -> Json:
 
 
 def shown_messages(workspace: Workspace, channels: list[Channel], user: str) -> list[Message]:
-    """The newest messages of each channel, in the order in which they were posted."""
+    """Return the newest messages in each channel, oldest first."""
     left = {channel.id: SHOWN_MESSAGES for channel in channels}
     shown = []
     for message in reversed(workspace.all_messages):
@@ -59,14 +59,14 @@ def is_visible(message: Message, user: str) -> bool:
 
 
 def as_listed(channel: Channel) -> Json:
-    """A channel as the list on the left shows it."""
+    """Return a channel's entry in the list of channels."""
     kind = "direct" if channel.is_direct else "private" if channel.is_private else "public"
     name = "Gatehouse" if channel.is_direct else channel.name
     return {"id": channel.id, "name": name, "kind": kind}
 
 
 def as_shown(workspace: Workspace, message: Message) -> Json:
-    """A message with its author; `number` rises with every message, `changes` with every edit."""
+    """Return a message with its author. Newer messages have a higher `number`."""
     return {
         "channel": message.channel,
         "ts": message.ts,
@@ -82,7 +82,7 @@ def as_shown(workspace: Workspace, message: Message) -> Json:
 
 
 def author(workspace: Workspace, user: str) -> Json:
-    """The author of a message: the bot, Slack itself, or a person."""
+    """Return the author of a message: the bot, Slack itself, or a person."""
     if user == workspace.bot_user_id:
         return {"id": user, "name": "Gatehouse", "kind": "app"}
     if user == "USLACKBOT":
@@ -91,7 +91,7 @@ def author(workspace: Workspace, user: str) -> Json:
 
 
 def as_modal(view: View) -> Json:
-    """An open modal with its values and its errors."""
+    """Return a modal or Home tab with its values and errors."""
     body = view.body
     return {
         "id": view.id,
@@ -106,7 +106,7 @@ def as_modal(view: View) -> Json:
 
 
 def find_place(workspace: Workspace, body: Json) -> Message | View:
-    """Return the message or modal in which a person acted.
+    """Return the message or modal that a person's action came from.
 
     Raises:
         NotThereError: The message or modal no longer exists.

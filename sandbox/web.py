@@ -1,15 +1,17 @@
-"""The page: its files, what it shows (`/page/state`), and what people do on it.
+"""Serves the sandbox's page, and carries out the actions that people take on the page.
 
-The page requests the whole state of one person's screen whenever `/page/events` reports a change.
-Whatever the person does arrives as a POST with a JSON body. As in a test, everything goes through
-`RunningSlack`.
+Whenever `/page/events` reports a change, the page requests the whole state of one person's screen.
+For each action, the page sends a POST request with a JSON body. `RunningSlack` carries out the
+actions, as it does in tests.
 
-In the state, `home` is the bot's Home tab as it was last published, in the form of a modal (None
-before that). `POST /page/home {"as"}` opens it. Its buttons are pressed with `POST /page/press` and
-its ID as `view_id`. `POST /page/shortcut {"as", "callback_id"}` runs a global shortcut, or a
-message's shortcut if the body also has "channel" and "ts"; `/page/welcome` lists them all as
-`shortcuts`. Direct messages to the bot are delivered to it. `POST /page/panel/<name>` presses a
-button of the services panel (`sandbox/panel.py`).
+In the screen's state, `home` is the Home tab that the bot most recently published. `home` has the
+same format as a modal, or is null if the bot has not published a Home tab yet.
+`POST /page/home {"as"}` opens the Home tab. `POST /page/press` presses a button. The button is on
+the Home tab if `view_id` is the Home tab's ID. `POST /page/shortcut {"as", "callback_id"}` runs a
+global shortcut. If the body also contains "channel" and "ts", the request runs a message shortcut.
+`/page/welcome` lists all shortcuts. `POST /page/say` sends a message, or runs a command if the text
+starts with a slash. A direct message is also delivered to the bot. `POST /page/panel/<name>`
+presses a button in the services panel (`sandbox/panel.py`).
 """
 
 import asyncio
@@ -48,7 +50,7 @@ Act = Callable[[Json], Awaitable[Json]]
 
 
 class Page:
-    """Serves the page, with the parts that `connect` receives."""
+    """Serves the page. `connect` must be called before the first request."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
@@ -59,7 +61,7 @@ class Page:
         self._delivering: set[asyncio.Task[Delivery]] = set()
 
     def connect(self, slack: RunningSlack, bot: BotProcess, panel: Panel) -> None:
-        """Show these parts from now on."""
+        """Connect the page to the stand-in Slack, the bot and the services panel."""
         self._slack = slack
         self._bot = bot
         self._panel = panel
@@ -72,7 +74,7 @@ class Page:
         self._slack.workspace.changed()
 
     def add_routes(self, app: web.Application) -> None:
-        """Add the page to the stand-in Slack's application."""
+        """Add the page's routes to the stand-in Slack's web application."""
         app.middlewares.append(only_this_machine)
         app.router.add_get("/", show_file)
         app.router.add_get("/page/files/{name}", show_file)
@@ -105,7 +107,7 @@ class Page:
         return web.json_response({**shown, "bot": self._bot.state})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """Notify a browser of changes by server-sent events."""
+        """Notify a browser of changes by sending server-sent events."""
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
         with suppress(ConnectionResetError):  # the browser has gone
@@ -210,7 +212,7 @@ class Page:
         return view
 
     async def _restart(self, _wish: Json) -> Json:
-        """Kill the bot, as a crash would, and start it again."""
+        """Kill the bot, as if it had crashed, and start it again."""
         await self._bot.kill()
         try:
             await self._bot.start()
@@ -220,7 +222,10 @@ class Page:
 
 
 def doing(act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Return a handler for a person's action. It responds with 409 if the target is gone."""
+    """Return a handler for an action.
+
+    The handler responds with 409 if the target of the action no longer exists.
+    """
 
     async def handle(request: web.Request) -> web.Response:
         try:
@@ -232,12 +237,12 @@ def doing(act: Act) -> Callable[[web.Request], Awaitable[web.Response]]:
 
 
 def outcome(delivery: Any) -> Json:
-    """Return a delivery's result as the page shows it."""
+    """Return the result of a delivery in the form that the page needs."""
     return {"error": delivery.error, "seconds": round(delivery.seconds, 3)}
 
 
 def fill_all(view: View, values: Json) -> None:
-    """Fill the modal with the values that the person entered on the page."""
+    """Fill in a view's inputs with the values that the person entered on the page."""
     for block_id, value in values.items():
         fill(view, block_id, value)
 
@@ -254,7 +259,7 @@ async def show_file(request: web.Request) -> web.StreamResponse:
 async def only_this_machine(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Answer only loopback names and the sandbox's own pages, so that no other site can act."""
+    """Refuse a request if it is not for a loopback host, or if it comes from another site."""
     host = request.url.host or ""
     origin = request.headers.get("Origin")
     if not is_loopback(host) or (origin and origin != f"http://{request.host}"):
@@ -263,7 +268,7 @@ async def only_this_machine(
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if the host name is a loopback name."""
+    """Return True if the host is `localhost` or a loopback address."""
     if host == "localhost":
         return True
     try:

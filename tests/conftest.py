@@ -26,10 +26,10 @@ BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Turn off Hypothesis deadlines, and keep temporary files in memory if there is room.
+    """Turn off Hypothesis deadlines, and keep temporary files in memory if there is enough room.
 
-    A busy machine can pause a test for half a second without any fault in the code under test. On
-    disk, SQLite would wait for each write.
+    On a busy machine, a test can miss a deadline even if the code is fast enough. If temporary
+    files were on disk, SQLite would have to wait for each write.
     """
     # Tests must not read the developer's own settings file.
     os.environ["GATEHOUSE_CONFIG"] = ""
@@ -47,12 +47,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_asyncio_loop_factories() -> dict[str, type[SteadyLoop]]:
-    """Use an event loop whose timeouts ignore time spent in other programs."""
+    """Use an event loop whose timeouts exclude the time that tests spend waiting for the CPU."""
     return {"steady": SteadyLoop}
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """List the reasons for skipped tests at the end of the run."""
+    """At the end of the run, list the reasons why tests were skipped."""
     skipped = terminalreporter.stats.get("skipped", [])
     if skipped:
         terminalreporter.section("skipped")
@@ -61,7 +61,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a CI run in which any test was skipped."""
+    """In CI, fail the run if any test was skipped."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -69,7 +69,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return the processor count plus two, because half the workers start with idle tests."""
+    """Use two more workers than CPUs, because many tests spend most of their time waiting."""
     return (os.cpu_count() or 1) + 2
 
 
@@ -85,10 +85,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the slowest tests first, so that the run doesn't end by waiting for one of them.
+    """Run the slow tests first, so that they don't delay the end of the run.
 
-    Most slow tests spend their time waiting, so they are spread over every other worker. Each
-    worker gets the same number of tests.
+    Half of the workers start with slow tests, most of which spend their time waiting. Each worker
+    gets the same number of tests.
     """
     slow = [item for item in items if item.get_closest_marker("slow")]
     quick = [item for item in items if not item.get_closest_marker("slow")]
@@ -103,20 +103,20 @@ def clock() -> FakeClock:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory) -> Path:
-    """Return the path to a migrated SQLite file."""
+    """Return the path to a migrated SQLite database."""
     return databases.migrated_file(tmp_path_factory.mktemp("template") / "gatehouse.db")
 
 
 @pytest.fixture(scope="session")
 def postgres_template() -> Iterator[str]:
-    """Yield the name of a migrated PostgreSQL database; skip the test if there is no server."""
+    """Yield the name of a migrated PostgreSQL database. Skip the test if there is no server."""
     with databases.postgres_template(server_url()) as name:
         yield name
 
 
 @pytest.fixture
 def sqlite_url(tmp_path, sqlite_template) -> str:
-    """Return the address of a migrated SQLite database for this test alone."""
+    """Return the address of a migrated SQLite database that only this test uses."""
     path = tmp_path / "gatehouse.db"
     databases.copy_sqlite(sqlite_template, path)
     return f"sqlite:///{path}"
@@ -124,39 +124,39 @@ def sqlite_url(tmp_path, sqlite_template) -> str:
 
 @pytest.fixture
 async def postgres_url(postgres_template) -> AsyncIterator[str]:
-    """Yield the address of a migrated PostgreSQL database for this test alone."""
+    """Yield the address of a migrated PostgreSQL database that only this test uses."""
     async with own_database(server_url(), postgres_template, is_durable=False) as url:
         yield url
 
 
 @pytest.fixture
 def empty_sqlite_url(tmp_path) -> str:
-    """Return the address of an empty SQLite database for this test alone."""
+    """Return the address of an empty SQLite database that only this test uses."""
     return f"sqlite:///{tmp_path}/empty.db"
 
 
 @pytest.fixture
 async def empty_postgres_url(postgres_template) -> AsyncIterator[str]:
-    """Yield the address of an empty PostgreSQL database for this test alone."""
+    """Yield the address of an empty PostgreSQL database that only this test uses."""
     async with own_database(server_url(), is_durable=False) as url:
         yield url
 
 
 @pytest.fixture(params=BOTH)
 def database_url(request) -> str:
-    """Return the address of a migrated database; the test runs on SQLite and on PostgreSQL."""
+    """Run the test on SQLite and on PostgreSQL. Return the address of a migrated database."""
     return request.getfixturevalue(f"{request.param}_url")
 
 
 @pytest.fixture(params=BOTH)
 def empty_database_url(request) -> str:
-    """Return the address of an empty database; the test runs on SQLite and on PostgreSQL."""
+    """Run the test on SQLite and on PostgreSQL. Return the address of an empty database."""
     return request.getfixturevalue(f"empty_{request.param}_url")
 
 
 @pytest.fixture
 async def database(database_url, clock) -> AsyncIterator[Database]:
-    """Yield a migrated database that uses `clock` as its clock."""
+    """Yield a migrated database that gets the time from `clock`."""
     database = databases.ClockedDatabase(database_url, clock)
     try:
         yield database

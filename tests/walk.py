@@ -1,8 +1,9 @@
-"""Print the files and functions that `/testusers add` passes through until its card is posted.
+"""Print the functions that run from a `/testusers add` command until its card is posted.
 
     python -m tests.walk
 
-Each line shows a file and the functions that ran in it, in the order in which files are reached.
+Each line shows the name of a file and the functions that ran in that file. The files are listed in
+the order in which they were first used.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ COMMAND = "welcome +15550142 because the demo is on Friday"
 
 @contextmanager
 def watched() -> Iterator[dict[str, dict[str, None]]]:
-    """Collect the functions that run in the bot's own code inside the block, grouped by file."""
+    """Record which of the bot's functions run inside the block, grouped by file."""
     seen: dict[str, dict[str, None]] = {}
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
@@ -41,7 +42,7 @@ def watched() -> Iterator[dict[str, dict[str, None]]]:
 
 
 async def walk() -> dict[str, dict[str, None]]:
-    """Return the functions that run between the command and the posted card, grouped by file."""
+    """Return the functions that run from the command until the card is posted, grouped by file."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/gatehouse.db"
         async with running_world(url, inventory_watch="off") as world:
@@ -53,7 +54,7 @@ async def walk() -> dict[str, dict[str, None]]:
 
 
 def main() -> None:
-    """Print the walk and its totals."""
+    """Print the functions in each file, and then the number of files and functions."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     with asyncio.Runner(loop_factory=SteadyLoop) as runner:
         seen = runner.run(walk())

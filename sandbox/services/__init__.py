@@ -1,6 +1,8 @@
-"""Stand-ins for the three services on one port: stateful, strict, and easy to disturb.
+"""Stand-ins for the three services. All the stand-ins listen on the same port.
 
-`app.py` routes, `state.py` remembers, and each area has its own module: `inventory.py`, `oauth.py`,
-`flow.py`, `email.py`. `limits.py` counts calls as the inventory does, `faults.py` says what can go
-wrong, and `strike.py` makes it go wrong. Tests start it with `running.running_services`.
+The stand-ins keep state, refuse incorrect calls, and fail when a test tells them to. The routes are
+in `app.py`, and the state is in `state.py`. Each API has its own module: `inventory.py`,
+`oauth.py`, `flow.py` and `email.py`. `limits.py` counts calls in the same way as the real inventory
+service does. `faults.py` defines the faults, and `strike.py` applies them. Tests start the services
+with `running.running_services`.
 """

@@ -1,4 +1,4 @@
-"""The three services as one web application."""
+"""Combines the three services into one web application."""
 
 from aiohttp import web
 
@@ -10,7 +10,7 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
 def make_services_app(state: ServicesState) -> web.Application:
-    """Return an application with the endpoints for the three services and for tokens."""
+    """Return a web application with all of the services' endpoints."""
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     app[STATE] = state
     app.router.add_get(inventory.LISTING_PATH, inventory.list_organizations, allow_head=False)

@@ -1,4 +1,4 @@
-"""The calls received, without their credentials."""
+"""Records calls to the services, but never the credentials in those calls."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +11,13 @@ KEPT = 100_000
 
 @dataclass
 class Call:
-    """One call as the service saw it. Times come from the service's clock, in seconds.
+    """A call to a service. Times are in seconds and come from the service's clock.
 
-    `counted_at` is the time at which the limits counted the call, or None if they did not count it
-    (no inventory call, or a wrong credential). `status` is None until the response is sent.
-    `code` is the code of a refusal with 429. `in_flight` is the number of the organization's calls
-    under way, including this call.
+    `counted_at` is the time when the inventory checked this call against its limits. `counted_at`
+    is None for calls to other services, and for calls with an incorrect credential or organization.
+    `status` is None if no response has been sent. If the call was refused because of a limit,
+    `code` is the error code in the response. `in_flight` is the number of calls in progress for the
+    organization, including this call if it was admitted.
     """
 
     number: int
@@ -34,7 +35,7 @@ class Call:
 
 
 class CallLog:
-    """The latest calls, oldest first."""
+    """Keeps a log of recent calls, oldest first."""
 
     def __init__(self, now: Callable[[], float], changed: Callable[[], None]) -> None:
         self._now = now
@@ -43,7 +44,7 @@ class CallLog:
         self.calls: list[Call] = []
 
     def arrive(self, place: Place, method: str, path: str) -> Call:
-        """Record a call that has just arrived. `path` is without its query."""
+        """Record a call that has just arrived. `path` does not include the query string."""
         call = Call(
             next(self._numbers),
             place.service,
@@ -61,6 +62,6 @@ class CallLog:
         return call
 
     def finish(self, call: Call, status: int | None) -> None:
-        """Record how a call ended."""
+        """Record the status of a completed call."""
         call.status = status
         self._changed()

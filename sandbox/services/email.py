@@ -1,4 +1,7 @@
-"""Area A: two resources of the email service, behind a key with permissions."""
+"""Simulates the email service (area A in the specification).
+
+Each call needs an API key that has permission for the requested resource.
+"""
 
 from typing import Any
 
@@ -37,7 +40,7 @@ async def read_resource(request: web.Request) -> web.StreamResponse:
 
 
 def _listed(resource: str, generations: str) -> Answer:
-    """Return the body with the templates of these generations only."""
+    """Return a response that contains only templates of the given generations."""
     rows = _BODIES[resource]["result"]
     shown = [row for row in rows if row.get("generation", generations) in generations.split(",")]
     return json_answer({"result": shown})
@@ -55,7 +58,7 @@ def _refusal_of(authorization: str, resource: str) -> Answer | None:
 
 
 def _key(authorization: str) -> str:
-    """Return the API key from a Bearer header, or a Basic header with the user name `apikey`."""
+    """Return the API key from a Bearer token or from Basic authentication."""
     basic = basic_of(authorization)
     if basic:
         return basic[1] if basic[0] == "apikey" else ""

@@ -1,4 +1,6 @@
-"""Faults that a test or a person can cause in a service, for all or for some calls.
+"""Defines faults that tests and people can cause in a service.
+
+A fault can affect all calls or only some calls.
 
 hold = state.faults.add(Fault(FaultKind.HOLD, "flow", method="POST", times=1))
 await hold.reached()  # a POST has arrived and is waiting
@@ -16,17 +18,17 @@ class FaultKind(StrEnum):
 
     LATE = "late"  # arrives `seconds` later: it is counted only then
     SLOW = "slow"  # is counted at once and takes `seconds`
-    HOLD = "hold"  # stands still until lifted, then goes on
+    HOLD = "hold"  # waits until lifted, then continues
     HANG = "hang"  # is never answered
     RESET = "reset"  # the connection is reset
     CUT = "cut"  # the work is done, then the connection is closed without an answer
     STATUS = "status"  # answered with `status` and a message
-    HTML = "html"  # answered with a page
+    HTML = "html"  # answered with a web page
     TRUNCATED = "truncated"  # JSON that stops in the middle
-    WRONG_TYPES = "wrong_types"  # JSON of an unexpected form
+    WRONG_TYPES = "wrong_types"  # JSON with values of unexpected types
     CODE = "code"  # answered 200 with `code` and `message` as an error of the inventory
     REDIRECT = "redirect"  # answered 302 to `location`
-    DRIP = "drip"  # the body comes one byte every `seconds` (1 when 0)
+    DRIP = "drip"  # one byte of the body every `seconds` (0 means 1)
     OTHER_LIST = "other_list"  # the answer shows `identities`, not what is stored
 
 
@@ -56,10 +58,12 @@ class Place:
 
 @dataclass(eq=False)
 class Fault:
-    """A fault for the calls that match `service` and every other field that is set.
+    """A fault that affects calls to `service`.
 
-    `times` is the number of calls that the fault affects; None means all calls. With `after_work`,
-    the service first does its work (stores a list, reads a list); the default depends on the kind.
+    If a data center, organization, flow or method is set, the fault affects only matching calls.
+    `times` is the number of calls that the fault affects; None means all calls. If `after_work` is
+    True, the service reads or stores the list before the fault takes effect. By default, the kind
+    of fault determines `after_work`.
     """
 
     kind: FaultKind
@@ -95,7 +99,7 @@ class Fault:
         )
 
     async def reached(self) -> None:
-        """Wait until a call is held or hangs."""
+        """Wait until this fault holds a call or makes a call hang."""
         await self._reached.wait()
 
     async def stand_still(self) -> None:
@@ -104,7 +108,7 @@ class Fault:
         await self.lifted.wait()
 
     def lift(self) -> None:
-        """Stop affecting calls, and let the held calls continue."""
+        """End the fault, and let held calls continue."""
         self.lifted.set()
 
 
@@ -121,14 +125,15 @@ class Faults:
         return fault
 
     def active(self) -> list[Fault]:
-        """The faults that can still affect a call, oldest first."""
+        """Return the faults that can still affect a call, oldest first."""
         self._faults = [fault for fault in self._faults if not fault.lifted.is_set()]
         return [f for f in self._faults if f.times is None or f.struck < f.times]
 
     def take(self, place: Place, method: str, kinds: frozenset[FaultKind]) -> list[Fault]:
-        """Return the faults of these kinds that affect this call, and count the call.
+        """Return the faults of the given kinds that affect this call.
 
-        All delays take effect; of the other faults, only the latest does.
+        All delays take effect. Of the faults that are not delays, only the newest takes effect.
+        This method increases `struck` for each fault that it returns.
         """
         fitting = [f for f in self._faults if f.kind in kinds and f.fits(place, method)]
         others = [fault for fault in fitting if fault.kind not in DELAYS]

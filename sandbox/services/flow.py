@@ -1,4 +1,7 @@
-"""Area C: the test users of a flow. Each update replaces the whole list."""
+"""Simulates the flow service (area C in the specification).
+
+Each update replaces a flow's whole list of test users.
+"""
 
 import re
 from collections.abc import Callable
@@ -19,7 +22,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 async def list_flows(request: web.Request) -> web.StreamResponse:
-    """`GET /v2/Flows`. Twilio Studio has this endpoint; the specification doesn't."""
+    """`GET /v2/Flows`. Twilio Studio has this endpoint, but the specification doesn't list it."""
     state = request.app[STATE]
 
     def effect() -> Answer:
@@ -41,9 +44,9 @@ async def read_test_users(request: web.Request) -> web.StreamResponse:
 
 
 async def replace_test_users(request: web.Request) -> web.StreamResponse:
-    """`POST /v2/Flows/{Sid}/TestUsers`: the form's list replaces the stored one.
+    """`POST /v2/Flows/{Sid}/TestUsers` replaces the stored list.
 
-    The form repeats the field for each identity. A single empty value means the empty list.
+    The form has one field for each identity. A single empty value means an empty list.
     """
     state, sid = request.app[STATE], request.match_info["sid"]
     identities = await _identities(request)

@@ -1,4 +1,7 @@
-"""Area B: the list of organizations, protected by a credential and three limits."""
+"""Simulates the inventory service (area B in the specification).
+
+The service limits the number of calls for each organization.
+"""
 
 from aiohttp import web
 

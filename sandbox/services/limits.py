@@ -1,8 +1,9 @@
-"""The inventory's three limits, counted as the service does: when a call arrives.
+"""Simulates the inventory's three limits.
 
-Tests compare the bot's own counts with these. The numbers are the specification's ("Limits",
-area B). A call that names no organization counts against its data center, as an organization on the
-free plan.
+As in the real service, calls are counted when they arrive, not when they end. Tests compare the
+bot's counts with the counts in this module. The limits are taken from the "Limits" section of the
+specification. In each data center, all calls that don't name an organization are counted together,
+and the free plan's limits apply to them.
 """
 
 import math
@@ -13,7 +14,7 @@ from typing import Literal
 
 WindowKind = Literal["fixed", "sliding"]
 OrganizationAt = tuple[str, str | None]
-"""A data center, and an organization of it; none for calls that name none."""
+"""A data center and one of its organizations (None for calls that name no organization)."""
 
 MINUTE_EXCEEDED, DAY_EXCEEDED, TOO_MANY_AT_ONCE = 44, 45, 1070
 
@@ -37,9 +38,10 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Window:
-    """A period in which calls are counted: the last `seconds`, or since a fixed instant.
+    """A period in which calls are counted.
 
-    A fixed window starts every `seconds` seconds, counted from `phase_seconds`.
+    `seconds` is the length of the window. A sliding window always ends at the current time. Fixed
+    windows follow one another without gaps, and `phase_seconds` shifts their start times.
     """
 
     kind: WindowKind
@@ -47,7 +49,7 @@ class Window:
     phase_seconds: float = 0.0
 
     def forget(self, arrivals: deque[float], now: float) -> None:
-        """Remove the arrivals that no longer count."""
+        """Remove arrival times that are no longer in the window."""
         if self.kind == "fixed":
             start = self._start(now)
             while arrivals and arrivals[0] < start:
@@ -57,7 +59,7 @@ class Window:
                 arrivals.popleft()
 
     def resets_in(self, arrivals: deque[float], now: float) -> float:
-        """Return the seconds until a counted call stops counting."""
+        """Return the number of seconds until the oldest call leaves the window."""
         if self.kind == "fixed":
             return self._start(now) + self.seconds - now
         return arrivals[0] + self.seconds - now if arrivals else self.seconds
@@ -69,11 +71,11 @@ class Window:
 
 @dataclass
 class LimitRules:
-    """The rules for counting calls. A test can change any field while the service runs.
+    """The rules for counting calls. A test can change any field while the service is running.
 
-    `block_seconds` is the time for which a code 44 blocks the organization after the refused call.
-    With `tells_day`, responses have the headers `X-Rate-Limit-Limit`, `-Remaining` and `-Reset`
-    (seconds) of the day.
+    After a refusal with code 44, the organization stays blocked for `block_seconds`. If
+    `tells_day` is True, responses show the daily limit in the headers `X-Rate-Limit-Limit`,
+    `X-Rate-Limit-Remaining` and `X-Rate-Limit-Reset` (in seconds).
     """
 
     minute: Window = field(default_factory=lambda: Window("sliding", 60.0))
@@ -85,7 +87,10 @@ class LimitRules:
 
 @dataclass(frozen=True)
 class Block:
-    """A block: the service refuses an organization with `code` until an instant or until `lift`."""
+    """A block on an organization's calls. `code` is the error code in each response.
+
+    If `until` is None, the block lasts until `Limits.lift` is called.
+    """
 
     code: int
     until: float | None
@@ -93,7 +98,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refusal's code and message, as the specification documents them."""
+    """The code and message of a refusal, as documented in the specification."""
 
     code: int
     message: str
@@ -111,7 +116,7 @@ class Usage:
 
 
 class Limits:
-    """Counts calls by organization and refuses those beyond a limit."""
+    """Counts each organization's calls, and refuses calls that exceed a limit."""
 
     def __init__(self, now: Callable[[], float], rules: LimitRules) -> None:
         self._now = now
@@ -120,13 +125,13 @@ class Limits:
         self.plans: dict[OrganizationAt, str] = {}
 
     def plan(self, at: OrganizationAt) -> Plan:
-        """Return an organization's plan: free, unless a test has set a plan."""
+        """Return an organization's plan, which is the free plan unless a test sets another plan."""
         return PLANS[self.plans.get(at, "free")]
 
     def enter(self, at: OrganizationAt) -> Refusal | None:
-        """Count a call that arrives now. Returns the reason if the call is refused.
+        """Admit and count a new call, or return a refusal if the call is not allowed.
 
-        A call that is not refused is in flight until `leave`.
+        An admitted call is in flight until `leave` is called.
         """
         usage, now = self.current(at), self._now()
         code = self._refusing_code(at, usage)
@@ -141,11 +146,11 @@ class Limits:
         return Refusal(code, self._sentence(code, at))
 
     def leave(self, at: OrganizationAt) -> None:
-        """Record that a call admitted by `enter` has ended."""
+        """Record that an admitted call has ended."""
         self.usage[at].in_flight -= 1
 
     def block(self, at: OrganizationAt, code: int, seconds: float | None = None) -> None:
-        """Refuse all calls of an organization with `code`, for some `seconds` or until `lift`."""
+        """Block an organization for a number of seconds, or until `lift` is called."""
         until = None if seconds is None else self._now() + seconds
         self.usage[at].block = Block(code, until)
 
@@ -154,7 +159,7 @@ class Limits:
         self.usage[at].block = None
 
     def current(self, at: OrganizationAt) -> Usage:
-        """Return the calls that count against an organization now."""
+        """Return an organization's current usage."""
         usage, now = self.usage[at], self._now()
         self.rules.minute.forget(usage.minute, now)
         self.rules.day.forget(usage.day, now)
@@ -163,7 +168,7 @@ class Limits:
         return usage
 
     def day_headers(self, at: OrganizationAt) -> dict[str, str]:
-        """Return the headers with the day's limit, or no headers without `tells_day`."""
+        """Return the headers for the daily limit, or no headers if `tells_day` is False."""
         if not self.rules.tells_day:
             return {}
         usage, limit = self.current(at), self.plan(at).per_day

@@ -15,7 +15,7 @@ _NOT_STORED = {"Cache-Control": "no-store"}
 
 
 async def issue_token(request: web.Request) -> web.StreamResponse:
-    """`POST /oauth/token` with `grant_type` `refresh_token` or `authorization_code`."""
+    """`POST /oauth/token`. `grant_type` must be `refresh_token` or `authorization_code`."""
     state = request.app[STATE]
     form = {name: str(value) for name, value in (await request.post()).items()}
     basic = basic_of(request.headers.get("Authorization", ""))

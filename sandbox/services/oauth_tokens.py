@@ -1,4 +1,4 @@
-"""Access tokens for the inventory, issued with the refresh token grant in RFC 6749, section 6."""
+"""Issues access tokens for the inventory, as described in RFC 6749, section 6."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ def refresh_token(data_center: str) -> str:
 
 
 def self_client_code(data_center: str) -> str:
-    """Return the code that can be exchanged once for a data center's refresh token."""
+    """Return a one-time code that can be exchanged for a data center's refresh token."""
     return f"demo-code-{data_center}"
 
 
 @dataclass(frozen=True)
 class Issued:
-    """An access token, its lifetime, and the refresh token that comes with it, if any."""
+    """An access token with its lifetime and, in some cases, a refresh token."""
 
     access_token: str
     expires_in: int
@@ -30,10 +30,10 @@ class Issued:
 class TokenIssuer:
     """Issues access tokens and remembers them. A test can change any field at any time.
 
-    `rotates`: each use of a refresh token replaces the token, and the old token is refused.
-    `refuses_with_200`: as Zoho does, only the response body names the error.
-    `gives_refresh_token`: an exchanged code also gives a refresh token.
-    `granted` and `refused` count the responses.
+    If `rotates` is True, a refresh token works only once, and the response contains a new refresh
+    token. If `refuses_with_200` is True, refusals have status 200, as in Zoho's API. If
+    `gives_refresh_token` is True, exchanging a code also returns a refresh token. `granted` counts
+    issued tokens, and `refused` counts refused requests.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -51,7 +51,7 @@ class TokenIssuer:
         self.refused = 0
 
     def grant(self, data_centers: tuple[str, ...], token: str) -> Issued | None:
-        """Return a new access token for a refresh token's data center, or None to refuse."""
+        """Return a new access token, or None if the refresh token is not valid."""
         for data_center in data_centers:
             current = self._replaced.get(data_center, refresh_token(data_center))
             if token == current and token not in self._revoked:
@@ -60,7 +60,7 @@ class TokenIssuer:
         return None
 
     def exchange(self, data_centers: tuple[str, ...], code: str) -> tuple[str, Issued] | None:
-        """Return a code's data center and its tokens, or None if the code is used or unknown."""
+        """Return the data center and tokens for a code, or None if the code is not valid."""
         for data_center in data_centers:
             if code == self_client_code(data_center) and code not in self._used_codes:
                 self._used_codes.add(code)
@@ -71,16 +71,16 @@ class TokenIssuer:
         return None
 
     def accepts(self, data_center: str, access_token: str) -> bool:
-        """Return True for a token that was issued for this data center and has not expired."""
+        """Return True if the token was issued for this data center and has not expired."""
         issued_for, expires_at = self._access.get(access_token, ("", 0.0))
         return issued_for == data_center and self._now() < expires_at
 
     def revoke_access(self) -> None:
-        """Forget every access token. The next call with an old token gets a 401."""
+        """Revoke all access tokens, so that calls with old tokens get a 401 response."""
         self._access.clear()
 
     def revoke_refresh(self, token: str) -> None:
-        """Refuse a refresh token from now on."""
+        """Revoke a refresh token."""
         self._revoked.add(token)
 
     def _issue(self, data_center: str) -> Issued:

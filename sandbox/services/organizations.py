@@ -1,4 +1,4 @@
-"""The organizations that the sandbox starts with, and as many more as a test needs."""
+"""Defines the sandbox's initial organizations, and creates more organizations for tests."""
 
 import json
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ DATA_CENTERS = ("com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa")
 
 @dataclass(frozen=True)
 class Organization:
-    """An organization with the fields that the inventory lists."""
+    """An organization with the fields that the inventory API returns."""
 
     organization_id: str
     name: str
@@ -30,7 +30,7 @@ class Organization:
 
 
 class DataCenter:
-    """The organizations of one data center, in the order of the listing."""
+    """A data center with its organizations, in the order in which the API lists them."""
 
     def __init__(self, suffix: str, organizations: Iterable[Organization]) -> None:
         self.suffix = suffix
@@ -46,7 +46,7 @@ class DataCenter:
 
     @cached_property
     def listing(self) -> bytes:
-        """The body of a listing, encoded once so that even ten thousand names are sent quickly."""
+        """The response body, which is encoded only once because it can be long."""
         organizations = [asdict(organization) for organization in self.organizations]
         answer = {"code": 0, "message": "success", "organizations": organizations}
         return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()
@@ -121,9 +121,9 @@ def demo_data_centers() -> dict[str, DataCenter]:
 def many_organizations(
     suffix: str, count: int, name_length: int = 300, start: int = 400_000_000
 ) -> tuple[Organization, ...]:
-    """Return `count` organizations with different names of exactly `name_length` characters.
+    """Return `count` organizations. Each name is unique and has `name_length` characters.
 
-    A listing of 10,000 names of 300 characters is 7 MB.
+    For 10,000 organizations whose names are 300 characters long, the API's response is 7 MB.
     """
     return tuple(
         _organization(

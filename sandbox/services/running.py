@@ -1,4 +1,4 @@
-"""Start the services: in a test, in the sandbox, or alone.
+"""Starts the services for a test, for the sandbox, or on their own.
 
 async with running_services(ServicesState()) as services:
     services.state.limits.block(("eu", None), 44)
@@ -33,13 +33,13 @@ STOP_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class RunningServices:
-    """Services that run at `url` (no trailing slash) until they are closed."""
+    """The running services. `url` is the base address, without a slash at the end."""
 
     url: str
     state: ServicesState
 
     def inventory_url(self, data_center: str) -> str:
-        """The API root of one data center."""
+        """Return the base address of a data center's inventory API."""
         return f"{self.url}/{data_center}/inventory/v1"
 
     @property
@@ -48,7 +48,7 @@ class RunningServices:
         return f"{self.url}/oauth/token"
 
     def bot_settings(self) -> dict[str, str]:
-        """The environment that points the bot at these services and gives both flows an alias."""
+        """Return the bot settings for these services: addresses, credentials and flow aliases."""
         data_centers = {
             suffix: {
                 "authtoken": inventory_token(suffix),
@@ -71,7 +71,10 @@ class RunningServices:
 async def running_services(
     state: ServicesState | None = None, port: int = 0
 ) -> AsyncIterator[RunningServices]:
-    """Run the services on a loopback port (0: any free port) until the context exits."""
+    """Run the services on a loopback port until the `with` block ends.
+
+    Port 0 means any free port.
+    """
     state = state or ServicesState()
     app = make_services_app(state)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
@@ -84,9 +87,13 @@ async def running_services(
 
 
 def told_to_stop() -> asyncio.Event:
-    """An event that SIGINT, SIGTERM or the end of the terminal (SIGHUP, unless `nohup`) sets."""
+    """Return an event that is set when a signal tells the program to stop.
+
+    SIGINT and SIGTERM set the event. SIGHUP also sets the event, unless the program was started
+    with `nohup`.
+    """
     stop, numbers = asyncio.Event(), [signal.SIGINT, signal.SIGTERM]
-    # With `nohup`, a program starts with SIGHUP ignored, so that it outlives the terminal.
+    # A closed terminal sends SIGHUP. Programs started with `nohup` ignore it and keep running.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     for number in numbers:
@@ -95,7 +102,7 @@ def told_to_stop() -> asyncio.Event:
 
 
 async def serve_alone(port: int, latency_seconds: float) -> None:
-    """Print the address and serve until Ctrl-C or SIGTERM."""
+    """Print the services' address, and run the services until a signal stops them."""
     stop = told_to_stop()
     state = ServicesState(latency_seconds=latency_seconds)
     async with running_services(state, port) as services:

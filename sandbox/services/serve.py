@@ -1,4 +1,4 @@
-"""One call from arrival to response: recorded, delayed, admitted, handled, disturbed."""
+"""Handles a call: records it, decides whether to admit it, applies faults, and responds."""
 
 import base64
 import binascii
@@ -23,10 +23,10 @@ def json_answer(body: object, status: int = 200, headers: dict[str, str] | None 
 
 @dataclass(frozen=True)
 class Work:
-    """The steps in which a service handles one call.
+    """The steps that a service takes to handle a call.
 
-    `admit` returns a refusal (credentials, limits) or None. `effect` does the work and returns the
-    answer. `leave` is called once for every admitted call.
+    `admit` returns a refusal if the call is not allowed, and None otherwise. `effect` carries out
+    the call and returns the response. `leave` is called once at the end of each admitted call.
     """
 
     place: Place
@@ -36,7 +36,7 @@ class Work:
 
 
 async def serve(request: web.Request, work: Work) -> web.StreamResponse:
-    """Respond to one call, applying the faults that affect it."""
+    """Respond to a call, and apply any faults that affect it."""
     state = request.app[STATE]
     call = state.log.arrive(work.place, request.method, request.path)
     response: web.StreamResponse | None = None
@@ -58,7 +58,7 @@ async def _answer(
     try:
         return await _disturbed(request, state, work)
     finally:
-        # Before the response is sent, so that no client can see the call end twice.
+        # Before the response is sent, so that the client's next call doesn't find it in flight.
         work.leave()
 
 
@@ -85,7 +85,7 @@ def _status_seen(request: web.Request, response: web.StreamResponse | None) -> i
 
 
 def token_of(authorization: str) -> str:
-    """Return the token from an `Authorization: <scheme> <token>` header, or an empty string."""
+    """Return the token from an `Authorization: <scheme> <token>` header, or "" if there is none."""
     _, _, token = authorization.strip().partition(" ")
     return token.strip()
 

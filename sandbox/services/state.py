@@ -1,4 +1,4 @@
-"""The state of the stand-in services, and everything that a test can change in them."""
+"""Keeps the state of the stand-in services, and lets tests change that state."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ LIMITED_EMAIL_KEY = "SG.limited-key"
 
 @dataclass
 class Flow:
-    """A flow with its list of test users. `history` has every list that a POST stored."""
+    """A flow with its list of test users. `history` contains all lists stored by POST requests."""
 
     sid: str
     identities: list[str] = field(default_factory=list)
@@ -37,14 +37,16 @@ def inventory_token(data_center: str) -> str:
 
 
 class ServicesState:
-    """The state of the three services. `now` is their clock, and `sleep` makes them wait.
+    """The state of the three services.
 
-    Every call takes `latency_seconds`, during which the limits count the call as in flight.
+    The services call `now` to get the time and `sleep` to wait. Each call to a service takes at
+    least `latency_seconds`, and is counted as in flight during that time.
 
-    Deployments differ in `flow_fields` (the form fields that an update may use), in
-    `inventory_scheme` (the only scheme of `Authorization` that the inventory accepts; None accepts
-    every scheme and the query), and in `default_generations` (the templates that are listed if a
-    call names none).
+    Three fields allow for differences between real services. `flow_fields` contains the names of
+    the form fields that an update may use. `inventory_scheme` is the only `Authorization` scheme
+    that the inventory accepts. If `inventory_scheme` is None, the inventory accepts any scheme, and
+    also a token in the query string. If a call doesn't specify any generations, the email service
+    uses `default_generations`.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class ServicesState:
         self._waiting: set[asyncio.Event] = set()
 
     def behave_as_vendors(self) -> None:
-        """Accept only what Zoho Inventory, Twilio Studio and SendGrid accept."""
+        """Make the services behave like Zoho Inventory, Twilio Studio and SendGrid."""
         self.flow_fields = ("TestUsers",)
         self.inventory_scheme = "Zoho-oauthtoken"
         self.default_generations = "legacy"
@@ -83,29 +85,34 @@ class ServicesState:
 
     @property
     def refused(self) -> list[Call]:
-        """The calls that received a 429."""
+        """The calls that received a 429 response."""
         return [call for call in self.calls if call.status == 429]
 
     def set_organizations(self, data_center: str, organizations: Iterable[Organization]) -> None:
-        """Replace the organizations of one data center."""
+        """Replace the organizations in a data center."""
         self.data_centers[data_center] = DataCenter(data_center, organizations)
 
     def edit_flow(self, sid: str, identities: Iterable[str]) -> None:
-        """Change a flow's list without a call and without an entry in the history."""
+        """Change a flow's list directly, without a call or a `history` entry."""
         flow = self.flows.setdefault(sid, Flow(sid))
         flow.identities = list(identities)
         self.changed()
 
     def changed(self) -> None:
-        """Wake everything that waits in `until`."""
+        """Wake up all tasks that are waiting in `until`."""
         for event in self._waiting:
             event.set()
 
     async def until(self, is_true: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-        """Return when `predicate()` is true. A `TimeoutError` shows the state instead.
+        """Wait until `is_true()` returns True.
 
-        The predicate is called whenever a call arrives or ends, a fault strikes or a list changes,
-        and also ten times a second, because it may depend on something else.
+        The condition is checked whenever an API call starts or ends, a fault takes effect, or a
+        list changes. The condition is also checked ten times a second, because events outside the
+        services can make it true.
+
+        Raises:
+            TimeoutError: `is_true()` did not return True within `seconds` seconds. The error
+                message lists the most recent calls.
         """
         event = asyncio.Event()
         self._waiting.add(event)

@@ -1,4 +1,4 @@
-"""The effect of a fault on a response: another body, a slow body, or no response at all."""
+"""Applies a fault to a response. A fault can replace, slow down or drop the response."""
 
 import json
 import socket
@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Strike:
-    """A fault that affects a call. `answer` is the service's own answer, if there is one."""
+    """A call and the fault that affects it. `answer` is the service's normal response, if any."""
 
     request: web.Request
     fault: Fault
@@ -40,12 +40,12 @@ class Strike:
 
     @property
     def body(self) -> bytes:
-        """The body of the service's own response."""
+        """The body of the service's normal response."""
         return self.answer.body if self.answer else b"{}"
 
 
 async def strike(call: Strike) -> web.StreamResponse:
-    """Return the response that the fault sends instead of the answer."""
+    """Apply the fault and return the resulting response."""
     return await _STRIKES[call.fault.kind](call)
 
 
@@ -90,7 +90,7 @@ async def _wrong_types(call: Strike) -> web.StreamResponse:
 
 
 def _of_another_type(value: object) -> object:
-    """Return a value of another type, but leave `code` 0 as it is: a success."""
+    """Change the type of a value, unless the value is 0, because the code 0 means success."""
     if value == 0:
         return 0
     if isinstance(value, list):

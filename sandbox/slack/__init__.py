@@ -1,1 +1,1 @@
-"""A local Slack: enough of the Web API, deliveries and modals for the bot and its tests."""
+"""A local stand-in for Slack that has the features the bot and its tests need."""

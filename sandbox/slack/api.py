@@ -1,4 +1,4 @@
-"""The Web API over HTTP: arguments, tokens, scopes, faults, and a record of every call."""
+"""Serves Slack's Web API over HTTP, checks tokens, applies faults, and records every call."""
 
 import asyncio
 import json
@@ -37,11 +37,11 @@ PARSED = ("blocks", "view", "attachments", "metadata")
 
 
 class WebApi:
-    """Handles `/api/<method>` and `/response/<secret>`, and records every call.
+    """Handles requests to `/api/<method>` and `/response/<secret>`, and records every call.
 
     Args:
-        workspace: The workspace that calls read and change.
-        sockets: The Socket Mode connections, for `apps.connections.open`.
+        workspace: The workspace that the API calls read and change.
+        sockets: The Socket Mode connections, for the method `apps.connections.open`.
     """
 
     def __init__(self, workspace: Workspace, sockets: Sockets) -> None:
@@ -50,12 +50,12 @@ class WebApi:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """Let all hanging or held calls continue."""
+        """Cut the connections of hanging calls, and let held calls continue."""
         self._workspace.faults.clear()
         self._closing.set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Respond to one call of a method."""
+        """Respond to a Web API call."""
         method = request.match_info["method"]
         args, token = await read_args(request)
         run = partial(self._run, method, args, token, request.host)
@@ -63,7 +63,7 @@ class WebApi:
         return await self._answered(request, method, args, run, scopes)
 
     async def handle_response(self, request: web.Request) -> web.StreamResponse:
-        """Respond to a post to a response_url, recorded as a call of `response_url`."""
+        """Handle a POST request to a response_url, and record it as a `response_url` call."""
         reply = as_json(await request.text())
         args = reply if isinstance(reply, dict) else {}
         run = partial(self._post, request.match_info["key"], args)
@@ -126,12 +126,12 @@ class WebApi:
 
 
 def unknown_method(_workspace: Workspace, _args: Json) -> Json:
-    """Refuse a method that this Slack does not have."""
+    """Refuse a method that the stand-in does not support."""
     raise Refusal("unknown_method")
 
 
 async def read_args(request: web.Request) -> tuple[Json, str | None]:
-    """Return a call's arguments (from the query and a form or JSON body) and its token."""
+    """Return the arguments in a call's query and body, and the call's token."""
     args: Json = dict(request.query)
     if request.content_type == "application/json":
         body = await request.text()
@@ -144,10 +144,10 @@ async def read_args(request: web.Request) -> tuple[Json, str | None]:
 
 
 def parsed(args: Json) -> Json:
-    """Return the arguments, with JSON text from a form parsed.
+    """Parse the arguments that contain JSON text, such as `blocks`, and return all arguments.
 
     Raises:
-        Refusal: `invalid_blocks_format` and the like.
+        Refusal: `invalid_blocks_format` or a similar error.
     """
     read = dict(args)
     for key in PARSED:
@@ -160,7 +160,9 @@ def parsed(args: Json) -> Json:
 
 
 def check_token(workspace: Workspace, method: str, token: str | None) -> None:
-    """Check the token: the app's own for Socket Mode, the bot's for everything else.
+    """Check that a call has the right token.
+
+    Socket Mode requires the app token, and all other methods require the bot token.
 
     Raises:
         Refusal: `not_authed`, `invalid_auth` or `not_allowed_token_type`.

@@ -1,4 +1,4 @@
-"""The Web API's `chat.*`: messages posted, edited and deleted."""
+"""The Web API's `chat.*` methods, which post messages, edit messages and return permalinks."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from sandbox.slack.workspace import Workspace, with_block_ids
 
 
 def post_message(workspace: Workspace, args: Json) -> Json:
-    """`chat.postMessage`; a repeated `client_msg_id` returns the first message."""
+    """`chat.postMessage`. If a call repeats a `client_msg_id`, return the existing message."""
     channel = channel_to_post(workspace, args.get("channel"))
     check_message(args.get("text"), args.get("blocks"))
     twin = same_client_message(workspace, channel.id, args.get("client_msg_id"))
@@ -19,7 +19,7 @@ def post_message(workspace: Workspace, args: Json) -> Json:
 
 
 def update(workspace: Workspace, args: Json) -> Json:
-    """`chat.update`: only the bot's own messages; `text` without `blocks` removes the blocks."""
+    """`chat.update`. If a call has `text` but no `blocks`, the message loses its blocks."""
     message = own_message(workspace, args)
     if args.get("text") is not None or args.get("blocks") is not None:
         check_message(args.get("text"), args.get("blocks"), most_text=UPDATE_TEXT)
@@ -41,7 +41,7 @@ def permalink(workspace: Workspace, args: Json) -> Json:
 
 
 def known_channel(workspace: Workspace, channel_id: Any) -> Channel:
-    """Return a channel that is public, or private with the bot as a member.
+    """Return the channel with this ID if the channel is public or the bot is a member.
 
     Raises:
         Refusal: `channel_not_found`.
@@ -54,7 +54,9 @@ def known_channel(workspace: Workspace, channel_id: Any) -> Channel:
 
 
 def channel_to_post(workspace: Workspace, channel_id: Any) -> Channel:
-    """Return a channel in which the bot may write; a person's id means their direct messages.
+    """Return the channel with this ID if the bot is allowed to post in the channel.
+
+    A person's ID stands for the bot's direct messages with that person.
 
     Raises:
         Refusal: `channel_not_found`, `is_archived` or `not_in_channel`.
@@ -70,7 +72,7 @@ def channel_to_post(workspace: Workspace, channel_id: Any) -> Channel:
 
 
 def new_message(workspace: Workspace, channel: str, args: Json) -> Message:
-    """Return a new message from the bot, which is not stored yet."""
+    """Return a new message from the bot without storing the message."""
     ts = workspace.next_ts()
     return Message(
         channel,
@@ -84,7 +86,7 @@ def new_message(workspace: Workspace, channel: str, args: Json) -> Message:
 
 
 def same_client_message(workspace: Workspace, channel: str, key: Any) -> Message | None:
-    """Return the earlier message in this channel with the same `client_msg_id`, if any."""
+    """Return the message in this channel that already has this `client_msg_id`, if there is one."""
     if not key:
         return None
     posted = (m for m in workspace.all_messages if m.channel == channel and not m.only_for)
@@ -92,11 +94,11 @@ def same_client_message(workspace: Workspace, channel: str, key: Any) -> Message
 
 
 def own_message(workspace: Workspace, args: Json) -> Message:
-    """Return the message that a call names, which must be the bot's.
+    """Return the message that a call refers to, after checking that the bot is the author.
 
     Raises:
-        Refusal: `channel_not_found`, `is_inactive` in an archived channel, `message_not_found`, or
-            `cant_update_message` for another author's message.
+        Refusal: `channel_not_found`, `message_not_found`, `is_inactive` if the channel is archived,
+            or `cant_update_message` if the bot is not the author.
     """
     channel = known_channel(workspace, args.get("channel"))
     if channel.is_archived:
@@ -110,6 +112,6 @@ def own_message(workspace: Workspace, args: Json) -> Message:
 
 
 def own(workspace: Workspace, message: Message) -> Json:
-    """Return one of the bot's messages as Web API responses show it."""
+    """Return one of the bot's messages in the form that Web API responses use."""
     ids = {"bot_id": workspace.bot_id, "app_id": workspace.app_id, "team": workspace.team_id}
     return {**message.as_slack(), **ids}

@@ -1,4 +1,4 @@
-"""Validation results: each problem and its place (as a JSON pointer)."""
+"""Collects the problems that validation finds, each with a JSON pointer to its location."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ Rule = Callable[["Checker", Json, str], None]
 
 @dataclass
 class Checker:
-    """Collects problems with the blocks on one surface (`message`, `modal` or `home`).
+    """Collects the problems in the blocks of a message, a modal or a Home tab.
 
-    `special` holds refusals with names of their own, such as `only_one_table_allowed`.
-    `total` counts the visible characters.
+    `special` holds the names of specific errors, such as `only_one_table_allowed`. `total` is the
+    number of visible characters.
     """
 
     surface: str
@@ -27,7 +27,10 @@ class Checker:
         self.problems.append(f"[ERROR] {what} [json-pointer:{at}]")
 
     def keys(self, part: Json, at: str, required: str, optional: str = "") -> None:
-        """Check which fields are present; each list is a string of words."""
+        """Check that all required fields are present, and that there are no unknown fields.
+
+        `required` and `optional` contain field names separated by spaces.
+        """
         allowed = {"type", *required.split(), *optional.split()}
         for key in required.split():
             if part.get(key) is None:
@@ -37,7 +40,7 @@ class Checker:
                 self.wrong(f"invalid additional property: {key}", at)
 
     def string(self, value: Any, at: str, most: int, least: int = 1) -> None:
-        """Check a bare string's length."""
+        """Check that a value is a string, and that its length is within the limits."""
         if not isinstance(value, str):
             self.wrong("must be a string", at)
         elif len(value) > most:
@@ -46,7 +49,10 @@ class Checker:
             self.wrong(f"must be more than {least - 1} characters", at)
 
     def strings(self, part: Json, at: str, **most: int) -> None:
-        """Check the optional bare strings in the named fields."""
+        """Check optional fields that contain strings.
+
+        `most` maps each field to its maximum length.
+        """
         for key, limit in most.items():
             if part.get(key) is not None:
                 self.string(part[key], f"{at}/{key}", limit)
@@ -66,12 +72,12 @@ class Checker:
                 self.wrong("must be a boolean", f"{at}/{key}")
 
     def choice(self, part: Json, at: str, key: str, allowed: Iterable[str]) -> None:
-        """Check an optional word against a list."""
+        """Check that an optional field has one of the allowed values."""
         if part.get(key) is not None and part[key] not in set(allowed):
             self.wrong(f"must be one of {', '.join(sorted(allowed))}", f"{at}/{key}")
 
     def text(self, value: Any, at: str, most: int, *, plain: bool = False) -> None:
-        """Check a text object and count it."""
+        """Check a text object and count its characters."""
         if not isinstance(value, dict):
             self.wrong("must provide an object", at)
             return
@@ -84,17 +90,20 @@ class Checker:
         self.count(value.get("text"))
 
     def texts(self, part: Json, at: str, *, plain: bool = True, **most: int) -> None:
-        """Check the optional text objects in the named fields."""
+        """Check optional fields that contain text objects.
+
+        `most` maps each field to its maximum length.
+        """
         for key, limit in most.items():
             if part.get(key) is not None:
                 self.text(part[key], f"{at}/{key}", limit, plain=plain)
 
     def count(self, value: Any) -> None:
-        """Count characters towards the limit of the whole message."""
+        """Add a text's length to the total, because Slack limits the total length of a message."""
         self.total += len(value) if isinstance(value, str) else 0
 
     def items(self, part: Json, at: str, key: str, least: int, most: int) -> list[tuple[str, Any]]:
-        """Check a list's length. Returns its items with their places."""
+        """Check the length of a list, and return each item together with its JSON pointer."""
         value = part.get(key)
         if not isinstance(value, list):
             self.wrong("must be an array", f"{at}/{key}")
@@ -108,7 +117,7 @@ class Checker:
     def objects(
         self, part: Json, at: str, key: str, least: int, most: int
     ) -> list[tuple[str, Json]]:
-        """Like `items`, for a list of objects."""
+        """Check a list of objects, and return each object together with its JSON pointer."""
         found = self.items(part, at, key, least, most)
         for place, item in found:
             if not isinstance(item, dict):
@@ -116,7 +125,7 @@ class Checker:
         return [(place, item) for place, item in found if isinstance(item, dict)]
 
     def follow(self, rules: dict[str, Rule], part: Any, at: str, what: str) -> None:
-        """Check a part by the rule for its type."""
+        """Look up the rule for a part's type, and apply the rule to the part."""
         if not isinstance(part, dict) or part.get("type") not in rules:
             kind = part.get("type") if isinstance(part, dict) else part
             self.wrong(f"unsupported type: {kind} {what}", at)

@@ -1,6 +1,6 @@
-"""Limits of the blocks that hold data: tables and bar charts.
+"""Checks tables and bar charts against Slack's limits.
 
-Source: Slack's reference pages for the table and data visualization blocks.
+The limits come from Slack's reference pages for the table and data visualization blocks.
 """
 
 from typing import Any
@@ -12,13 +12,16 @@ CELL_CHARACTERS = 10_000
 
 
 def raw_text(check: Checker, part: Json, at: str) -> None:
-    """A cell with plain text."""
+    """Check a cell that contains plain text."""
     check.keys(part, at, "text")
     check.string(part.get("text"), f"{at}/text", CELL_CHARACTERS)
 
 
 def rows(check: Checker, part: Json, at: str, least: int, most: int) -> list[list[Any]]:
-    """The rows of a table: at most 20 cells each, 10,000 characters in all."""
+    """Check a table's rows.
+
+    A row can have up to 20 cells, and a table can have up to 10,000 characters.
+    """
     found = []
     for place, row in check.items(part, at, "rows", least, most):
         cells = check.objects({"cells": row}, place, "cells", 1, 20)
@@ -33,7 +36,7 @@ def rows(check: Checker, part: Json, at: str, least: int, most: int) -> list[lis
 
 
 def table(check: Checker, part: Json, at: str) -> None:
-    """A plain table."""
+    """Check a plain table."""
     check.keys(part, at, "rows", "block_id column_settings")
     rows(check, part, at, 1, 100)
     if part.get("column_settings") is None:
@@ -46,7 +49,7 @@ def table(check: Checker, part: Json, at: str) -> None:
 
 
 def data_visualization(check: Checker, part: Json, at: str) -> None:
-    """A chart."""
+    """Check a chart."""
     check.keys(part, at, "title chart", "block_id")
     check.string(part.get("title"), f"{at}/title", 50)
     check.count(part.get("title"))
@@ -54,7 +57,7 @@ def data_visualization(check: Checker, part: Json, at: str) -> None:
 
 
 def axes_chart(check: Checker, part: Json, at: str) -> None:
-    """A bar chart: one series with one point for each category."""
+    """Check a bar chart, which must have exactly one series."""
     check.keys(part, at, "series axis_config")
     axis = part.get("axis_config") or {}
     check.keys(axis, f"{at}/axis_config", "categories", "y_label")
@@ -69,7 +72,7 @@ def axes_chart(check: Checker, part: Json, at: str) -> None:
 
 
 def points(check: Checker, series: Json, at: str, categories: list[str]) -> None:
-    """Exactly one point for each category."""
+    """Check that the series has exactly one point for each category."""
     found = check.objects(series, at, "data", 1, 20)
     for place, point in found:
         check.keys(point, place, "label value")
@@ -79,7 +82,7 @@ def points(check: Checker, series: Json, at: str, categories: list[str]) -> None
 
 
 def number(check: Checker, part: Json, at: str) -> None:
-    """A point's value."""
+    """Check that a point's value is a number."""
     value = part.get("value")
     if not isinstance(value, int | float) or isinstance(value, bool):
         check.wrong("must be a number", f"{at}/value")

@@ -1,6 +1,6 @@
-"""Deliveries to the bot, and Slack's handling of the replies.
+"""Delivers payloads to the bot, and handles the bot's replies as Slack does.
 
-Slack sends signed HTTP requests, or uses Socket Mode while the bot is connected.
+Payloads are sent over Socket Mode if the bot is connected, and otherwise as signed HTTP requests.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ SendBySocket = Callable[[str, Json, Json], Awaitable[Json | None]]
 class Delivery:
     """The bot's response to a delivery.
 
-    `status` is the HTTP status (0: no response within three seconds, or no connection), `body` the
-    answer, and `seconds` the time that the answer took. `error` is the error that Slack shows:
-    `operation_timeout`, `dispatch_failed`, or the refusal of the reply's blocks.
+    `status` is the HTTP status, or 0 if the bot could not be reached or did not respond in time.
+    `seconds` is how long the bot took to respond. `error` is the error that Slack shows:
+    `operation_timeout`, `dispatch_failed`, or the reason why the blocks in the reply were refused.
     """
 
     status: int
@@ -42,18 +42,18 @@ class Delivery:
 
     @property
     def json(self) -> Any:
-        """The response as JSON, or None if it is not JSON."""
+        """The response parsed as JSON, or None if the response is not valid JSON."""
         return as_json(self.body)
 
 
 def sign(secret: str, timestamp: str, body: str) -> str:
-    """Return Slack's v0 signature. Source: Slack's page "Verifying requests from Slack"."""
+    """Return Slack's v0 signature. See "Verifying requests from Slack" in Slack's documentation."""
     base = f"v0:{timestamp}:{body}".encode()
     return "v0=" + hmac.new(secret.encode(), base, hashlib.sha256).hexdigest()
 
 
 def _now() -> float:
-    """Return the event loop's time, which timeouts use too."""
+    """Return the current time on the clock that timeouts use."""
     return asyncio.get_running_loop().time()
 
 
@@ -61,9 +61,10 @@ class Deliverer:
     """Sends payloads to the bot.
 
     Args:
-        session: The client session for HTTP.
-        signing_secret: The secret that signs requests.
-        by_socket: Sends a payload over Socket Mode; returns None if the bot is not connected.
+        session: The HTTP client session.
+        signing_secret: The secret used to sign requests.
+        by_socket: A function that sends a payload over Socket Mode, or returns None if the bot is
+            not connected.
     """
 
     def __init__(
@@ -81,11 +82,11 @@ class Deliverer:
         return await self._deliver("slash_commands", fields, fields)
 
     async def interaction(self, payload: Json) -> Delivery:
-        """Deliver a person's action in a message or a modal."""
+        """Deliver an interaction, such as a button press or a submitted modal."""
         return await self._deliver("interactive", payload, {"payload": json.dumps(payload)})
 
     async def event(self, payload: Json, retry: int = 0, reason: str = "") -> Delivery:
-        """Deliver an event for the first time, or repeat it for the `retry`th time."""
+        """Deliver an event. `retry` is 0 for the first attempt, 1 for the second, and so on."""
         fields = {"retry_attempt": retry, "retry_reason": reason}
         began = _now()
         reply = await self._over_socket("events_api", payload, began, **fields)
@@ -98,7 +99,7 @@ class Deliverer:
         return await self.raw(body, headers)
 
     async def raw(self, body: str, headers: dict[str, str]) -> Delivery:
-        """POST any body with any headers: for forged, stale and broken requests."""
+        """POST any body and headers to the bot, for example to test forged or stale requests."""
         address = f"{str(self.bot_url).rstrip('/')}/slack/events"
         began = _now()
         try:
@@ -119,7 +120,7 @@ class Deliverer:
     async def _over_socket(
         self, kind: str, payload: Json, began: float, **fields: Any
     ) -> Delivery | None:
-        """Deliver over Socket Mode. Returns None if the bot is not connected."""
+        """Deliver a payload over Socket Mode, or return None if the bot is not connected."""
         try:
             async with asyncio.timeout(self.ack_seconds):
                 reply = await self._by_socket(kind, payload, fields)
@@ -131,7 +132,7 @@ class Deliverer:
         return Delivery(200, body, _now() - began)
 
     def headers(self, body: str) -> dict[str, str]:
-        """Return the headers of a correctly signed request."""
+        """Return the headers for a correctly signed request that has this body."""
         timestamp = str(int(time.time()))
         return {
             "Content-Type": "application/x-www-form-urlencoded",
@@ -144,7 +145,7 @@ class Deliverer:
 def show_command_reply(
     workspace: Workspace, fields: Json, delivery: Delivery, key: str
 ) -> str | None:
-    """Show the bot's response to a command. Returns the error if Slack shows that instead."""
+    """Show the bot's response to a command, or show an error and return the name of the error."""
     error = delivery.error
     reply = delivery.json if isinstance(delivery.json, dict) else {"text": delivery.body}
     if error is None and delivery.body.strip():
@@ -159,16 +160,16 @@ def show_command_reply(
 
 
 def tell_as_slackbot(workspace: Workspace, user: str, channel: str, words: str) -> None:
-    """Show one person a message from Slack itself."""
+    """Post a message from Slackbot that only one person can see."""
     message = Message(channel, workspace.next_ts(), "USLACKBOT", words, only_for=user)
     workspace.post(message)
 
 
 def post_reply(workspace: Workspace, key: str, reply: Json, command: str | None = None) -> None:
-    """Post a reply that came to a response_url or with a command's acknowledgement.
+    """Show a reply from the bot, which was sent to a response_url or as the answer to a command.
 
     Raises:
-        Refusal: `check_message` refuses the reply.
+        Refusal: The text or the blocks of the reply are not valid.
     """
     url = workspace.response_urls[key]
     if reply.get("delete_original"):
@@ -190,7 +191,7 @@ def post_reply(workspace: Workspace, key: str, reply: Json, command: str | None 
 
 
 def reply_message(workspace: Workspace, channel: str, reply: Json) -> Message:
-    """Return a new message from a post to a response_url."""
+    """Return a new message with the text and blocks of a reply."""
     ts = workspace.next_ts()
     blocks = with_block_ids({"blocks": reply.get("blocks")}, ts)["blocks"]
     user, thread = workspace.bot_user_id, reply.get("thread_ts")
@@ -198,7 +199,7 @@ def reply_message(workspace: Workspace, channel: str, reply: Json) -> Message:
 
 
 def show_submission_reply(workspace: Workspace, view: View, delivery: Delivery) -> None:
-    """Close, update or keep a modal as the bot's acknowledgement says."""
+    """Close a modal, update it or keep it open, depending on the bot's response."""
     reply = delivery.json if isinstance(delivery.json, dict) else {}
     action = reply.get("response_action")
     try:
@@ -216,13 +217,13 @@ def show_submission_reply(workspace: Workspace, view: View, delivery: Delivery) 
 
 
 def show_errors(workspace: Workspace, view: View, errors: dict[str, str]) -> None:
-    """Show errors at the inputs. An unknown block_id is a general error, as in Slack."""
+    """Show each error next to its input. If a block_id is unknown, show a general error."""
     known = {block.get("block_id") for block in view.blocks if block.get("type") == "input"}
     workspace.fail(view, errors if errors and set(errors) <= known else {"": TROUBLE})
 
 
 def as_json(text: str) -> Any:
-    """Return the JSON value in a text, or None if the text is not JSON."""
+    """Return the value of a JSON text, or None if the text is not valid JSON."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The Web API's methods that look up the bot, people, groups and channels."""
+"""The Web API methods that look up the bot, people, groups and channels."""
 
 from sandbox.people import Channel, Group, Person
 from sandbox.slack.chat import known_channel
@@ -8,7 +8,7 @@ from sandbox.slack.workspace import Workspace
 
 
 def auth_test(workspace: Workspace, _args: Json) -> Json:
-    """`auth.test`: the owner of the token."""
+    """`auth.test` returns the bot and the workspace that the token belongs to."""
     return {
         "url": f"https://{workspace.team_domain}.slack.com/",
         "team": "Gatehouse sandbox",
@@ -21,7 +21,7 @@ def auth_test(workspace: Workspace, _args: Json) -> Json:
 
 
 def users_info(workspace: Workspace, args: Json) -> Json:
-    """`users.info`: a person of this workspace, or of a workspace that shares a channel."""
+    """`users.info` returns one person, who may belong to another workspace."""
     need_scope(workspace, "users:read")
     person = workspace.people.get(str(args.get("user")))
     if person is None:
@@ -30,14 +30,14 @@ def users_info(workspace: Workspace, args: Json) -> Json:
 
 
 def users_list(workspace: Workspace, args: Json) -> Json:
-    """`users.list`: all people, including deactivated accounts."""
+    """`users.list` returns all people, including people whose accounts are deactivated."""
     return _page(
         args, "members", [as_user(workspace, person) for person in workspace.people.values()]
     )
 
 
 def conversations_list(workspace: Workspace, args: Json) -> Json:
-    """`conversations.list`: public channels, and private channels with the bot as a member."""
+    """`conversations.list` returns public channels, and private channels that the bot is in."""
     types = str(args.get("types") or "public_channel").split(",")
     shown = []
     for channel in workspace.channels.values():
@@ -57,7 +57,7 @@ def _page(args: Json, name: str, rows: list[Json]) -> Json:
 
 
 def as_user(workspace: Workspace, person: Person) -> Json:
-    """A person as the Web API shows them."""
+    """Return a person in the form that the Web API uses."""
     return {
         "id": person.id,
         "team_id": person.team_id,
@@ -74,7 +74,7 @@ def as_user(workspace: Workspace, person: Person) -> Json:
 
 
 def as_group(workspace: Workspace, group: Group) -> Json:
-    """A user group as the Web API shows it."""
+    """Return a user group in the form that the Web API uses."""
     return {
         "id": group.id,
         "team_id": workspace.team_id,
@@ -87,7 +87,7 @@ def as_group(workspace: Workspace, group: Group) -> Json:
 
 
 def usergroups_list(workspace: Workspace, args: Json) -> Json:
-    """`usergroups.list`; members are included only with `include_users`."""
+    """`usergroups.list` returns all user groups, with their members if `include_users` is set."""
     shown = [as_group(workspace, group) for group in workspace.groups.values()]
     if str(args.get("include_users", "")).lower() not in {"1", "true"}:
         for group in shown:
@@ -96,7 +96,7 @@ def usergroups_list(workspace: Workspace, args: Json) -> Json:
 
 
 def usergroup_users(workspace: Workspace, args: Json) -> Json:
-    """`usergroups.users.list`: the ids of a group's members."""
+    """`usergroups.users.list` returns the IDs of a group's members."""
     group = workspace.groups.get(str(args.get("usergroup")))
     if group is None:
         raise Refusal("no_such_subteam")
@@ -104,7 +104,7 @@ def usergroup_users(workspace: Workspace, args: Json) -> Json:
 
 
 def as_channel(workspace: Workspace, channel: Channel) -> Json:
-    """A channel as the Web API shows it."""
+    """Return a channel in the form that the Web API uses."""
     shown: Json = {
         "id": channel.id,
         "is_channel": not channel.is_private,
@@ -123,7 +123,10 @@ def as_channel(workspace: Workspace, channel: Channel) -> Json:
 
 
 def conversations_info(workspace: Workspace, args: Json) -> Json:
-    """`conversations.info`; the required scope depends on the kind of channel."""
+    """`conversations.info` returns one channel.
+
+    The required scope depends on the kind of channel.
+    """
     channel = known_channel(workspace, args.get("channel"))
     need_scope(workspace, read_scope(channel))
     return {"channel": as_channel(workspace, channel)}
@@ -137,10 +140,10 @@ def read_scope(channel: Channel) -> str:
 
 
 def need_scope(workspace: Workspace, scope: str) -> None:
-    """Check that the token has a scope.
+    """Check that the token has the required scope.
 
     Raises:
-        Refusal: `missing_scope`, with the needed and the granted scopes.
+        Refusal: The token does not have the required scope.
     """
     if scope and scope not in workspace.scopes:
         raise Refusal("missing_scope", needed=scope, provided=",".join(workspace.scopes))

@@ -1,11 +1,11 @@
-"""The visible state of a workspace as text, for the error when a test times out."""
+"""Describes the visible state of a workspace, for the error message of a test that times out."""
 
 from sandbox.slack.messages import Message
 from sandbox.slack.workspace import Call, Workspace
 
 
 def dump(workspace: Workspace) -> str:
-    """Return the messages, the open modals and the latest calls, one per line."""
+    """List the messages, the open modals and the most recent calls, one per line."""
     views = workspace.views.values()
     return "\n".join(
         [
@@ -17,7 +17,7 @@ def dump(workspace: Workspace) -> str:
 
 
 def dump_message(message: Message) -> str:
-    """Return a message as one line."""
+    """Describe a message in one line."""
     whose = f" only for {message.only_for}" if message.only_for else ""
     gone = " (deleted)" if message.deleted else ""
     said = f"{message.user}: {message.all_text!r} {message.buttons}"
@@ -25,5 +25,5 @@ def dump_message(message: Message) -> str:
 
 
 def dump_call(call: Call) -> str:
-    """Return a Web API call as one line."""
+    """Describe a Web API call in one line."""
     return f"call {call.method} -> {call.status} {(call.answer or {}).get('error', '')}"

@@ -1,6 +1,7 @@
-"""Limits for the elements that people press, choose from or fill in.
+"""Checks buttons, menus and inputs against Slack's limits.
 
-Source: Slack's reference pages for Block Kit elements and the checks of its Python SDK.
+The limits come from Slack's reference pages for Block Kit elements, and from the checks in Slack's
+Python SDK.
 """
 
 from sandbox.slack.checker import Checker, Rule
@@ -8,7 +9,7 @@ from sandbox.slack.messages import Json
 
 
 def check_confirm(check: Checker, part: Json, at: str) -> None:
-    """The optional confirmation prompt."""
+    """Check the confirmation dialog, if there is one."""
     confirm = part.get("confirm")
     if confirm is None:
         return
@@ -20,7 +21,7 @@ def check_confirm(check: Checker, part: Json, at: str) -> None:
 
 
 def button(check: Checker, part: Json, at: str) -> None:
-    """A button."""
+    """Check a button."""
     check.keys(part, at, "text action_id", "value url style confirm accessibility_label")
     check.texts(part, at, text=75)
     check.strings(part, at, action_id=255, value=2000, url=3000, accessibility_label=75)
@@ -29,14 +30,14 @@ def button(check: Checker, part: Json, at: str) -> None:
 
 
 def option(check: Checker, part: Json, at: str) -> None:
-    """An option in a select."""
+    """Check an option in a menu."""
     check.keys(part, at, "text value", "description url")
     check.texts(part, at, text=75, description=75)
     check.strings(part, at, value=150, url=3000)
 
 
 def options(check: Checker, part: Json, at: str, most: int) -> None:
-    """The options in a select; their values must differ."""
+    """Check a list of options. Each option must have a different value."""
     found = check.objects(part, at, "options", 1, most)
     for place, item in found:
         option(check, item, place)
@@ -46,7 +47,7 @@ def options(check: Checker, part: Json, at: str, most: int) -> None:
 
 
 def static_select(check: Checker, part: Json, at: str) -> None:
-    """A select with its options; the initial option must be one of them."""
+    """Check a menu that has fixed options. The initial option must be one of these options."""
     check.keys(part, at, "action_id options", "placeholder initial_option")
     check.strings(part, at, action_id=255)
     check.texts(part, at, placeholder=150)
@@ -56,7 +57,7 @@ def static_select(check: Checker, part: Json, at: str) -> None:
 
 
 def external_select(check: Checker, part: Json, at: str) -> None:
-    """A select whose options the bot sends while a person types."""
+    """Check a menu that gets its options from the bot while a person types."""
     check.keys(part, at, "action_id", "placeholder initial_option min_query_length")
     check.strings(part, at, action_id=255)
     check.texts(part, at, placeholder=150)
@@ -64,7 +65,7 @@ def external_select(check: Checker, part: Json, at: str) -> None:
 
 
 def overflow(check: Checker, part: Json, at: str) -> None:
-    """The three-dot menu."""
+    """Check a three-dot menu."""
     check.keys(part, at, "action_id options", "confirm")
     check.strings(part, at, action_id=255)
     options(check, part, at, 5)
@@ -72,7 +73,7 @@ def overflow(check: Checker, part: Json, at: str) -> None:
 
 
 def plain_text_input(check: Checker, part: Json, at: str) -> None:
-    """A single-line or multi-line text input."""
+    """Check a single-line or multi-line text input."""
     check.keys(part, at, "action_id", "initial_value multiline max_length")
     check.strings(part, at, action_id=255)
     check.flag(part, at, "multiline")
@@ -82,7 +83,7 @@ def plain_text_input(check: Checker, part: Json, at: str) -> None:
 
 
 def datetimepicker(check: Checker, part: Json, at: str) -> None:
-    """A date and a time, in seconds since 1970."""
+    """Check a date and time picker."""
     check.keys(part, at, "action_id", "initial_date_time")
     check.strings(part, at, action_id=255)
 

@@ -1,4 +1,4 @@
-"""Faults on demand for the next N calls of a Web API method."""
+"""Makes the next calls to a Web API method fail or wait."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -8,12 +8,16 @@ from sandbox.patience import PATIENCE_SECONDS
 
 @dataclass
 class Fault:
-    """A fault for the next `times` calls of a method (None: of all calls until `clear`).
+    """A fault that affects calls to a method.
 
-    `status` and `body` replace the method's own answer; `error` is Slack's error name in an answer
-    with `ok: false`. `kind` is `answer`, `hang` (no answer ever), `drop` (the connection is cut
-    before the call has an effect), `cut` (the connection is cut after the effect) or `hold` (the
-    call waits).
+    `times` is the number of calls that the fault affects, or None if it affects all calls.
+    `kind` determines what happens to a call:
+
+    - `answer`: The response has the fault's `status`, and its `body` or `error`.
+    - `hang`: The call never gets a response.
+    - `drop`: The connection is cut before the call takes effect.
+    - `cut`: The connection is cut after the call takes effect.
+    - `hold`: The call waits until it is released.
     """
 
     kind: str = "answer"
@@ -26,10 +30,11 @@ class Fault:
 
 
 class Hold:
-    """Calls that wait, so that a test can look around before Slack goes on.
+    """Holds calls so that a test can check the state before the calls continue.
 
-    `await reached()` returns when a call has arrived (with `after=True`: when only its answer is
-    missing). `release()` lets this call and all later calls continue.
+    `await reached()` returns when a call is held. A call is held when it arrives or, if `after` is
+    true, after it takes effect but before the response is sent. `release()` lets this call and all
+    later calls continue.
     """
 
     def __init__(self, *, after: bool) -> None:
@@ -41,7 +46,7 @@ class Hold:
         """Wait until a call is held.
 
         Raises:
-            TimeoutError: No call came in time.
+            TimeoutError: No call arrived in time.
         """
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self._reached.wait()
@@ -51,23 +56,27 @@ class Hold:
         self._released.set()
 
     async def pass_through(self) -> None:
-        """Hold a call until `release`."""
+        """Make an API call wait for `release()`."""
         self._reached.set()
         await self._released.wait()
 
 
 class Faults:
-    """The current faults by method (`"*"`: all methods; `"response_url"`: posts to it)."""
+    """The faults that are set for each method.
+
+    The name `"*"` stands for all methods, and `"response_url"` stands for POST requests to a
+    response_url.
+    """
 
     def __init__(self) -> None:
         self._by_method: dict[str, list[Fault]] = {}
 
     def add(self, method: str, fault: Fault) -> None:
-        """Add a fault. If a method has several, they take effect one after another."""
+        """Add a fault. If a method has several faults, they take effect one after another."""
         self._by_method.setdefault(method, []).append(fault)
 
     def ratelimit(self, method: str, *, retry_after: int = 1, times: int | None = 1) -> None:
-        """Respond with 429 `ratelimited` and `Retry-After` in seconds."""
+        """Respond with status 429, the error `ratelimited`, and a `Retry-After` header."""
         headers = {"Retry-After": str(retry_after)}
         self.add(method, Fault(times=times, status=429, error="ratelimited", headers=headers))
 
@@ -76,11 +85,11 @@ class Faults:
         self.add(method, Fault(times=times, error=name))
 
     def status(self, method: str, status: int, *, body: str = "", times: int | None = 1) -> None:
-        """Respond with an HTTP status and any body."""
+        """Respond with this HTTP status and this body."""
         self.add(method, Fault(times=times, status=status, body=body))
 
     def html(self, method: str, *, status: int = 502, times: int | None = 1) -> None:
-        """Respond with a web page, as a proxy between the bot and Slack does."""
+        """Respond with an HTML page, as a proxy between the bot and Slack might."""
         self.status(method, status, body="<html><body>Bad gateway</body></html>", times=times)
 
     def hang(self, method: str, *, times: int | None = 1) -> None:
@@ -88,15 +97,15 @@ class Faults:
         self.add(method, Fault(kind="hang", times=times))
 
     def drop(self, method: str, *, times: int | None = 1) -> None:
-        """Cut the connection before the call has an effect."""
+        """Cut the connection before the call takes effect."""
         self.add(method, Fault(kind="drop", times=times))
 
     def cut(self, method: str, *, times: int | None = 1) -> None:
-        """Cut the connection after the effect, so the caller can't know the outcome."""
+        """Cut the connection after the call takes effect, so the caller can't know the outcome."""
         self.add(method, Fault(kind="cut", times=times))
 
     def hold(self, method: str, *, after: bool = False, times: int | None = 1) -> Hold:
-        """Make calls wait until released."""
+        """Make calls wait until they are released."""
         hold = Hold(after=after)
         self.add(method, Fault(kind="hold", times=times, hold=hold))
         return hold
@@ -109,7 +118,7 @@ class Faults:
         self._by_method.clear()
 
     def take(self, method: str) -> Fault | None:
-        """Return the fault for this call and count it as used."""
+        """Return the fault that applies to this call, and count the call against the fault."""
         for name in (method, "*"):
             waiting = self._by_method.get(name, [])
             while waiting:

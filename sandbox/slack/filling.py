@@ -1,4 +1,4 @@
-"""Filling in a modal as a person does: typed text and choices become `state.values`."""
+"""Fills in a modal as a person would. Typed text and choices become the modal's `state.values`."""
 
 from typing import Any
 
@@ -13,16 +13,19 @@ REQUIRED = "Please complete this required field."
 
 
 class NotThereError(AssertionError):
-    """A test or a person named an element that is not on the screen."""
+    """Raised if a test or a person names an element that is not on the screen."""
 
 
 def state_field(kind: str) -> str:
-    """Return the state field that holds the value of this type of element."""
+    """Return the name of the field that holds an element's value in `state.values`."""
     return STATE_FIELDS.get(kind, "value")
 
 
 def state_of(element: Json, value: Any) -> Json:
-    """Return the state of an element with this value. Options are named by text or value."""
+    """Return the state that an element has after a person enters this value.
+
+    An option can be chosen by either its text or its value.
+    """
     kind = element["type"]
     if kind in ONE_OPTION and value is not None:
         value = pick(element, value)
@@ -32,7 +35,7 @@ def state_of(element: Json, value: Any) -> Json:
 
 
 def pick(element: Json, wanted: Any) -> Json:
-    """Return the option with this text or value, which a person chose.
+    """Return the option that has this text or this value.
 
     Raises:
         NotThereError: There is no such option.
@@ -55,7 +58,7 @@ def initial_state(element: Json) -> Json:
 
 
 def state_values(blocks: list[Json], elements: list[tuple[Json, Json]], typed: Json) -> Json:
-    """Return a message's or modal's `state.values`: typed values override initial ones."""
+    """Return the `state.values` of a message or modal. Typed values replace initial values."""
     values: Json = {}
     for block, element in elements:
         if element["type"] in {"button", "overflow"} or block not in blocks:
@@ -72,7 +75,7 @@ def view_state(view: View) -> Json:
 
 
 def find_input(view: View, name: str) -> tuple[Json, Json]:
-    """Return an input (block, element) by its label or its block_id.
+    """Find the input that has this label or block_id, and return its block and its element.
 
     Raises:
         NotThereError: The modal has no such input.
@@ -84,14 +87,14 @@ def find_input(view: View, name: str) -> tuple[Json, Json]:
 
 
 def fill(view: View, name: str, value: Any) -> None:
-    """Put a value into one of a modal's inputs."""
+    """Enter a value in one of a modal's inputs."""
     block, element = find_input(view, name)
     state = state_of(element, value)
     view.values.setdefault(str(block["block_id"]), {})[element["action_id"]] = state
 
 
 def missing(view: View) -> dict[str, str]:
-    """Return the errors that Slack's client shows before it sends the modal, by block_id."""
+    """Map the block_id of each invalid input to the error that Slack's client shows."""
     state = view_state(view)
     wrong = {}
     for block in view.blocks:
@@ -105,7 +108,7 @@ def missing(view: View) -> dict[str, str]:
 
 
 def client_problem(block: Json, element: Json, value: Any) -> str | None:
-    """Return the error that Slack's client shows at an input, or None."""
+    """Return the error that Slack's client shows for an input, or None if there is no error."""
     if value in (None, "", []):
         return None if block.get("optional") else REQUIRED
     most = element.get("max_length") or 3000
@@ -117,7 +120,7 @@ def client_problem(block: Json, element: Json, value: Any) -> str | None:
 def find_element(
     elements: list[tuple[Json, Json]], name: str, block_id: str | None = None
 ) -> tuple[Json, Json] | None:
-    """Return an element to press or choose by its action_id or its label."""
+    """Find an element by its action_id or label, and return the element and its block."""
     for block, element in elements:
         names = {element.get("action_id"), label(element), label_of(block)}
         if name in names and block_id in {None, block.get("block_id")}:

@@ -9,11 +9,11 @@ Json = dict[str, Any]
 
 @dataclass
 class Message:
-    """A message as people see it now.
+    """The current state of a message.
 
-    `only_for` is the person who sees an ephemeral message. `versions` has the earlier
-    `(text, blocks)` of an edited message, oldest first. `command` is the typed command, if the
-    reply shows it.
+    `only_for` is the ID of the only person who can see an ephemeral message. If a message was
+    edited, `versions` holds its earlier texts and blocks, oldest first. In a public reply to a
+    command, `command` is the command that the person typed.
     """
 
     channel: str
@@ -36,21 +36,21 @@ class Message:
 
     @property
     def elements(self) -> list[tuple[Json, Json]]:
-        """The elements that a person can press or choose from now, as (block, element)."""
+        """The interactive elements of the message, each with its block."""
         return list(interactive(self.blocks))
 
     @property
     def buttons(self) -> list[str]:
-        """The labels of its buttons, in order."""
+        """The labels of all buttons, from top to bottom."""
         return [label(e) for _, e in self.elements if e.get("type") == "button"]
 
     @property
     def all_text(self) -> str:
-        """All text of the message, `text` first, one piece per line: for assertions."""
+        """The text of the message, followed by the texts in its blocks, one per line."""
         return "\n".join([self.text, *texts(self.blocks)])
 
     def as_slack(self) -> Json:
-        """Return the message as the Web API and payloads show it."""
+        """Return the message in the form that the Web API and payloads use."""
         shown: Json = {"type": "message", "user": self.user, "ts": self.ts, "text": self.text}
         if self.blocks:
             shown["blocks"] = self.blocks
@@ -65,8 +65,8 @@ class Message:
 class View:
     """An open modal, or a Home tab.
 
-    `body` is the view that the bot sent, `values` the content of its inputs, and `versions` the
-    earlier bodies of a Home tab, oldest first.
+    `body` is the view that the bot sent. `values` holds the text and choices that a person entered.
+    `versions` holds the earlier bodies of a Home tab, oldest first.
     """
 
     id: str
@@ -80,37 +80,37 @@ class View:
 
     @property
     def blocks(self) -> list[Json]:
-        """The modal's blocks."""
+        """The blocks of the view."""
         blocks: list[Json] = self.body.get("blocks", [])
         return blocks
 
     @property
     def title(self) -> str:
-        """The title at the top."""
+        """The title of the view."""
         return str(self.body.get("title", {}).get("text", ""))
 
     @property
     def elements(self) -> list[tuple[Json, Json]]:
-        """The elements that a person can fill in or press, as (block, element)."""
+        """The interactive elements of the view, each with its block."""
         return list(interactive(self.blocks))
 
     @property
     def buttons(self) -> list[str]:
-        """The labels of its buttons, in order."""
+        """The labels of all buttons, from top to bottom."""
         return [label(e) for _, e in self.elements if e.get("type") == "button"]
 
     @property
     def labels(self) -> list[str]:
-        """The labels of its inputs, in order."""
+        """The labels of all inputs, from top to bottom."""
         return [label_of(block) for block in self.blocks if block.get("type") == "input"]
 
     @property
     def all_text(self) -> str:
-        """All text of the view, one piece per line."""
+        """The title of the view, followed by the texts in its blocks, one per line."""
         return "\n".join([self.title, *texts(self.blocks)])
 
     def as_slack(self, app_id: str, bot_id: str) -> Json:
-        """Return the view as payloads and `views.*` responses show it."""
+        """Return the view in the form that payloads and `views.*` responses use."""
         return {
             "private_metadata": "",
             "callback_id": "",
@@ -131,7 +131,7 @@ class View:
 
 
 def label(element: Json) -> str:
-    """Return the label of a button, or the placeholder of a select."""
+    """Return the label of a button, or the placeholder of a menu."""
     words = element.get("text") or element.get("placeholder") or {}
     return str(words.get("text", "")) if isinstance(words, dict) else str(words)
 
@@ -142,7 +142,7 @@ def label_of(block: Json) -> str:
 
 
 def interactive(blocks: list[Json]) -> Iterator[tuple[Json, Json]]:
-    """Yield every element with an `action_id` at any depth of the blocks."""
+    """Yield every element that has an `action_id`, together with its block."""
     for block in blocks:
         held = [*block.get("elements", []), block.get("accessory"), block.get("element")]
         for element in held:
@@ -151,7 +151,7 @@ def interactive(blocks: list[Json]) -> Iterator[tuple[Json, Json]]:
 
 
 def texts(part: Any) -> Iterator[str]:
-    """Yield every text in a piece of Block Kit, in reading order."""
+    """Yield each piece of visible text in a block or a list of blocks, in reading order."""
     if isinstance(part, list):
         for item in part:
             yield from texts(item)

@@ -1,4 +1,4 @@
-"""The Web API's `views.*`: modals opened and updated, and Home tabs published."""
+"""The Web API's `views.*` methods, which open modals, update modals and publish Home tabs."""
 
 from sandbox.slack.messages import Json, View
 from sandbox.slack.refusals import Refusal
@@ -7,14 +7,17 @@ from sandbox.slack.workspace import Workspace
 
 
 def views_open(workspace: Workspace, args: Json) -> Json:
-    """`views.open`: requires a fresh trigger_id, and replaces any open modal."""
+    """`views.open` requires an unused trigger_id, and replaces any modal that is open."""
     trigger = workspace.use_trigger(args.get("trigger_id"))
     check_view(args.get("view"))
     return shown(workspace, workspace.open(trigger.user, args["view"]))
 
 
 def views_update(workspace: Workspace, args: Json) -> Json:
-    """`views.update` of an open modal; with `hash` only if nothing changed since."""
+    """`views.update` replaces a modal.
+
+    If `hash` is given, it must match the modal's current hash.
+    """
     view = workspace.views.get(str(args.get("view_id")))
     if view is None:
         raise Refusal("not_found")
@@ -26,7 +29,10 @@ def views_update(workspace: Workspace, args: Json) -> Json:
 
 
 def views_publish(workspace: Workspace, args: Json) -> Json:
-    """`views.publish`; with `hash` only if the person's Home still has that hash."""
+    """`views.publish` sets a person's Home tab.
+
+    If `hash` is given, it must match the tab's current hash.
+    """
     user = str(args.get("user_id"))
     if user not in workspace.people:
         raise Refusal("user_not_found")
@@ -40,5 +46,5 @@ def views_publish(workspace: Workspace, args: Json) -> Json:
 
 
 def shown(workspace: Workspace, view: View) -> Json:
-    """Return the response to a `views.*` method."""
+    """Return the response to a `views.*` call."""
     return {"view": view.as_slack(workspace.app_id, workspace.bot_id)}

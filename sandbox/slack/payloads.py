@@ -1,7 +1,7 @@
-"""The payloads that Slack sends to an app, field for field.
+"""Builds payloads like those that Slack sends to an app.
 
-Source: Slack's pages on slash commands, `block_actions`, `view_submission`,
-`block_suggestion`, `shortcut`, `message_action`, and the Events API.
+The fields match Slack's reference pages for slash commands, `block_actions`, `view_submission`,
+`block_suggestion`, `shortcut`, `message_action` and the Events API.
 """
 
 import re
@@ -20,9 +20,10 @@ MAIL = re.compile(r"(?<![\w.:+-])([\w.+-]+@[\w-]+(?:\.[\w-]+)+)")
 
 
 def escaped(workspace: Workspace, text: str) -> str:
-    """Return typed text in the form that `should_escape` delivers.
+    """Escape the text that a person typed, as Slack does if `should_escape` is set.
 
-    Mentions become ids, `& < >` become entities, and web and mail addresses become links.
+    The characters `& < >` become HTML entities, mentions become IDs, and URLs and email addresses
+    become links.
     """
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     linked = MAIL.sub(r"<mailto:\1|\1>", ADDRESS.sub(r"<\1>", safe))
@@ -44,13 +45,13 @@ def _mention(workspace: Workspace, found: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Sender:
-    """The person who acted, with the fields that describe them in every payload."""
+    """Builds the payloads for one person's actions."""
 
     workspace: Workspace
     person: Person
 
     def common(self, kind: str) -> Json:
-        """Return the fields of every interactive payload."""
+        """Return the fields that every interactive payload has."""
         return {
             "type": kind,
             "user": self._user(),
@@ -71,7 +72,10 @@ class Sender:
         }
 
     def command(self, channel_id: str, command: str, text: str, response_url: str) -> Json:
-        """Return a slash command. The team is the person's own, as in a shared channel."""
+        """Return the payload for a slash command.
+
+        Even in a shared channel, the team ID is the ID of the person's own team.
+        """
         channel = self.workspace.channels[channel_id]
         elsewhere = self.person.team_id != TEAM_ID
         return {
@@ -91,7 +95,7 @@ class Sender:
         }
 
     def action(self, message: Message, action: Json, response_url: str, typed: Json) -> Json:
-        """Return the payload for a button press or a choice in a message."""
+        """Return the payload for pressing a button or choosing an option in a message."""
         shown = message.as_slack() | {"app_id": self.workspace.app_id}
         container = {
             "type": "message",
@@ -111,7 +115,7 @@ class Sender:
         return payload if message.only_for else {**payload, "message": shown}
 
     def view_action(self, view: View, action: Json) -> Json:
-        """Return the payload for a button press or a choice in a modal."""
+        """Return the payload for pressing a button or choosing an option in a modal."""
         return self.common("block_actions") | {
             "container": {"type": "view", "view_id": view.id},
             "trigger_id": self.workspace.new_trigger(self.person.id),
@@ -120,7 +124,7 @@ class Sender:
         }
 
     def submission(self, view: View) -> Json:
-        """Return the payload for a submitted modal."""
+        """Return the payload for submitting a modal."""
         return self.common("view_submission") | {
             "trigger_id": self.workspace.new_trigger(self.person.id),
             "view": self.view(view),
@@ -128,7 +132,7 @@ class Sender:
         }
 
     def suggestion(self, view: View, block: Json, element: Json, typed: str) -> Json:
-        """Return the payload for words typed into a type-ahead select."""
+        """Return the payload for text that a person enters in a type-ahead menu."""
         return self.common("block_suggestion") | {
             "action_id": element["action_id"],
             "block_id": block["block_id"],
@@ -159,7 +163,10 @@ class Sender:
         }
 
     def event(self, event: Json, event_id: str) -> Json:
-        """Return an Events API event. A repeated event has the same `event_id`."""
+        """Return the payload for an event.
+
+        If Slack delivers an event again, the `event_id` stays the same.
+        """
         workspace = self.workspace
         installed = {
             "enterprise_id": None,
@@ -181,7 +188,7 @@ class Sender:
         }
 
     def home_opened(self, channel_id: str) -> Json:
-        """Return `app_home_opened` with the person's current Home tab, if any."""
+        """Return an `app_home_opened` event, including the person's Home tab if there is one."""
         home = self.workspace.homes.get(self.person.id)
         event = {
             "type": "app_home_opened",
@@ -193,7 +200,7 @@ class Sender:
         return {**event, "view": self.view(home)} if home else event
 
     def direct_message(self, message: Message) -> Json:
-        """Return `message.im`. The team is the person's own."""
+        """Return a `message.im` event that contains the ID of the person's team."""
         return {
             "type": "message",
             "channel": message.channel,
@@ -207,13 +214,13 @@ class Sender:
         }
 
     def view(self, view: View) -> Json:
-        """Return a modal with the values of its inputs."""
+        """Return a modal in the form that payloads use, including the values of its inputs."""
         shown = view.as_slack(self.workspace.app_id, self.workspace.bot_id)
         return shown | {"state": {"values": view_state(view)}}
 
 
 def action_of(block: Json, element: Json, state: Json, action_ts: str) -> Json:
-    """Return an entry of `actions`."""
+    """Return an entry for the `actions` list of a payload."""
     action: Json = {
         "type": element["type"],
         "action_id": element["action_id"],

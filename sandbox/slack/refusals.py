@@ -1,14 +1,14 @@
-"""Refusals, with the error names from Slack's documentation."""
+"""Error responses that use the error names from Slack's documentation."""
 
 from typing import Any
 
 
 class Refusal(Exception):
-    """A response `{"ok": false, "error": …}`.
+    """Raised to refuse a call with the response `{"ok": false, "error": …}`.
 
     Args:
         error: Slack's name for the error, such as `channel_not_found`.
-        details: Further fields in the response, such as `needed` or `response_metadata`.
+        details: Additional fields in the response, such as `needed` or `response_metadata`.
     """
 
     def __init__(self, error: str, **details: Any) -> None:
@@ -22,5 +22,5 @@ class Refusal(Exception):
 
 
 def bad_blocks(problems: list[str], error: str = "invalid_blocks") -> Refusal:
-    """Return a refusal that lists the problems with JSON pointers, as Slack does."""
+    """Return a refusal that lists these problems in the format that Slack uses."""
     return Refusal(error, errors=problems, response_metadata={"messages": problems})

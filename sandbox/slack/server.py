@@ -1,4 +1,4 @@
-"""The running stand-in Slack, for tests and for the sandbox's page.
+"""Runs the stand-in for Slack that the tests and the sandbox's page use.
 
     async with running_slack(Workspace()) as slack:
         # start the bot with SLACK_API_URL=slack.api_url,
@@ -9,29 +9,31 @@
         assert delivery.status == 200 and delivery.seconds < 0.1
         card = await slack.until(lambda: slack.workspace.messages("C0APPROVALS")[-1])
         await slack.click("U0APPROVER", card, "Approve")       # by its label or its action_id
-        await slack.until(lambda: "applied" in card.all_text)  # the same object when edited
+        await slack.until(lambda: "applied" in card.all_text)  # edits change this object
 
-The state to check is in `slack.workspace` (see `sandbox.slack.workspace.Workspace`):
-`messages(channel)`, `thread(channel, ts)`, `dm(user)`, `ephemerals(user)`, `open_view(user)`,
-`calls`, `calls_of(method)`; a message has `text`, `blocks`, `buttons`, `all_text`, `versions`.
-The faults are in `slack.workspace.faults` (see `sandbox.slack.faults.Faults`): `ratelimit`,
-`error`, `status`, `html`, `hang`, `drop`, `cut`, `hold`.
+To check the state, use these members of `slack.workspace`: `messages(channel)`,
+`thread(channel, ts)`, `dm(user)`, `ephemerals(user)`, `open_view(user)`, `calls` and
+`calls_of(method)`. A message has `text`, `blocks`, `buttons`, `all_text` and `versions`. To add a
+fault, call one of these methods of `slack.workspace.faults`: `ratelimit`, `error`, `status`,
+`html`, `hang`, `drop`, `cut` or `hold`.
 
-Modals: `view = await slack.until(lambda: slack.workspace.open_view(user))`;
-`await slack.suggest(user, view, "Flow", "wel")` gives the options;
-`await slack.submit(user, view, {"Flow": "welcome", "Identities": "+1555"})` sends it, and then
-`view.errors` holds errors by block_id, or the view is closed;
-`await slack.close(user, view)` dismisses it.
+To wait for a modal, use `view = await slack.until(lambda: slack.workspace.open_view(user))`.
+`await slack.suggest(user, view, "Flow", "wel")` returns the options.
+`await slack.submit(user, view, {"Flow": "welcome", "Identities": "+1555"})` submits the modal. If
+the bot returns errors, `view.errors` holds the errors by block_id; otherwise, the modal is closed.
+`slack.workspace.close(view)` closes the modal without submitting it.
 
-Home: `await slack.open_home(user)` is `app_home_opened`; `slack.workspace.homes[user]` is the view
-that the bot published last (`all_text`, `buttons`, `hash`, `versions`), in which `slack.click`
-presses buttons. Direct messages: `await slack.direct_message(user, "orgs")`, with `again=2`
-delivered two more times, as Slack does when it got no answer. Shortcuts:
-`await slack.shortcut(user, id)` and `await slack.message_shortcut(user, message, id)`. Any event:
-`await slack.event(user, {...})`; a failed event is repeated after the pauses `slack.retry_pauses`.
+`await slack.open_home(user)` sends `app_home_opened`. `slack.workspace.homes[user]` is the view
+that the bot published most recently. `slack.click` presses the view's buttons.
 
-Forged requests: `slack.raw(body, headers)`; `slack.signed_headers(body)` returns the headers of an
-honest request.
+`await slack.direct_message(user, "orgs")` sends a direct message. With `again=2`, the message is
+delivered two more times, as if Slack had received no response. To run a shortcut, use
+`await slack.shortcut(user, id)` or `await slack.message_shortcut(user, message, id)`.
+`await slack.event(user, {...})` sends any event. If the delivery fails, the event is delivered
+again after the pauses in `slack.retry_pauses`.
+
+To send a forged request, use `slack.raw(body, headers)`. `slack.signed_headers(body)` returns the
+headers for a correctly signed request.
 """
 
 import asyncio
@@ -64,7 +66,7 @@ Found = TypeVar("Found")
 
 
 class RunningSlack:
-    """A workspace with a connected bot, in which people can act; made by `running_slack`."""
+    """Lets tests and the sandbox's page act as people in a workspace."""
 
     def __init__(
         self, workspace: Workspace, deliverer: Deliverer, sockets: Sockets, address: str
@@ -80,7 +82,7 @@ class RunningSlack:
 
     @property
     def bot_url(self) -> str | None:
-        """The bot's address without a path; a test may set it after the start."""
+        """The bot's address without a path, which tests can also set after the stand-in starts."""
         return self._deliverer.bot_url
 
     @bot_url.setter
@@ -88,38 +90,38 @@ class RunningSlack:
         self._deliverer.bot_url = value
 
     def wait_for_acknowledgements(self, seconds: float) -> None:
-        """Wait for the bot for `seconds` instead of Slack's three seconds."""
+        """Give the bot this many seconds to acknowledge a request, instead of the usual three."""
         self._deliverer.ack_seconds = seconds
 
     @property
     def signing_secret(self) -> str:
-        """The secret that signs requests to the bot."""
+        """The secret used to sign requests to the bot."""
         return self._deliverer.signing_secret
 
     @property
     def sockets(self) -> int:
-        """The number of open Socket Mode connections of the bot."""
+        """The number of Socket Mode connections that the bot has open."""
         return self._sockets.count
 
     def signed_headers(self, body: str) -> dict[str, str]:
-        """Return the headers of an honest request with this body."""
+        """Return the headers for a correctly signed request that has this body."""
         return self._deliverer.headers(body)
 
     async def raw(self, body: str, headers: dict[str, str]) -> Delivery:
-        """POST any body to the bot's `/slack/events`."""
+        """Send a POST request with any body and headers to the bot's `/slack/events` endpoint."""
         return await self._deliverer.raw(body, headers)
 
     async def command(
         self, user: str, channel: str, command: str, text: str = "", *, as_typed: bool = True
     ) -> Delivery:
-        """A person types a slash command.
+        """Simulate a person typing a slash command.
 
         Args:
-            user: The person's id.
-            channel: A channel's id, or the id of the direct messages with the bot (`D…`).
-            command: The command with its slash.
-            text: The words after the command, with mentions as `@handle`.
-            as_typed: False sends the text unchanged, without the effect of `should_escape`.
+            user: The person's ID.
+            channel: The ID of a channel or of the person's direct messages with the bot (`D…`).
+            command: The command, including its slash.
+            text: The text after the command, in which mentions are written as `@handle`.
+            as_typed: If False, the text is sent unchanged even if `should_escape` is set.
         """
         self._direct(channel)
         key = self.workspace.new_response_url(channel, user)
@@ -139,18 +141,20 @@ class RunningSlack:
         *,
         block_id: str | None = None,
     ) -> Delivery:
-        """A person presses a button, or chooses `value` in a select.
+        """Simulate a person pressing a button or choosing a value in a menu.
+
+        The earlier buttons of an edited message can still be pressed, because a person's screen may
+        not be up to date.
 
         Args:
-            user: The person's id.
-            place: The message or modal. In an edited message, earlier buttons can still be
-                pressed, as on a screen that was not redrawn yet.
-            name: The element's label or action_id, or the label of its input.
-            value: An option's text or value, a date, or an id, depending on the element.
-            block_id: The block of the element, if several blocks have an element of this name.
+            user: The person's ID.
+            place: The message, modal or Home tab.
+            name: The label or action_id of the element, or the label of its input.
+            value: The option or date to choose, if the element is not a button.
+            block_id: The ID of the element's block, if several elements have this name.
 
         Raises:
-            NotThereError: There is no element of this name.
+            NotThereError: There is no element with this name.
         """
         block, element = found_in(place, name, block_id)
         state = {} if element["type"] == "button" else state_of(element, value)
@@ -165,7 +169,7 @@ class RunningSlack:
         return await self._deliverer.interaction(payload)
 
     async def suggest(self, user: str, view: View, name: str, typed: str) -> list[Json]:
-        """Return the options that the bot offers for words typed into a type-ahead select."""
+        """Enter text in a type-ahead menu, and return the options that the bot suggests."""
         block, element = found_in(view, name)
         payload = self._sender(user).suggestion(view, block, element, typed)
         delivery = await self._deliverer.interaction(payload)
@@ -173,18 +177,20 @@ class RunningSlack:
         return list(reply.get("options") or [])
 
     async def submit(self, user: str, view: View, values: dict[str, Any] | None = None) -> Delivery:
-        """A person fills in a modal and sends it.
+        """Simulate a person filling in a modal and submitting it.
+
+        Errors from the bot are stored in `view.errors`. In a type-ahead menu, the bot suggests
+        options for the text, and the matching option is chosen. In other menus, an option can be
+        chosen by either its text or its value.
 
         Args:
-            user: The person's id.
-            view: The modal. `view.errors` holds the bot's refusals afterwards.
-            values: Values by label or block_id. A choice is found by its text or value; for a
-                type-ahead select, the bot is asked about the typed words. Other inputs keep their
-                values.
+            user: The person's ID.
+            view: The modal.
+            values: A dict that maps an input's label or block_id to the value to enter.
 
         Raises:
-            NotThereError: There is no such input or option, or a required input is empty (Slack's
-                own client would not send the modal).
+            NotThereError: An input or option does not exist, or Slack's client would not submit the
+                modal, for example because a required input is empty.
         """
         for name, value in (values or {}).items():
             fill(view, name, await self._suggested(user, view, name, value))
@@ -194,24 +200,27 @@ class RunningSlack:
         return await self.send(user, view)
 
     async def send(self, user: str, view: View) -> Delivery:
-        """Send a modal with its current values."""
+        """Submit a modal with its current values."""
         delivery = await self._deliverer.interaction(self._sender(user).submission(view))
         show_submission_reply(self.workspace, view, delivery)
         return delivery
 
     async def open_home(self, user: str) -> Delivery:
-        """A person opens the bot's Home tab."""
+        """Simulate a person opening the bot's Home tab."""
         channel = self.workspace.direct(user)
         return await self.event(user, self._sender(user).home_opened(channel.id))
 
     async def direct_message(self, user: str, text: str, *, again: int = 0) -> Delivery:
-        """A person writes to the bot. Slack delivers the message `again` more times."""
+        """Simulate a person sending a direct message to the bot.
+
+        `again` is the number of times that Slack repeats a successful delivery.
+        """
         message = self.say(user, self.workspace.direct(user).id, text)
         event = self._sender(user).direct_message(message)
         return await self.event(user, event, again=again)
 
     async def event(self, user: str, event: Json, *, again: int = 0) -> Delivery:
-        """Deliver an event that a person caused. Retry a failed delivery, as Slack does."""
+        """Deliver an event that a person caused. If the delivery fails, retry it as Slack does."""
         event_id = f"Ev{next(self._events):08d}"
         payload = self._sender(user).event(event, event_id)
         delivery = await self._deliverer.event(payload)
@@ -224,18 +233,18 @@ class RunningSlack:
         return delivery
 
     async def shortcut(self, user: str, callback_id: str) -> Delivery:
-        """A person runs a global shortcut."""
+        """Simulate a person running a global shortcut."""
         return await self._deliverer.interaction(self._sender(user).shortcut(callback_id))
 
     async def message_shortcut(self, user: str, message: Message, callback_id: str) -> Delivery:
-        """A person runs a shortcut from a message's menu."""
+        """Simulate a person running a message shortcut."""
         key = self.workspace.new_response_url(message.channel, user)
         url = self._response_url(key)
         payload = self._sender(user).message_action(callback_id, message, url)
         return await self._deliverer.interaction(payload)
 
     def say(self, user: str, channel: str, text: str, thread_ts: str | None = None) -> Message:
-        """A person writes a message."""
+        """Simulate a person writing a message."""
         self._direct(channel)
         words = escaped(self.workspace, text)
         message = Message(channel, self.workspace.next_ts(), user, words, thread_ts=thread_ts)
@@ -246,14 +255,15 @@ class RunningSlack:
         predicate: Callable[[], Found],
         timeout: float = PATIENCE_SECONDS,  # noqa: ASYNC109
     ) -> Found:
-        """Wait until `predicate()` is true. Returns its value.
+        """Wait until `predicate()` returns a true value, and return that value.
 
-        An IndexError or KeyError counts as false: the thing to look at does not exist yet. The
-        predicate is called at every message, edit, modal and Web API call, and also ten times a
-        second, because it may depend on something else.
+        If the predicate raises an IndexError or KeyError, the wait continues. The predicate is
+        checked after every message, edit, modal and Web API call. The predicate is also checked ten
+        times a second, because events outside Slack can change its result.
 
         Raises:
-            AssertionError: The predicate did not become true in time; the text shows the state.
+            AssertionError: The predicate did not become true in time. The error message shows the
+                state of the workspace.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -292,7 +302,7 @@ class RunningSlack:
 
 
 def attempt(predicate: Callable[[], Found]) -> Found | None:
-    """Return the predicate's value, or None after an IndexError or KeyError."""
+    """Return the predicate's value, or None if the predicate raises an IndexError or KeyError."""
     try:
         return predicate()
     except (IndexError, KeyError):
@@ -300,10 +310,10 @@ def attempt(predicate: Callable[[], Found]) -> Found | None:
 
 
 def found_in(place: Message | View, name: str, block_id: str | None = None) -> tuple[Json, Json]:
-    """Return an element of a modal, or of a message or its earlier versions.
+    """Find an element in a modal, or in the current version or an earlier version of a message.
 
     Raises:
-        NotThereError: There is no element of this name.
+        NotThereError: There is no element with this name.
     """
     shown = [place.elements]
     if isinstance(place, Message):
@@ -327,15 +337,15 @@ async def running_slack(
     port: int = 0,
     add_routes: Callable[[web.Application], None] | None = None,
 ) -> AsyncIterator[RunningSlack]:
-    """Run the stand-in until the block ends.
+    """Run the stand-in until the `with` block ends.
 
     Args:
-        workspace: The state; by default a fresh workspace with the default people.
-        bot_url: The bot's address; a test may set it later.
-        signing_secret: The secret that signs requests to the bot.
-        host: The address to listen on. The bot always uses the loopback address.
-        port: The port; 0 for any free port.
-        add_routes: Adds more routes at the same address.
+        workspace: The workspace, or None for a new workspace with the default people.
+        bot_url: The bot's address, which can also be set later.
+        signing_secret: The secret used to sign requests to the bot.
+        host: The address to listen on, such as `127.0.0.1` or `0.0.0.0`.
+        port: The port to listen on, or 0 for any free port.
+        add_routes: A function that adds more routes to the application.
     """
     workspace = workspace or Workspace()
     sockets = Sockets(workspace.changed)
@@ -362,14 +372,14 @@ async def running_slack(
 async def not_from_other_sites(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Refuse requests from other sites' pages; requests for images have no Origin."""
+    """Refuse requests that come from other sites' pages, even if they have no Origin header."""
     if request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
         raise web.HTTPForbidden(text="Only programs and the sandbox's own page may call.")
     return await handler(request)
 
 
 def make_slack_app(api: WebApi, sockets: Sockets) -> web.Application:
-    """Return an application with all endpoints that the bot calls."""
+    """Return a web application that has all the endpoints that the bot calls."""
     app = web.Application(client_max_size=4 * 2**20, middlewares=[not_from_other_sites])
     app.router.add_route("*", "/api/{method}", api.handle)
     app.router.add_post("/response/{key}", api.handle_response)

@@ -1,6 +1,9 @@
-"""Socket Mode: one WebSocket per `apps.connections.open`, each payload sent over one of them.
+"""Implements Socket Mode, in which the bot receives payloads over WebSocket connections.
 
-Source: Slack's page "Using Socket Mode": `hello`, envelopes with an id, acknowledged by that id.
+Each call to `apps.connections.open` lets the bot open one connection. The first message on each
+connection is `hello`. Payloads are sent over the newest connection. Each payload is wrapped in an
+envelope, and the bot acknowledges the envelope by its ID. The details follow Slack's documentation
+page "Using Socket Mode".
 """
 
 import asyncio
@@ -14,7 +17,7 @@ from sandbox.slack.messages import Json
 
 
 class Sockets:
-    """The bot's open connections; `changed` is called when a connection opens or closes."""
+    """The bot's open connections. `changed` is called whenever a connection opens or closes."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -35,7 +38,7 @@ class Sockets:
         return ticket
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Handle a connection from `hello` until it closes."""
+        """Send `hello` over a new connection. Read acknowledgements until the connection closes."""
         ticket = request.query.get("ticket", "")
         if ticket not in self._tickets:
             return web.Response(status=401)
@@ -60,9 +63,9 @@ class Sockets:
             waiting.set_result(reply)
 
     async def send(self, kind: str, payload: Json, fields: Json) -> Json | None:
-        """Send a payload over the newest connection. Returns the acknowledgement, or None.
+        """Send a payload over the newest connection, and return the acknowledgement.
 
-        `fields` are added to the envelope beside the payload.
+        Return None if no connection is open. The envelope also contains the given `fields`.
         """
         if not self._open:
             return None

@@ -1,7 +1,8 @@
-"""Slack's limits for messages and modals.
+"""Checks messages, modals and Home tabs against Slack's limits.
 
-Source: Slack's Block Kit reference pages and the checks of its Python SDK. Where both are silent or
-Slack is lenient, these checks are stricter, so that Slack accepts everything that passes.
+The limits come from Slack's Block Kit reference pages and from the checks in Slack's Python SDK.
+Some checks are stricter than those in Slack, because Slack does not enforce all of its limits.
+Slack should therefore accept any message, modal or Home tab that passes these checks.
 """
 
 import json
@@ -20,7 +21,7 @@ VIEW_BYTES = 250_000
 
 
 def section(check: Checker, part: Json, at: str) -> None:
-    """Text, up to ten fields, and an element at the side."""
+    """Check a section: its text, its fields and its accessory."""
     check.keys(part, at, "", "block_id text fields accessory expand")
     check.texts(part, at, plain=False, text=3000)
     if part.get("text") is None and not part.get("fields"):
@@ -33,20 +34,20 @@ def section(check: Checker, part: Json, at: str) -> None:
 
 
 def header(check: Checker, part: Json, at: str) -> None:
-    """A heading."""
+    """Check a heading."""
     check.keys(part, at, "text", "block_id")
     check.texts(part, at, text=150)
 
 
 def context(check: Checker, part: Json, at: str) -> None:
-    """Small print: up to ten texts."""
+    """Check a context block, which shows up to ten texts in small print."""
     check.keys(part, at, "elements", "block_id")
     for place, element in check.objects(part, at, "elements", 1, 10):
         check.text(element, place, 3000)
 
 
 def actions(check: Checker, part: Json, at: str) -> None:
-    """A row of up to 25 elements with different action_ids."""
+    """Check a row of up to 25 elements, which must have different action_ids."""
     check.keys(part, at, "elements", "block_id")
     found = check.objects(part, at, "elements", 1, 25)
     for place, element in found:
@@ -57,7 +58,7 @@ def actions(check: Checker, part: Json, at: str) -> None:
 
 
 def input_block(check: Checker, part: Json, at: str) -> None:
-    """A label with an element to fill in."""
+    """Check an input block, which has a label and an element to fill in."""
     check.keys(part, at, "label element", "block_id hint optional")
     check.texts(part, at, label=2000, hint=2000)
     check.flag(part, at, "optional")
@@ -65,7 +66,7 @@ def input_block(check: Checker, part: Json, at: str) -> None:
 
 
 def divider(check: Checker, part: Json, at: str) -> None:
-    """A line."""
+    """Check a divider."""
     check.keys(part, at, "", "block_id")
 
 
@@ -89,7 +90,7 @@ MOST_BLOCKS = {"message": 50, "modal": 100, "home": 100}
 
 
 def check_blocks(blocks: Any, surface: str) -> Checker:
-    """Check every block on a surface. Returns the checker with all problems."""
+    """Check every block on a surface. Return a checker that contains the problems found."""
     check = Checker(surface)
     allowed = {name: BLOCKS[name] for name in SURFACES[surface]}
     found = check.objects({"blocks": blocks}, "", "blocks", 0, MOST_BLOCKS[surface])
@@ -110,17 +111,20 @@ def check_blocks(blocks: Any, surface: str) -> Checker:
 def check_message(
     text: Any, blocks: Any, *, most_text: int = POST_TEXT, whole: bool = True
 ) -> None:
-    """Refuse a message as Slack would; stricter than Slack, blocks need a `text` beside them.
+    """Refuse a message if Slack would refuse it.
+
+    Also refuse a message that has blocks but no `text`, although Slack would accept it.
 
     Args:
-        text: The fallback that notifications and screen readers use.
+        text: The fallback text for notifications and screen readers.
         blocks: The message's blocks, or None.
-        most_text: The limit of characters in `text` (4,000 for an update).
-        whole: True checks the limit of the whole message, which a response_url doesn't have.
+        most_text: The maximum number of characters in `text` (4,000 for an update).
+        whole: Whether to limit the length of the whole message. There is no limit on the total
+            length of a message that is sent to a response_url.
 
     Raises:
-        Refusal: `invalid_arguments`, `no_text`, `msg_too_long`, `invalid_blocks`,
-            `only_one_table_allowed` or `msg_blocks_too_long`.
+        Refusal: The error name is `invalid_arguments`, `no_text`, `msg_too_long`,
+            `invalid_blocks`, `only_one_table_allowed` or `msg_blocks_too_long`.
     """
     if text is not None and not isinstance(text, str):
         raise Refusal("invalid_arguments")
@@ -140,10 +144,10 @@ def check_message(
 
 
 def check_view(view: Any) -> None:
-    """Refuse a modal or a Home tab as Slack would.
+    """Refuse a modal or a Home tab if Slack would refuse it.
 
     Raises:
-        Refusal: `invalid_arguments` (with the problems) or `view_too_large`.
+        Refusal: The error name is `invalid_arguments` or `view_too_large`.
     """
     if not isinstance(view, dict):
         raise bad_blocks(
@@ -161,20 +165,20 @@ def check_view(view: Any) -> None:
 
 
 def check_home_frame(check: Checker, view: Json) -> None:
-    """Check the frame of a Home tab, which has no title and no buttons of its own."""
+    """Check everything in a Home tab except its blocks."""
     check.keys(view, "/view", "type blocks", "private_metadata callback_id")
     check_view_ids(check, view)
 
 
 def check_view_ids(check: Checker, view: Json) -> None:
-    """Check the strings that only the app reads."""
+    """Check the private_metadata and the callback_id."""
     for key, most in {"private_metadata": 3000, "callback_id": 255}.items():
         if view.get(key):
             check.string(view[key], f"/view/{key}", most)
 
 
 def check_view_frame(check: Checker, view: Json) -> None:
-    """Check a modal's frame: its title, its buttons and its callback_id."""
+    """Check everything in a modal except its blocks."""
     check.keys(view, "/view", "type title blocks", "submit close private_metadata callback_id")
     check.choice(view, "/view", "type", {"modal"})
     check.texts(view, "/view", title=24, submit=24, close=24)

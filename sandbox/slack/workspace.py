@@ -1,7 +1,7 @@
-"""The state of the stand-in workspace: its people, its messages and its open modals.
+"""Stores the state of the stand-in workspace, such as its people, messages and open modals.
 
-This module does no I/O. Time comes from `now`. Each change calls `changed()`, which wakes all
-waiting code (`until` in a test, the page in a browser).
+This module does no I/O. The function `now` returns the current time. Each change to the state calls
+`changed()`, which wakes all code that is waiting for a change.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ DEFAULT_SCOPES = (
 
 @dataclass(frozen=True)
 class Call:
-    """A Web API call with its arguments, time and response (None: no response)."""
+    """A Web API call. `status` and `answer` are None if there was no response."""
 
     method: str
     args: Json
@@ -57,13 +57,13 @@ class Call:
 
     @property
     def ok(self) -> bool:
-        """True if Slack answered `"ok": true`."""
+        """True if the response contains `"ok": true`."""
         return bool(self.answer and self.answer.get("ok"))
 
 
 @dataclass
 class Trigger:
-    """A trigger_id, which can be used once within three seconds."""
+    """A trigger_id, which is valid for three seconds and can be used only once."""
 
     user: str
     made_at: float
@@ -72,7 +72,10 @@ class Trigger:
 
 @dataclass
 class ResponseUrl:
-    """A response_url for five uses in thirty minutes. `original` is the message it may replace."""
+    """A response_url, which is valid for thirty minutes and can be used five times.
+
+    `original` is the message that a reply can replace.
+    """
 
     channel: str
     user: str
@@ -83,7 +86,7 @@ class ResponseUrl:
 
 @dataclass
 class Workspace:
-    """A Slack workspace with one app, the bot, installed in it."""
+    """A Slack workspace in which one app, the bot, is installed."""
 
     now: Callable[[], float] = time.time
     people: dict[str, Person] = field(default_factory=lambda: {p.id: p for p in default_people()})
@@ -119,27 +122,27 @@ class Workspace:
     # Look-ups for tests.
 
     def messages(self, channel: str) -> list[Message]:
-        """Return a channel's visible messages, without threads, ephemeral and deleted messages."""
+        """Return a channel's messages, except replies, ephemeral messages and deleted messages."""
         return [m for m in self._public(channel) if not m.thread_ts or m.thread_ts == m.ts]
 
     def thread(self, channel: str, ts: str) -> list[Message]:
-        """Return the replies under a message, without the message itself."""
+        """Return the replies in a message's thread, but not the message itself."""
         return [m for m in self._public(channel) if m.thread_ts == ts and m.ts != ts]
 
     def dm(self, user: str) -> list[Message]:
-        """Return the direct messages between a person and the bot, including threads."""
+        """Return the direct messages between a person and the bot, including replies in threads."""
         return self._public(direct_id(user))
 
     def ephemerals(self, user: str) -> list[Message]:
-        """Return the messages that only this person can see, in all channels."""
+        """Return all ephemeral messages that this person can see, in any channel."""
         return [m for m in self.all_messages if m.only_for == user and not m.deleted]
 
     def open_view(self, user: str) -> View | None:
-        """Return a person's open modal, or None."""
+        """Return a person's open modal, or None if no modal is open."""
         return self._open.get(user)
 
     def calls_of(self, method: str) -> list[Call]:
-        """Return the calls of a Web API method, oldest first."""
+        """Return all calls to a Web API method, oldest first."""
         return [call for call in self.calls if call.method == method]
 
     def _public(self, channel: str) -> list[Message]:
@@ -152,19 +155,19 @@ class Workspace:
     # Changes, and waiting for changes.
 
     def changed(self) -> None:
-        """Wake all code that waits for a change."""
+        """Wake all code that is waiting for a change."""
         self.version += 1
         self._change.set()
         self._change = asyncio.Event()
 
     def change(self) -> Coroutine[Any, Any, bool]:
-        """Return a coroutine that ends at the next change after this call."""
+        """Return a coroutine that waits for the first change after this call."""
         return self._change.wait()
 
     # Messages.
 
     def next_ts(self) -> str:
-        """Return a new message id: seconds with six decimals, never the same twice."""
+        """Return a unique ID for a new message: a time in seconds with six decimal places."""
         self._last_ts = max(self.now(), self._last_ts + 0.000001)
         return f"{self._last_ts:.6f}"
 
@@ -187,11 +190,14 @@ class Workspace:
         self.changed()
 
     def find(self, channel: str, ts: str) -> Message | None:
-        """Return a message that is neither deleted nor ephemeral."""
+        """Find a message. Return None if the message is deleted, ephemeral or unknown."""
         return next((m for m in self._public(channel) if m.ts == ts), None)
 
     def direct(self, user: str) -> Channel:
-        """Return a person's direct messages with the bot, opening them if needed."""
+        """Return the channel for a person's direct messages with the bot.
+
+        Create the channel if it doesn't exist yet.
+        """
         channel_id = direct_id(user)
         if channel_id not in self.channels:
             members = {user, self.bot_user_id}
@@ -203,13 +209,13 @@ class Workspace:
     # Triggers and response URLs.
 
     def new_trigger(self, user: str) -> str:
-        """Return a fresh trigger_id for a person's action."""
+        """Return a new trigger_id for a person's action."""
         trigger_id = f"{next(self._numbers)}.{self.team_id}.{user}"
         self.triggers[trigger_id] = Trigger(user, self._passed())
         return trigger_id
 
     def _passed(self) -> float:
-        """Return the event loop's seconds, or the time that a test has set."""
+        """Return the event loop's time, or the time from `now` if a test has replaced `now`."""
         if self.now is time.time:
             with suppress(RuntimeError):
                 return asyncio.get_running_loop().time()
@@ -219,7 +225,8 @@ class Workspace:
         """Use a trigger_id.
 
         Raises:
-            Refusal: `invalid_trigger_id`, `exchanged_trigger_id` or `expired_trigger_id`.
+            Refusal: The error name is `invalid_trigger_id`, `exchanged_trigger_id` or
+                `expired_trigger_id`.
         """
         trigger = self.triggers.get(str(trigger_id))
         if trigger is None:
@@ -232,16 +239,17 @@ class Workspace:
         return trigger
 
     def new_response_url(self, channel: str, user: str, original: Message | None = None) -> str:
-        """Return the secret last part of a fresh response_url."""
+        """Create a response_url, and return the secret part at its end."""
         key = f"{next(self._numbers)}x{user}"
         self.response_urls[key] = ResponseUrl(channel, user, self.now(), original)
         return key
 
     def use_response_url(self, key: str) -> ResponseUrl:
-        """Use up one of a response_url's five uses.
+        """Record one more use of a response_url.
 
         Raises:
-            Refusal: `expired_url` after thirty minutes, `used_url` after five uses.
+            Refusal: The error name is `expired_url` after thirty minutes, or `used_url` after five
+                uses.
         """
         found = self.response_urls.get(key)
         if found is None or self.now() - found.made_at > RESPONSE_URL_SECONDS:
@@ -254,7 +262,7 @@ class Workspace:
     # The Home tab.
 
     def publish(self, user: str, body: Json) -> View:
-        """Replace a person's Home tab."""
+        """Replace the content of a person's Home tab."""
         home = self.homes.get(user)
         if home is None:
             view_id = f"V{next(self._numbers):08d}"
@@ -269,7 +277,7 @@ class Workspace:
     # Modals.
 
     def open(self, user: str, body: Json) -> View:
-        """Show a new modal, replacing any open modal."""
+        """Show a new modal, and close the person's previous modal if it is still open."""
         if user in self._open:
             self.close(self._open[user])
         view_id, team_id = f"V{next(self._numbers):08d}", self.people[user].team_id
@@ -280,7 +288,10 @@ class Workspace:
         return view
 
     def show(self, view: View, body: Json) -> None:
-        """Replace the content of an open modal. Inputs that remain keep their values and errors."""
+        """Replace the content of an open modal.
+
+        An input that is also in the new content keeps its value and its error.
+        """
         view.body, view.hash = with_block_ids(body, view.id), self._new_hash()
         kept = {str(block.get("block_id")) for block in view.blocks}
         view.values = {key: value for key, value in view.values.items() if key in kept}
@@ -294,7 +305,7 @@ class Workspace:
         self.changed()
 
     def fail(self, view: View, errors: dict[str, str]) -> None:
-        """Show errors at a modal's inputs."""
+        """Show errors next to a modal's inputs."""
         view.errors = errors
         self.changed()
 
@@ -303,12 +314,12 @@ class Workspace:
 
 
 def direct_id(user: str) -> str:
-    """Return the channel id of a person's direct messages with the bot."""
+    """Return the ID of the channel for a person's direct messages with the bot."""
     return "D" + user[1:]
 
 
 def with_block_ids(body: Json, prefix: str) -> Json:
-    """Return a view or message in which every block has a block_id, as Slack adds them."""
+    """Copy a view, and add a block_id to each block that has none."""
     blocks = [
         block if block.get("block_id") else {**block, "block_id": f"{prefix}-{number}"}
         for number, block in enumerate(body.get("blocks") or [])

@@ -1,4 +1,7 @@
-"""These tests run on SQLite; tests in which SQL or locking differs run on both databases."""
+"""Makes most tests in this folder run on SQLite only.
+
+Tests that depend on SQL or locking run on both SQLite and PostgreSQL.
+"""
 
 from tests.workflows.conftest import database_url
 

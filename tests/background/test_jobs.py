@@ -1,4 +1,7 @@
-"""The job loop runs every due job once, in any living process, until the loop is stopped."""
+"""The job loop runs each job once when the job is due.
+
+If a process dies while it is running a job, another process takes over the job.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
@@ -18,7 +21,7 @@ PATIENCE = 10
 
 
 class Work:
-    """A job runner that a test can pause, and the runs so far."""
+    """A job runner that records each job that it runs. A test can pause the runner."""
 
     def __init__(self, *results: object) -> None:
         self.runs: list[Job] = []
@@ -57,7 +60,7 @@ async def rows(database):
 
 
 async def until(loop, is_true):
-    """Run the loop until the predicate holds for the stored jobs."""
+    """Wait until `is_true` returns True for the stored jobs."""
     async with asyncio.timeout(PATIENCE):
         while not is_true(await rows(loop._database)):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
@@ -65,7 +68,7 @@ async def until(loop, is_true):
 
 @pytest.fixture
 async def another_database(database_url, clock):
-    """Yield the same database, as if opened by another process."""
+    """Open the same database again, as another process would."""
     database = ClockedDatabase(database_url, clock)
     yield database
     await database.close()
@@ -144,14 +147,14 @@ async def test_a_loop_that_is_stopped_before_it_runs_claims_nothing(database, cl
 
 
 async def until_asleep(clock, count=2):
-    """Wait until `count` tasks are sleeping: the loop between polls, and any lease renewals."""
+    """Wait until at least this many tasks, such as the job loop, are sleeping."""
     async with asyncio.timeout(PATIENCE):
         while len(clock._sleepers) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
 async def test_lease_grows_old_while_the_machine_sleeps(database, clock, monkeypatch):
-    """While the machine sleeps, neither the monotonic clock nor the event loop's clock advances."""
+    """The monotonic clock and the event loop's clock stop while the machine is asleep."""
     asleep = [0.0]
     monkeypatch.setattr(clock, "since_boot", lambda: clock.monotonic() + asleep[0])
     work = Work()

@@ -1,4 +1,4 @@
-"""The outbox sends messages to the fake Slack in order, retrying until each is accepted once."""
+"""The outbox sends messages in order, and retries each message until Slack accepts it."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ KEY = "incident:1"
 
 @dataclass
 class Rig:
-    """A sender, the state shown on the card, and the channel."""
+    """Posts cards in a channel. `state` contains the current text of each card."""
 
     database: Database
     clock: FakeClock
@@ -51,12 +51,12 @@ class Rig:
         return Outgoing(payload.get("to", CHANNEL), shown, thread_of)
 
     async def change(self, words: str, key: str = KEY, **payload: object) -> None:
-        """Make the card out of date."""
+        """Change the text that the card should show."""
         self.state[key] = words
         await self.put(OutboxMessage(key, "some_card", key, payload))
 
     async def show(self, words: str, key: str = KEY) -> None:
-        """Make the card out of date, and run the jobs."""
+        """Change the text that the card should show, and run the due jobs."""
         await self.change(words, key)
         await self.work()
 
@@ -68,7 +68,7 @@ class Rig:
         await self.put(OutboxMessage(key, "note", key, {"text": text, **payload}))
 
     async def work(self) -> list[SlackError]:
-        """Run every due job once, as the loop does. Return the errors raised."""
+        """Run each due job once, as the job loop does. Return the errors that the jobs raised."""
         async with self.database.transaction() as tx:
             claimed = await jobs.claim(tx, "me", 99)
         raised = []
@@ -88,7 +88,7 @@ class Rig:
         return raised
 
     async def due_in(self) -> float | None:
-        """Return the seconds until the next message is due, or None if all are sent."""
+        """Return the seconds until the next message is due, or None if no messages are waiting."""
         async with self.database.read_only() as tx:
             now = await tx.now()
             rows = await tx.connection.execute(jobs.jobs.select())

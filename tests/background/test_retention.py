@@ -1,4 +1,4 @@
-"""Old records are deleted; pending work is kept."""
+"""Old records are deleted, but pending work is kept."""
 
 from collections import defaultdict
 
@@ -58,7 +58,7 @@ async def test_an_unsent_letter_stays_whatever_its_age(database, clock):
 
 
 async def remember_card(world, request):
-    """Record a posted card, as the sender does."""
+    """Record that a card was posted, as the sender does."""
     async with world.database.transaction() as tx:
         card = SentCard(card_key(request.id), "C1", "1.1", 1, await tx.now())
         await outbox.record_card(tx, card, None)
@@ -113,7 +113,7 @@ async def test_an_open_incidents_card_is_kept_as_long_as_the_incident(database, 
 
 @pytest.fixture
 def steps(database, monkeypatch):
-    """Return how many rows each `DELETE` removed, with a batch size of two rows."""
+    """Set the batch size to two rows, and record how many rows each `DELETE` removes."""
     monkeypatch.setattr("bot.store.engine.BATCH", 2)
     removed = defaultdict(list)
 
@@ -127,7 +127,7 @@ def steps(database, monkeypatch):
 
 
 def old_row(table, number, now):
-    """Return an old and finished row for any table."""
+    """Return a row for the given table. The row is old and has no pending work."""
     values = {
         column.name: now
         if isinstance(column.type, UtcDateTime)

@@ -1,4 +1,4 @@
-"""`gatehouse audit verify` reports an intact chain, or why the log can't be verified."""
+"""`gatehouse audit verify` says whether the audit log is intact, or why it can't be verified."""
 
 from pathlib import Path
 

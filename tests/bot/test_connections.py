@@ -16,13 +16,13 @@ from bot.server import Site, make_server
 
 @cache
 def bomb() -> bytes:
-    """Return a small body that unpacks to 300 MB."""
+    """Return a small request body that decompresses to 300 MB."""
     return gzip.compress(b"\0" * (300 << 20), 9)
 
 
 @asynccontextmanager
 async def listening(most: int = 500):
-    """Run the bot's listener without Slack. Yield its port."""
+    """Run the bot's HTTP server without Slack. Yield the server's port."""
 
     async def ready():
         return None
@@ -40,7 +40,7 @@ async def listening(most: int = 500):
 
 
 async def exchange(port: int, sent: bytes) -> bytes:
-    """Send raw bytes. Return everything received until the other side closes the connection."""
+    """Send raw bytes. Return all bytes that the server sends before it closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(sent)

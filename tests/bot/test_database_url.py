@@ -1,4 +1,4 @@
-"""`DATABASE_URL` in the formats that hosting providers use, and with typos."""
+"""`DATABASE_URL` can have the formats that hosting providers use. Error messages explain typos."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each log event is one JSON line with the request's ID, and contains no secret in any form."""
+"""Each log event is one line of JSON that contains the request's ID and no secrets."""
 
 import base64
 import io
@@ -21,7 +21,7 @@ SECRET = "xoxb-very-secret"
 
 @dataclass
 class Logs:
-    """The printed text, and the secret that it must not contain."""
+    """Collects the log output, and checks that it doesn't contain the secret."""
 
     redactor: Redactor
     stream: io.StringIO
@@ -39,7 +39,10 @@ class Logs:
 
 @pytest.fixture
 def logs():
-    """Configure logging as in production, with one secret, and restore it at the end."""
+    """Configure logging to hide a secret, as in production.
+
+    Restore the old logging settings afterwards.
+    """
     logs = Logs(Redactor([SECRET]), io.StringIO())
     with logging_as_before():
         logs.configure()

@@ -1,4 +1,4 @@
-"""The app manifest is valid for Slack and matches the code."""
+"""The app manifest follows Slack's rules and matches the code."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Every combination of role and permission, and the details of a decision."""
+"""Each role has the right permissions, and each decision includes a reason."""
 
 import pytest
 from hypothesis import given

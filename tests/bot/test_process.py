@@ -1,4 +1,4 @@
-"""`python -m bot`, started and stopped the way an operator would."""
+"""These tests start and stop `python -m bot` as an operator would."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ MOST_STOPPING_SECONDS = 20.0
 
 @pytest.fixture
 async def fleet(sqlite_url):
-    """Yield a fleet with no running processes."""
+    """Yield a fleet that has no running processes yet."""
     async with (
         running_services() as services,
         running_slack() as slack,
@@ -235,7 +235,7 @@ async def test_the_bot_serves_over_socket_mode(fleet):
 
 
 def rights_of(path: Path) -> set[str]:
-    """Return the permissions of a SQLite file and its log."""
+    """Return the file permissions of a SQLite database and its log files."""
     files = [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")]
     return {oct(file.stat().st_mode & 0o777) for file in files if file.exists()}
 
@@ -278,7 +278,7 @@ async def hang_up_on(port: int, sent: bytes, turns: asyncio.Semaphore) -> None:
 
 
 def megabytes(pid: int) -> float:
-    """Return the resident memory of a process in MiB."""
+    """Return how much resident memory a process uses, in MiB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 

@@ -1,4 +1,4 @@
-"""Starting, stopping and looking up names do not delay other work."""
+"""The bot starts and stops cleanly, and slow host name lookups don't delay other work."""
 
 import asyncio
 import socket
@@ -76,7 +76,10 @@ FOUND = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 443))]
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Yield the list of looked-up names. Looking up the slow name takes until the test ends."""
+    """Yield the list of host names that were looked up.
+
+    The lookup of the slow host name doesn't finish until the test ends.
+    """
     asked, over = [], threading.Event()
 
     def look_up(host, *_, **_hints):

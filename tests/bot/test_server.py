@@ -1,4 +1,4 @@
-"""Requests signed by Slack are accepted, and all others get 401. Tests health and metrics, too."""
+"""The server accepts only signed requests from Slack, and reports its health and metrics."""
 
 import io
 import time

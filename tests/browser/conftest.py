@@ -1,4 +1,4 @@
-"""Fixtures that run the sandbox with the real bot, and people who use it in Chromium."""
+"""Fixtures that run the sandbox and the real bot, and open the sandbox's page in Chromium."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,13 +20,16 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 async def fork(bot: BotProcess) -> ForkedProcess:
-    """Fork the bot, in a third of the usual start time; `tests/sandbox` starts it as users do."""
+    """Start the bot by forking, because a normal start takes three times as long.
+
+    `tests/sandbox` tests normal starts.
+    """
     return await forked(("-m", "bot"), ROOT, bot._environment())
 
 
 @asynccontextmanager
 async def sandbox_with_bot() -> AsyncIterator[Sandbox]:
-    """Yield a sandbox that accepts input as fast as tests can type."""
+    """Yield a sandbox in which the number of commands per minute is not limited."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BotProcess, "_spawn", fork)
         async with running_sandbox(COMMANDS_PER_MINUTE="0") as running:
@@ -42,7 +45,10 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def window(browser: Browser) -> AsyncIterator[Person]:
-    """Yield one window that all tests share, because a new window takes a second of CPU time."""
+    """Yield a browser window that all tests share.
+
+    Opening a window takes a second of CPU time.
+    """
     async with person_at(browser, BLANK) as someone:
         yield someone
 

@@ -1,4 +1,4 @@
-"""An animation of the sandbox, made from screenshots."""
+"""Makes an animation of the sandbox from screenshots."""
 
 import io
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ CAPTION = """words => {
 
 @dataclass
 class Film:
-    """Screenshots of one part of the page, each with the time for which it is shown."""
+    """Takes screenshots of one part of the page, and saves them as an animation."""
 
     person: Person
     part: FloatRect
@@ -38,16 +38,16 @@ class Film:
 
     @property
     def seconds(self) -> float:
-        """The length of the film."""
+        """The length of the film in seconds."""
         return sum(milliseconds for _, milliseconds in self.frames) / 1000
 
     async def show(self, milliseconds: int) -> None:
-        """Add the page's current state to the film, shown for the given time."""
+        """Add a screenshot that the film shows for the given number of milliseconds."""
         picture = await self.person.page.screenshot(clip=self.part)
         self.frames.append((picture, milliseconds))
 
     async def type(self, text: str) -> None:
-        """Type a command into the composer, a few characters at a time, and send it."""
+        """Type a command into the message box, a few characters at a time, and send the command."""
         for end in range(TYPED_AT_ONCE, len(text) + TYPED_AT_ONCE, TYPED_AT_ONCE):
             await self.person.composer.fill(text[:end])
             await self.show(TYPING_MS)

@@ -1,4 +1,4 @@
-"""Checks of the page for the eye, the keyboard and screen readers."""
+"""Functions that check the page's accessibility and keyboard focus."""
 
 from axe_playwright_python.async_playwright import Axe
 

@@ -1,4 +1,4 @@
-"""A person who uses the sandbox's page and finds things by their visible text."""
+"""Simulates a person who uses the sandbox's page and finds elements by their visible text."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -37,7 +37,10 @@ async def chromium() -> AsyncIterator[Browser]:
 
 
 class Person:
-    """A person who uses the page; `complaints` are the errors in the browser's console."""
+    """Simulates a person who uses the page.
+
+    `complaints` contains the errors and warnings from the browser's console.
+    """
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -52,17 +55,17 @@ class Person:
 
     @property
     def log(self) -> Locator:
-        """The messages of the open channel."""
+        """The messages in the open channel."""
         return self.page.get_by_role("log")
 
     @property
     def composer(self) -> Locator:
-        """The message input."""
+        """The message box."""
         return self.page.get_by_role("textbox", name="Message")
 
     @property
     def newest(self) -> Locator:
-        """The last message in the channel."""
+        """The newest message in the open channel."""
         return self.log.get_by_role("article").last
 
     async def open(self, url: str) -> None:
@@ -72,13 +75,13 @@ class Person:
             await expect(self.page.get_by_role("heading", level=1)).not_to_be_empty()
 
     async def act_as(self, name: str) -> None:
-        """Choose whom to act as, by the beginning of their name."""
+        """Choose which person to act as. `name` is the beginning of the person's name."""
         select = self.page.get_by_label("Acting as")
         labels = await select.locator("option").all_text_contents()
         await select.select_option(label=next(label for label in labels if label.startswith(name)))
 
     async def go_to(self, channel: str) -> None:
-        """Open a channel or the direct messages with the bot (`Gatehouse`)."""
+        """Open a channel. The name `Gatehouse` opens the direct messages with the bot."""
         link = self.page.get_by_role("link", name=channel, exact=True)
         heading = self.page.get_by_role("heading", level=1)
         await link.click()
@@ -95,7 +98,7 @@ class Person:
         await self.composer.press("Enter")
 
     async def services(self) -> Locator:
-        """Open the services panel, and wait until it is filled, which moves its buttons."""
+        """Open the services panel. Wait until the buttons in the panel have stopped moving."""
         panel = self.page.get_by_role("complementary", name="Services")
         if not await panel.is_visible():
             await self.page.get_by_role("button", name="Services").click()
@@ -104,13 +107,16 @@ class Person:
         return panel
 
     def button(self, name: str) -> Locator:
-        """Return the last button with this name in the channel."""
+        """Return the last button with this name in the open channel."""
         return self.log.get_by_role("button", name=name, exact=True).last
 
 
 @asynccontextmanager
 async def person_at(browser: Browser, url: str, **options: Any) -> AsyncIterator[Person]:
-    """Yield a person with their own window; `options` are Playwright's context options."""
+    """Open a new browser window, and yield the person who uses the window.
+
+    `options` are passed to Playwright's `new_context`.
+    """
     context = await browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
     try:
         person = Person(await context.new_page())

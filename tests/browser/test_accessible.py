@@ -1,4 +1,4 @@
-"""The whole page is usable with only a keyboard or a screen reader."""
+"""The page works for people who use only a keyboard or a screen reader."""
 
 import pytest
 from playwright.async_api import expect

@@ -1,4 +1,4 @@
-"""One person requests a test user, and another approves the request."""
+"""One person requests a test user, and another person approves the request."""
 
 import re
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def sandbox() -> AsyncIterator[Sandbox]:
-    """Yield a new sandbox, because these tests count listed and unread messages."""
+    """Yield a new sandbox, because messages from other tests would change the message counts."""
     async with sandbox_with_bot() as running:
         yield running
 
@@ -62,7 +62,7 @@ async def test_the_first_minute_asks_and_a_second_person_approves(
 
 
 def step(person: Person, title: str) -> Locator:
-    """Return one of the "first steps" items; a completed one has the class `done`."""
+    """Return an item in the list of first steps. Completed items have the class `done`."""
     return person.page.get_by_role("listitem").filter(
         has=person.page.get_by_role("button", name=title)
     )

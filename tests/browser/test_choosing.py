@@ -1,4 +1,4 @@
-"""A person types and makes choices faster than the bot responds."""
+"""The page works even if a person types faster than the bot responds."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""The Home tab, shortcuts, and direct messages with the bot."""
+"""People use the Home tab, shortcuts, and direct messages with the bot."""
 
 import pytest
 from playwright.async_api import Locator, expect

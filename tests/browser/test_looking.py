@@ -1,4 +1,4 @@
-"""The page shows lists, private messages, times, threads and colours, even on small screens."""
+"""The page shows lists, private messages, times, threads and colors, even on small screens."""
 
 import os
 import signal

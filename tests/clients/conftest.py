@@ -1,4 +1,4 @@
-"""Fixtures shared by the tests of all clients."""
+"""Fixtures shared by all client tests."""
 
 from collections.abc import AsyncIterator, Iterator
 

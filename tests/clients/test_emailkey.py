@@ -1,4 +1,4 @@
-"""The email key: checking it, listing templates with it, and the service's responses."""
+"""The email client checks the API key, lists templates, and reports the service's errors."""
 
 import json
 

@@ -94,7 +94,7 @@ async def test_only_the_first_error_of_a_large_list_is_read(bench: Bench) -> Non
 
 @asynccontextmanager
 async def open_form_server() -> AsyncIterator[tuple[str, list[list[tuple[str, str]]]]]:
-    """Run a service that stores each update and records the submitted forms."""
+    """Run a service that accepts every update and records the submitted forms."""
     forms: list[list[tuple[str, str]]] = []
 
     async def store(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""All calls use the proxy from the environment, and none do if NO_PROXY excludes them."""
+"""Calls use the proxy that is set in the environment, unless NO_PROXY lists the host."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ WEBSOCKETS = URL("https://wss-primary.slack.com")
 
 @pytest.fixture
 async def asked() -> AsyncIterator[list[str]]:
-    """Run a proxy that never answers. Yield the targets that it was asked for."""
+    """Run a proxy that never responds. Yield the URLs that were requested from the proxy."""
     lines: list[str] = []
 
     async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

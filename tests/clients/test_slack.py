@@ -1,4 +1,4 @@
-"""Whatever Slack responds, the bot gets a person or a known error."""
+"""The Slack client handles rate limits, broken responses and incomplete responses."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ from tests.support.clock import FakeClock
 
 @asynccontextmanager
 async def answering(body: str, kind: str = "application/json") -> AsyncIterator[SlackClient]:
-    """Yield a client for a Slack that answers every call with the same body."""
+    """Yield a Slack client that gets the same response to every call."""
 
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(text=body, content_type=kind)
@@ -30,7 +30,7 @@ async def answering(body: str, kind: str = "application/json") -> AsyncIterator[
 
 @asynccontextmanager
 async def client_of(answer, clock: FakeClock) -> AsyncIterator[SlackClient]:
-    """Yield a client for a Slack that answers with this handler."""
+    """Yield a Slack client. The handler `answer` responds to the client's calls."""
     app = web.Application()
     app.router.add_route("*", "/{method}", answer)
     async with TestServer(app) as server, ClientSession() as session:

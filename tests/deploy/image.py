@@ -1,8 +1,10 @@
-"""Build the image and run it: `make image-test`, as root, on Debian.
+"""`make image-test` builds the container image and runs it.
 
-No registry is needed: the base is made with mmdebstrap, unless the environment names one in BASE.
-The image runs unprivileged on a read-only root, with PostgreSQL and a stand-in for Slack; it must
-become ready, answer a signed command, and stop within ten seconds. It also opens the sandbox.
+Run this command as root on Debian. The command needs no image registry, because mmdebstrap creates
+the base image. To use a different base image, set the environment variable BASE to the image's
+name. The bot runs as an unprivileged user in a read-only root folder. The bot uses PostgreSQL and a
+stand-in for Slack. The bot must become ready and answer a signed command. The bot must stop within
+ten seconds of receiving SIGTERM. The sandbox in the image must work, too.
 """
 
 import asyncio
@@ -35,7 +37,7 @@ CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 def run(*command: str | Path) -> str:
-    """Run a command and return its output. If it fails, print its output and exit."""
+    """Run a command and return its output. Raise an error if the command fails."""
     print("$", *command, flush=True)
     done = subprocess.run(
         list(map(str, command)), env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True
@@ -44,7 +46,7 @@ def run(*command: str | Path) -> str:
 
 
 def base_image(folder: Path) -> str:
-    """Return the base image: the image in BASE, or a new Debian."""
+    """Return the base image that BASE names. If BASE isn't set, create a Debian base image."""
     named = os.environ.get("BASE")
     if named:
         return named
@@ -57,7 +59,7 @@ def base_image(folder: Path) -> str:
 
 
 def build(folder: Path, base: str) -> None:
-    """Build the image. pip trusts this machine's certificates."""
+    """Build the image. During the build, pip trusts this machine's certificates."""
     pip = folder / "pip.conf"
     pip.write_text("[global]\ncert = /run/certificates.crt\ntimeout = 180\n", encoding="utf-8")
     run(
@@ -71,7 +73,7 @@ def build(folder: Path, base: str) -> None:
 
 @contextmanager
 def mounted(image: str) -> Iterator[Path]:
-    """Yield the root folder of a container made from the image."""
+    """Create a container from the image, and yield the container's root folder."""
     container = run("buildah", "from", image)
     try:
         yield Path(run("buildah", "mount", container))
@@ -81,7 +83,7 @@ def mounted(image: str) -> Iterator[Path]:
 
 @contextmanager
 def read_only(tree: Path, folder: Path) -> Iterator[Path]:
-    """Yield the tree as a read-only root with writable /data and /tmp."""
+    """Mount a folder tree as a read-only root folder, but make /data and /tmp writable."""
     root = folder / "root"
     root.mkdir()
     with ExitStack() as mounts:
@@ -100,12 +102,12 @@ def read_only(tree: Path, folder: Path) -> Iterator[Path]:
 
 
 def megabytes(tree: Path) -> int:
-    """Return the size of a tree in megabytes."""
+    """Return the size of a folder tree in megabytes."""
     return int(run("du", "--summarize", "--block-size=1M", "--one-file-system", tree).split()[0])
 
 
 async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.subprocess.Process:
-    """Start the image's command with only the image's variables and the bot's settings."""
+    """Start the bot with only the image's environment variables and the bot's settings."""
     settings = {
         "HOST": "127.0.0.1",
         "PORT": str(PORT),
@@ -121,7 +123,10 @@ async def serve(root: Path, slack: RunningSlack, database_url: str) -> asyncio.s
 
 
 async def start(root: Path, *words: str, **options: Any) -> asyncio.subprocess.Process:
-    """Start a command in the image's environment; leading words may set more variables."""
+    """Start a command with the image's environment variables.
+
+    Words in the form `NAME=value` set additional variables.
+    """
     image = json.loads(run("buildah", "inspect", "--type", "image", IMAGE))
     return await asyncio.create_subprocess_exec(
         *(shutil.which("chroot") or "chroot", f"--userspec={USER}", str(root)),
@@ -131,7 +136,7 @@ async def start(root: Path, *words: str, **options: Any) -> asyncio.subprocess.P
 
 
 async def until_ready() -> None:
-    """Return when `/readyz` answers 200."""
+    """Wait until `/readyz` responds with 200."""
     async with aiohttp.ClientSession() as session, asyncio.timeout(READY_SECONDS):
         while True:
             try:
@@ -144,7 +149,7 @@ async def until_ready() -> None:
 
 
 async def try_it(root: Path) -> float:
-    """Run the image until it has answered a command. Return how many seconds it took to stop."""
+    """Start the bot, send a command, and return how many seconds the bot takes to stop."""
     async with own_database(server_url()) as url, running_slack() as slack:
         process = await serve(root, slack, url)
         try:
@@ -165,7 +170,7 @@ async def try_it(root: Path) -> float:
 
 
 async def try_the_sandbox(root: Path) -> None:
-    """Open the sandbox at the printed address. The sandbox must refuse any other host name."""
+    """Test that the sandbox opens at the address that it prints, and refuses other host names."""
     process = await start(root, "gatehouse", "sandbox", stdout=asyncio.subprocess.PIPE)
     try:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""`make release-check`: what a release needs besides a successful `make check`."""
+"""`make release-check` runs the release checks that aren't part of `make check`."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def problems() -> list[str]:
-    """Return everything that is still missing for a release."""
+    """Return the problems that prevent a release."""
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changelog, re.MULTILINE)
     manifests = (ROOT / "deploy/kubernetes/gatehouse.yaml").read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def _git(*arguments: str) -> str:
 
 
 def main() -> int:
-    """Print what is missing. Returns 0 if nothing is."""
+    """Print the problems that prevent a release. Return the exit status."""
     found = problems()
     for problem in found:
         print(f"release-check: {problem}")

@@ -1,4 +1,4 @@
-"""Each file under deploy/ is valid for the program that reads it."""
+"""Test that each file in `deploy/` is valid for the program that reads it."""
 
 import json
 import re

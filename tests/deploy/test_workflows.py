@@ -1,4 +1,4 @@
-"""The workflows in `.github` are valid, secure, and test the oldest and newest supported Python."""
+"""Test that the workflows are valid and secure, and that CI uses the right Python versions."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 
 def run(program: str, *arguments: str | Path) -> None:
-    """Run a development tool, and show its output if it found a problem."""
+    """Run a development tool, and show its output if it fails."""
     command = [Path(sys.executable).with_name(program), *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,6 @@
-"""All programs, subcommands, flags and files used by commands in the documentation exist.
+"""Test that the programs, subcommands, flags and files in documented commands exist.
 
-Other tests run the commands of docs/install.md, docs/operations.md and docs/gateway.md.
+Other tests run the commands in docs/install.md, docs/operations.md and docs/gateway.md.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def is_make(words: list[str]) -> bool:
 
 
 def is_docker(words: list[str]) -> bool:
-    """Return True for `docker compose` with a known service, or `docker run` with our image."""
+    """Return True if a `docker` command uses our image or a service in `compose.yaml`."""
     if words[0] == "run":
         return words[-1:] == ["sandbox"] or words[1:] == ["--env-file"]
     services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
@@ -86,7 +86,7 @@ def is_docker(words: list[str]) -> bool:
 
 
 def is_kubectl(words: list[str]) -> bool:
-    """Return True if every object and file that the command names is in the manifests."""
+    """Return True if all objects and files named in a `kubectl` command exist."""
     manifests = (ROOT / "deploy/kubernetes/gatehouse.yaml").read_text("utf-8")
     names = [word.split("/")[1] for word in words if word.startswith("deployment/")]
     names += [word for word in words if word.startswith("gatehouse-")]
@@ -113,12 +113,12 @@ CHECKS: dict[str, Callable[[list[str]], object]] = {
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
-    """Return the language and content of each fenced block."""
+    """Return the language and content of each fenced code block."""
     return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def lines(text: str) -> Iterator[str]:
-    """Yield the lines of shell blocks, and inline code that is a command."""
+    """Yield each line of the shell blocks, and each command that appears as inline code."""
     for language, block in blocks(text):
         whole = re.sub(
             r"<<'(\w+)'\n.*?^\1$", "", block.replace("\\\n", " "), flags=re.MULTILINE | re.DOTALL
@@ -134,7 +134,7 @@ def lines(text: str) -> Iterator[str]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command, without `sudo`, `env` and redirections."""
+    """Yield each command as a list of words, without any `sudo`, `env` or redirection."""
     for line in lines(text):
         for part in re.split(r" (?:&&|\|) ", line):
             shown = re.sub(r'"\$\(.*?\)"', "word", part)

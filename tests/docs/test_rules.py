@@ -1,4 +1,4 @@
-"""The alert rules are valid, fire on the first event, and are all listed on the page."""
+"""Test that the alert rules are valid and documented, and that alerts fire on the first event."""
 
 import re
 import shutil

@@ -1,1 +1,1 @@
-"""The fault drills: `python -m tests.faults` runs all of them and prints the results."""
+"""`python -m tests.faults` runs all fault drills and prints the results."""

@@ -1,4 +1,4 @@
-"""`python -m tests.faults [word …]`: run all drills, or those whose names contain a word."""
+"""Run all fault drills, or only the drills whose names contain one of the given words."""
 
 import argparse
 import asyncio
@@ -11,7 +11,7 @@ AT_ONCE = 4
 
 
 async def run(words: list[str], databases: list[str]) -> int:
-    """Run the drills, some of them in parallel, and print the table. Return the exit status."""
+    """Run the drills, up to four at a time, and print the results. Return the exit status."""
     chosen = [item for item in ALL if not words or any(word in item.name for word in words)]
     pairs = [(drill, kind) for drill in chosen for kind in drill.databases if kind in databases]
     turns = asyncio.Semaphore(AT_ONCE)
@@ -31,7 +31,7 @@ async def run(words: list[str], databases: list[str]) -> int:
 
 
 def tell(results: list[Result]) -> None:
-    """Print the table, then each promise with the drills that test it."""
+    """Print the results as a table, and list the drills that test each promise."""
     promises: dict[str, list[str]] = {}
     for result in results:
         names = promises.setdefault(result.drill.promise, [])

@@ -1,4 +1,4 @@
-"""Fault drills: their building blocks, their runs, and the results table."""
+"""Defines and runs fault drills, and lists their results."""
 
 import asyncio
 import re
@@ -23,10 +23,10 @@ RECOVERY_SECONDS = 30.0
 
 @dataclass
 class Notes:
-    """The notes taken during a drill.
+    """Collects observations during a drill.
 
-    `seconds` is how long the fault lasts, `database` is the kind of database, and `folder` is a
-    folder that only this drill uses.
+    The fault lasts for `seconds`. `database` is the kind of database, and only this drill uses
+    `folder`.
     """
 
     database: Kind
@@ -39,11 +39,11 @@ class Notes:
     async def people_see(
         self, fleet: Fleet, user: str, command: str, text: str, *says: str
     ) -> None:
-        """Type a command. The answer must be the bot's own and contain one of the words."""
+        """Send a command, and assert that the bot's answer contains one of the expected words."""
         self.saw(await fleet.ask(user, command, text), *says)
 
     def saw(self, answer: Message, *says: str) -> None:
-        """Record an answer, which must be the bot's own and contain one of the words."""
+        """Record an answer, and assert that it is from the bot and contains an expected word."""
         assert not is_silence(answer), f"silence: {answer.all_text}"
         said = [line for line in answer.all_text.splitlines() if any(word in line for word in says)]
         assert said, answer.all_text
@@ -52,7 +52,7 @@ class Notes:
     async def until(
         self, is_well: Callable[[], Awaitable[bool]], seconds: float = RECOVERY_SECONDS
     ) -> None:
-        """Repeat the check until it returns True."""
+        """Call `is_well` until it returns True, but fail if this takes longer than `seconds`."""
         began = seconds_now()
         while not await is_well():
             assert seconds_now() - began < seconds, f"not well after {seconds:.0f} s"
@@ -60,7 +60,7 @@ class Notes:
 
     @asynccontextmanager
     async def recovery(self) -> AsyncIterator[None]:
-        """Time the block: from the end of the fault until everything works."""
+        """Measure how long the bot takes to recover after a fault."""
         began = seconds_now()
         yield
         took = seconds_now() - began
@@ -68,11 +68,11 @@ class Notes:
         assert took <= RECOVERY_SECONDS, f"recovered only after {took:.0f} s"
 
     async def click_says(self, story: Story, card: Message, button: str, *says: str) -> None:
-        """Press a button. The answer must be the bot's own and contain one of the words."""
+        """Press a button, and assert that the bot's answer contains one of the expected words."""
         self.saw(await story.press(APPROVER, card, button), *says)
 
     async def all_holds(self, story: Story, *, by_command: bool = True) -> None:
-        """Compare the lists, cards, messages, audit log and other logs with the model."""
+        """Assert that the lists, cards, messages and logs are in the expected state."""
         await story.comes_true()
         self.holds("the list as approved, one true card, told once")
         if story.cleared_alerts:
@@ -87,14 +87,17 @@ class Notes:
         assert not story.fleet.tracebacks, story.fleet.tracebacks[0][:6000]
 
     def holds(self, what: str) -> None:
-        """Record a check that passed."""
+        """Record that a check passed."""
         if what not in self.held:
             self.held.append(what)
 
 
 @dataclass(frozen=True)
 class Drill:
-    """A fault, its promise, and a function that raises AssertionError if that fails."""
+    """Describes a fault and the bot's promise for that fault.
+
+    `run` raises AssertionError if the bot breaks the promise.
+    """
 
     name: str
     promise: str
@@ -103,7 +106,7 @@ class Drill:
 
 
 async def lasts(began: float, seconds: float) -> None:
-    """Wait until a fault that began at `began` has lasted for `seconds`."""
+    """Wait until a fault that started at `began` has lasted for `seconds`."""
     await asyncio.sleep(max(0.0, began + seconds - seconds_now()))
 
 
@@ -115,7 +118,7 @@ MOST_CHARACTERS = 6000
 
 @dataclass(frozen=True)
 class Result:
-    """A row of the table: a drill on one database."""
+    """The result of a drill on one database."""
 
     drill: Drill
     notes: Notes
@@ -125,7 +128,7 @@ class Result:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """The row's cells as printed."""
+        """The cells of the table row for this result."""
         recovered = self.notes.recovered_seconds
         return (
             self.drill.name,
@@ -148,7 +151,7 @@ HEAD = ("drill", "database", "seen meanwhile", "held afterwards", "recovered in 
 
 
 async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS) -> Result:
-    """Run a drill on one database, in a new folder."""
+    """Run a drill on one kind of database in a temporary folder."""
     began = seconds_now()
     failure = lacking = ""
     with tempfile.TemporaryDirectory(prefix="gatehouse-drill-") as folder:
@@ -167,13 +170,13 @@ async def run_drill(drill: Drill, database: Kind, seconds: float = FULL_SECONDS)
 
 
 def asserted_in(error: AssertionError) -> str:
-    """Return the location of a failed assertion that has no message."""
+    """Return the source line and location of an assertion that failed without a message."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{frame.line} (line {frame.lineno} of {frame.filename.rpartition('/')[2]})"
 
 
 def plain(said: str) -> str:
-    """Return readable text, without Slack markup or this run's ids."""
+    """Return the text without Slack markup, and without IDs and times that vary between runs."""
     said = re.sub(r"<[^<>|]*\|([^<>]*)>", r"\1", said)
     said = re.sub(r" \(`FW\w+`\)", "", said).replace("<#C0APPROVALS>", "#approvals")
     said = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "11:04 UTC", said)
@@ -191,7 +194,7 @@ def table(rows: Iterable[Sequence[str]], head: Sequence[str] = HEAD) -> str:
 
 
 def brief(result: Result) -> str:
-    """Return a line for the person watching the run."""
+    """Return a one-line summary of a drill's result."""
     verdict = result.row[-1]
     name = f"{result.drill.name} ({result.notes.database})"
     return textwrap.shorten(f"{name}: {verdict}, {result.took_seconds:.0f} s", 400)

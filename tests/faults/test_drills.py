@@ -1,4 +1,7 @@
-"""Short drills with one database each. `make faults` runs the long drills on both."""
+"""Runs short versions of some fault drills, each on one database.
+
+`make faults` runs all of the drills at full length.
+"""
 
 import pytest
 
@@ -14,7 +17,7 @@ QUICK = [
 
 @pytest.fixture
 def server(request, database) -> None:
-    """Skip the test if PostgreSQL isn't available."""
+    """Skip the test if it needs PostgreSQL and no server is available."""
     if database == "postgres":
         request.getfixturevalue("postgres_template")
 

@@ -1,4 +1,4 @@
-"""The real bot and its gateway, running in this process with stand-ins."""
+"""Fixtures that run the real bot and its gateway in the test process."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def gateway_clients(**changed) -> str:
 
 
 class Caller:
-    """A script that calls through the gateway with a client's token."""
+    """Simulates a script that makes calls through the gateway."""
 
     def __init__(self, world: World, session: aiohttp.ClientSession, upstream: Upstream) -> None:
         self.world = world
@@ -59,7 +59,7 @@ class Caller:
             return answer.status
 
     async def used(self) -> Standing | None:
-        """Return the organization's usage in the ledger after the first call."""
+        """Return the organization's recorded usage, or None before the first call."""
         database = self.world.bot.database
         async with database.read_only() as tx:
             terms = Terms(lambda _key: Plan.FREE)
@@ -68,7 +68,7 @@ class Caller:
 
 
 def data_centers(url: str) -> str:
-    """Return two data centers with the same upstream and different credentials."""
+    """Return settings for two data centers that use the same server but different credentials."""
     return json.dumps(
         {
             name: {
@@ -82,9 +82,9 @@ def data_centers(url: str) -> str:
 
 @asynccontextmanager
 async def running_gateway(database_url, **settings):
-    """Run a bot with its gateway and the stand-ins until the block ends.
+    """Run a bot, its gateway and the stand-ins until the `with` block ends.
 
-    `settings` are environment variables, in lower case.
+    `settings` contains environment variables, but with lowercase names.
     """
     async with running_upstream() as upstream:
         own = {
@@ -102,7 +102,7 @@ async def running_gateway(database_url, **settings):
 
 
 async def note_listed(world, ids=(EU,)) -> None:
-    """Store a list of organizations for both data centers, as an earlier call would have done."""
+    """Store lists of organizations for both data centers, as if the bot had fetched them."""
     for center in ("eu", "com"):
         found = tuple(
             Organization(organization_id=item, name=f"No. {item}", is_org_active=False)
@@ -124,7 +124,10 @@ async def gateway_on_each(database_url):
 
 
 async def hold_all(gateway) -> tuple[asyncio.Event, list[asyncio.Task]]:
-    """Run four calls, as many as clients may have at once, until the event is set."""
+    """Keep four calls in progress until the event is set.
+
+    Clients may have at most four calls in progress at the same time.
+    """
     go_on = asyncio.Event()
 
     async def answer(_request, _body):

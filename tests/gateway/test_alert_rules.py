@@ -1,4 +1,4 @@
-"""Each alert fires on the first event after a start, given a real bot's series."""
+"""Test that each alert fires on the first event after the bot starts."""
 
 from collections.abc import Mapping
 
@@ -50,7 +50,7 @@ async def test_alerts_fire_from_the_series_of_a_fresh_process(gateway, tmp_path)
 def expected(
     fresh: Mapping[str, str], events: Mapping[str, str], firing: list[dict[str, object]]
 ) -> dict[str, object]:
-    """Return a promtool test of the alerts that fire if these series change after half an hour."""
+    """Return a promtool test that passes if the events make exactly these alerts fire."""
     series = [
         {"series": name, "values": f"{value}x9 {events.get(name, f'{value}x60')}"}
         for name, value in fresh.items()

@@ -1,4 +1,4 @@
-"""Forbidden requests cause no call and no gateway error, and leak no credential."""
+"""Test that forbidden requests cause no calls or gateway errors, and leak no credentials."""
 
 import asyncio
 import html
@@ -27,7 +27,7 @@ FORGED = 3_000
 
 
 async def raw(gateway, *requests: bytes) -> bytes:
-    """Send raw bytes. Return everything received until the connection ends."""
+    """Send raw bytes. Return all bytes received before the connection closes."""
     host, port = gateway.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     for request in requests:
@@ -40,7 +40,7 @@ async def raw(gateway, *requests: bytes) -> bytes:
 
 
 async def kept(gateway, requests: Iterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yield each request with its response, over one connection while the gateway keeps it open."""
+    """Send each request, and yield the request and its response. Reuse open connections."""
     host, port = gateway.url.removeprefix("http://").split(":")
     while request := next(requests, None):
         reader, writer = await asyncio.open_connection(host, int(port))

@@ -1,4 +1,4 @@
-"""Calls that wait or are declined when no slot is free, and calls that the service declines."""
+"""Test calls that wait for a slot, and calls that the gateway or the service declines."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tests.gateway.conftest import EU, ITEMS, hold_all, running_gateway
 
 
 async def declined(gateway, client="script", **rest) -> tuple[str, int, int]:
-    """Return the kind, the code and the `Retry-After` of a declined call."""
+    """Assert that a call is declined. Return the reason, the code and the `Retry-After` value."""
     async with gateway.call(ITEMS, client, **rest) as answer:
         assert answer.status == 429
         body = await answer.json()
@@ -34,7 +34,10 @@ async def use_up(gateway, calls: int, client="script") -> None:
 
 
 def assert_is_left(seconds: int, told: int, began: float) -> None:
-    """Assert that `told` is what remains of `seconds` counted from `began`, in whole seconds."""
+    """Assert that `told` is close to the number of seconds left in a pause.
+
+    The pause started at `began` and lasts for `seconds`.
+    """
     assert seconds - 1 - (time.monotonic() - began) <= told <= seconds + 1
 
 
@@ -147,7 +150,7 @@ async def test_longer_pause_of_the_service_is_kept(gateway, told, kept):
 
 
 def breaking_off(length: int | None = None, seconds: float = 0.0):
-    """Answer 429 with a partial body (with a length or chunked), then close or stay silent."""
+    """Send status 429 and part of the body, and then close the connection or wait for `seconds`."""
 
     async def answer(request, _body):
         response = web.StreamResponse(status=429, headers={"Content-Type": "application/json"})

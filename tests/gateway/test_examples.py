@@ -1,4 +1,4 @@
-"""The documented examples and commands that call the gateway run unchanged."""
+"""Test that the documented gateway examples and commands work as written."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ ITEMS = [
 
 
 async def run(name: str, url: str, token: str) -> tuple[int, str]:
-    """Run an example for one organization, and return its exit status and output."""
+    """Run an example script for one organization. Return the script's exit status and output."""
     return await follow((sys.executable, EXAMPLES / name, "eu", EU), url, token)
 
 

@@ -1,4 +1,4 @@
-"""Each call is counted once even if the database, the service or a client goes away."""
+"""Test that each call is counted once even if the database, the service or a client fails."""
 
 import asyncio
 import itertools
@@ -17,7 +17,7 @@ from tests.gateway.upstream import running_upstream
 
 
 def waiting_calls(turns) -> Counter[str]:
-    """Return how many calls each client has waiting."""
+    """Return the number of waiting calls for each client."""
     lines = turns._lines.values()
     return Counter(waiter.client for line in lines for waiter in line.waiters)
 
@@ -45,7 +45,7 @@ async def connected(gateway):
 
 
 async def until(condition, expected=True) -> None:
-    """Wait until the condition (a function or coroutine function) returns the expected value."""
+    """Wait until the function `condition`, which may be async, returns the expected value."""
     async with asyncio.timeout(20):
         while (await found if isawaitable(found := condition()) else found) != expected:
             await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0.02))])
@@ -243,9 +243,10 @@ async def test_client_that_goes_while_it_waits_takes_no_slot(gateway):
 
 
 class Leaver:
-    """A client that sends a request and closes the connection at a numbered step, from 1.
+    """Simulates a client that disconnects at a given step of a call.
 
-    The steps are the transactions before and after the call, and the pieces of the response.
+    There are steps before and after each database transaction, and during the response. The first
+    step is number 1.
     """
 
     def __init__(self, gateway, monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""Over real connections, the gateway forwards and withholds the right parts of a call."""
+"""Test that the gateway forwards only the right parts of each call, using real connections."""
 
 import asyncio
 import gzip

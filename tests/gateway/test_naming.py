@@ -1,4 +1,4 @@
-"""`/ratelimits`, alerts, `status` and `check` name clients as well as people."""
+"""Test that `/ratelimits`, alerts, `status` and `check` name both clients and people."""
 
 import pytest
 from aiohttp import web

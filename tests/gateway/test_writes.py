@@ -1,4 +1,4 @@
-"""Each write through the gateway is in the audit log once, whatever its result."""
+"""Test that each write through the gateway appears in the audit log once, whatever the result."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ WRITTEN = {
 
 
 async def writes(gateway) -> list[dict[str, object]]:
-    """Return the entries' details, oldest first."""
+    """Return the details of each write in the audit log, oldest first."""
     entries, _ = await latest(gateway.world.bot.database, 50)
     found = [entry for entry in entries if entry.action == "gateway.write"]
     assert {(entry.actor, entry.subject) for entry in found} <= {("client:script", f"eu/{EU}")}
@@ -95,7 +95,7 @@ async def test_a_write_without_an_answer_is_recorded_as_unknown(gateway_on_each)
 
 
 async def tidied(gateway) -> None:
-    """After every hold has ended, run the job that runs soon after each start."""
+    """Move the clock ahead so that all holds expire, and run the cleanup job."""
     bot = gateway.world.bot
     gateway.world.clock.ahead += timedelta(seconds=20)
     job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, bot.clock.now())

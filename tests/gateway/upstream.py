@@ -1,4 +1,4 @@
-"""A service behind the gateway that records all requests and responds as the test tells it to."""
+"""Simulates the service behind the gateway, with responses that each test can choose."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +13,7 @@ Answer = Callable[[web.BaseRequest, bytes], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Got:
-    """A request as the service received it."""
+    """A request that the service received."""
 
     method: str
     target: str
@@ -22,7 +22,7 @@ class Got:
 
     @property
     def text(self) -> str:
-        """The whole request as text, to search for forbidden words."""
+        """The path, headers and body as text, so that tests can search for forbidden words."""
         return repr((self.target, self.headers, self.body))
 
     def header(self, name: str) -> list[str]:
@@ -31,10 +31,10 @@ class Got:
 
 @dataclass
 class Upstream:
-    """A service that records its requests.
+    """Simulates a service that records the requests it receives.
 
-    `answer` returns each response, `got` lists the requests received, and `running` counts the
-    calls in progress.
+    `answer` creates each response, `got` contains the received requests, and `running` is the
+    number of calls in progress.
     """
 
     url: str = ""
@@ -67,7 +67,7 @@ class Upstream:
 
 @asynccontextmanager
 async def running_upstream() -> AsyncIterator[Upstream]:
-    """Serve on a loopback port until the block ends."""
+    """Run the service on a loopback port until the `with` block ends."""
     upstream = Upstream()
     server = web.Server(upstream.handle, access_log=None, auto_decompress=False)
     runner = web.ServerRunner(server, shutdown_timeout=0.1)

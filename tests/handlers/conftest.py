@@ -1,4 +1,4 @@
-"""A small bot for testing the middleware around listeners."""
+"""Provides a small bot for testing listener middleware."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Replies that Slack drops, delays or refuses arrive exactly once by another route."""
+"""Test that a reply arrives exactly once even if Slack drops, delays or refuses it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Payloads in every format are read, and clicks are stored before they are acknowledged."""
+"""Test that the bot reads payloads in all formats and stores clicks before acknowledging them."""
 
 import asyncio
 import json
@@ -23,7 +23,10 @@ def register_stored(bot, keep, seconds=1.5):
 
 
 async def held_storing(bot, seconds=1.5):
-    """Add a button whose clicks are stored once the event is set. Return all three."""
+    """Add a button whose clicks are stored only after an event is set.
+
+    Return the button's message, the event, and the list of stored clicks.
+    """
     stored, go_on = [], asyncio.Event()
 
     async def keep(action):
@@ -103,7 +106,7 @@ async def test_payload_of_a_socket_is_known_by_its_trigger(bot):
 
 
 async def press_what_requires(bot, permission) -> list[str]:
-    """Press a button that requires a permission. Return the recorded actions."""
+    """Press a button that requires this permission. Return the recorded actions."""
     done = []
 
     async def answer(ask):

@@ -1,4 +1,4 @@
-"""Every listener acknowledges at once, and always gives the person an answer."""
+"""Test that every listener acknowledges immediately and always answers the person."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""One installation for all tests in this folder, made by the first step in docs/install.md."""
+"""Installs Gatehouse once for all tests by following step 1 of docs/install.md."""
 
 import fcntl
 import os
@@ -14,7 +14,10 @@ from tests.support.needs import needs, needs_package_index
 
 @pytest.fixture(scope="session")
 def first_step(tmp_path_factory) -> Path:
-    """Follow the first step in a folder and return the folder. Its `said` file has the output."""
+    """Follow the first installation step in a folder, and return the folder.
+
+    The file `said` contains the output of the commands.
+    """
     needs("bash", "git")
     needs_package_index()
     base = tmp_path_factory.getbasetemp()
@@ -35,7 +38,7 @@ def first_step(tmp_path_factory) -> Path:
 def download(folder: Path) -> Path:
     """Download the locked packages into a folder.
 
-    The pip bundled with Python can be years old and takes three times as long to read the index.
+    The pip bundled with Python may be old, and old versions read the package index more slowly.
     """
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps")
     locks = ("-r", ROOT / "requirements.txt", "-r", ROOT / "requirements-build.txt")
@@ -45,11 +48,11 @@ def download(folder: Path) -> Path:
 
 @pytest.fixture
 def machine(first_step, tmp_path) -> Machine:
-    """Return a machine on which only the first step has been followed."""
+    """Return a machine on which only the first installation step is complete."""
     return Machine(tmp_path, first_step)
 
 
 @pytest.fixture(scope="session")
 def installed(first_step) -> Path:
-    """Return the `bin` folder of an environment with the program and its locked dependencies."""
+    """Return the `bin` folder of an environment in which the program is installed."""
     return first_step / PROGRAM.strip("/") / "bin"

@@ -1,4 +1,4 @@
-"""The blocks in docs/install.md, and a folder that stands in for the machine to run them on."""
+"""Reads the commands in docs/install.md and runs them in a test's folder."""
 
 import os
 import re
@@ -36,7 +36,7 @@ STAND_INS = {
 
 @dataclass(frozen=True)
 class Block:
-    """A block on the page, with its step, language and text."""
+    """A code block on the installation page."""
 
     step: str
     language: str
@@ -44,7 +44,7 @@ class Block:
 
 
 def blocks(step: str, language: str = "sh") -> list[Block]:
-    """Return one step's blocks, in order."""
+    """Return one step's code blocks in this language."""
     section = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     chosen = next(part for part in section if part.startswith(f"{step}. "))
     found = re.findall(r"^```(\w*)\n(.*?)^```$", chosen, re.MULTILINE | re.DOTALL)
@@ -52,16 +52,16 @@ def blocks(step: str, language: str = "sh") -> list[Block]:
 
 
 def settings_of(step: str) -> list[dict[str, Any]]:
-    """Return the settings in each of a step's `toml` blocks, by name and unchanged."""
+    """Parse each `toml` block in a step, and return its settings."""
     return [tomllib.loads(block.text) for block in blocks(step, "toml")]
 
 
 class Machine:
-    """A folder in which a test follows the page's steps as if it were a machine.
+    """Simulates the machine on which Gatehouse is installed.
 
     Args:
-        folder: The folder used as `/`.
-        program: The folder used as `/` for the program and its checkout.
+        folder: The folder that represents `/` on the machine.
+        program: The folder that contains the installed program and its checkout.
     """
 
     def __init__(self, folder: Path, program: Path) -> None:
@@ -85,13 +85,13 @@ class Machine:
             stand_in.chmod(0o755)
 
     def fill(self, text: str) -> str:
-        """Return the text with this machine's values filled in."""
+        """Replace the addresses and paths in the text with those of this machine."""
         for stands, real in self.filled.items():
             text = text.replace(stands, real)
         return text
 
     def follow(self, block: Block, environment: dict[str, str] | None = None) -> str:
-        """Run a block as if it had been pasted into a shell. Return the output."""
+        """Run a code block as if it had been pasted into a shell. Return the output."""
         script = f"set -eu\n{self.fill(block.text)}"
         done = subprocess.run(
             [shutil.which("bash") or "bash", "-c", script],
@@ -107,7 +107,7 @@ class Machine:
         return done.stdout
 
     def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
-        """Return the environment of a shell on this machine, plus the `more` variables."""
+        """Return the environment variables for a shell on this machine, including `more`."""
         outside = {k: v for k, v in os.environ.items() if k.startswith(("PIP_", "SSL_", "LANG"))}
         return {
             **outside,
@@ -124,7 +124,7 @@ class Machine:
 
 
 def make_repository(folder: Path) -> Path:
-    """Make a repository with one commit: the tracked files in the current working tree."""
+    """Create a repository whose only commit contains the working tree's tracked files."""
     folder.mkdir(parents=True)
     git = shutil.which("git") or "git"
     ask = [git, "ls-files", "-z"]
@@ -141,7 +141,7 @@ def make_repository(folder: Path) -> Path:
 
 @asynccontextmanager
 async def choice(machine: Machine, kind: str) -> AsyncIterator[dict[str, str]]:
-    """Follow step 4 for one kind of database, and yield the settings that result."""
+    """Follow installation step 4 for one kind of database, and yield the resulting settings."""
     if kind == "sqlite":
         yield {}
         return

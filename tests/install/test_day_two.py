@@ -1,8 +1,8 @@
-"""The second day: upgrade, roll back, restore, and a rolling upgrade, from one checkout.
+"""Test upgrading an installed bot, rolling back, and restoring a backup.
 
-The old version is the installed program, and the new version has one more migration. PostgreSQL has
-the page's role. The SQLite file belongs to a user with no other rights, who runs the service
-and the commands.
+The old version is the installed program, and the new version adds a migration. On PostgreSQL, the
+tests use the role from docs/install.md and perform a rolling upgrade. On SQLite, an unprivileged
+user owns the database file and runs the service and all commands.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ SERVICE_USER = 61184
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory) -> Iterator[Path]:
-    """Yield a folder for all users, on the disk of pytest's own, which only root can open."""
+    """Yield a folder that is open to all users and on the same disk as pytest's folder."""
     above = tmp_path_factory.getbasetemp().parents
     beside = next(folder for folder in above if folder.stat().st_mode & stat.S_IXOTH)
     with tempfile.TemporaryDirectory(prefix="day-two-", dir=beside) as name:
@@ -67,7 +67,7 @@ def shared(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def versions(installed, shared) -> tuple[list[Path], list[Path]]:
-    """Return the import paths for the old and the new program."""
+    """Return the import paths of the old and new versions of the program."""
     (packages,) = installed.parent.glob("lib/python*/site-packages")
     old, new = shared / "old", shared / "new"
     # The compiled modules are linked too; other tests may be writing more of them.
@@ -87,7 +87,10 @@ def folder(shared) -> Iterator[Path]:
 
 
 def python_for(user: int | None) -> str:
-    """Return a Python of this version that the user can start; ours may be in root's home."""
+    """Return the path of a Python interpreter that the user can run.
+
+    The interpreter that runs the tests may be in root's home folder.
+    """
     if user is None:
         return sys.executable
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -100,7 +103,7 @@ def python_for(user: int | None) -> str:
 
 @dataclass(frozen=True)
 class Program:
-    """A version of the program, its working folder, and its user."""
+    """A version of the program, the folder in which it runs, and the user who runs it."""
 
     paths: list[Path]
     folder: Path
@@ -110,7 +113,7 @@ class Program:
         return [python_for(self.user), "-m", "bot", *map(str, words)]
 
     def started(self, settings: dict[str, str]) -> dict[str, Any]:
-        """Return the options for starting its processes."""
+        """Return `subprocess` options for running this version of the program."""
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -134,7 +137,7 @@ class Program:
 
 
 class Installed(BotProcess):
-    """A process that runs one version of the program in a folder that is not a checkout."""
+    """Runs one version of the program outside a checkout."""
 
     def __init__(self, fleet: Fleet, program: Program) -> None:
         super().__init__(fleet.environment, fleet.session)
@@ -157,7 +160,7 @@ class Installed(BotProcess):
 
 @asynccontextmanager
 async def surroundings(database_url: str) -> AsyncIterator[Fleet]:
-    """Run Slack and the services, but no bot yet."""
+    """Run the stand-ins for Slack and the services, without a bot."""
     async with (
         running_services() as services,
         running_slack() as slack,
@@ -181,7 +184,7 @@ async def serving(program: Program, fleet: Fleet) -> Installed:
 
 
 async def ask(fleet: Fleet, identity: str) -> Message:
-    """Ask for a test user. Return the card."""
+    """Send a request to add a test user, and return the request's card."""
     await fleet.ask("U0OPERATOR", "/testusers", f"add welcome {identity}")
 
     def card() -> Message | None:
@@ -197,7 +200,10 @@ async def approve(fleet: Fleet, card: Message) -> None:
 
 
 def state_of_service(folder: Path) -> Path:
-    """Create the service's state folder as systemd does, readable only by its user and root."""
+    """Create the service's state folder just as systemd would.
+
+    Only root and the service's user can read this folder.
+    """
     if os.geteuid():
         lacks(ROOT_USER)
     state = folder / "state"
@@ -230,7 +236,7 @@ async def test_second_day_on_sqlite(versions, folder):
 
 
 async def go_back(old: Program, fleet: Fleet, waiting: str) -> None:
-    """Start the old program on the restored database, which has a waiting request."""
+    """Check that the old program finds a pending request in the restored database."""
     await serving(old, fleet)
     listed = await fleet.ask("U0APPROVER", "/testusers", "requests")
     assert waiting in listed.all_text
@@ -263,7 +269,10 @@ async def test_no_click_is_lost_in_a_rolling_upgrade_on_postgresql(machine, vers
 
 
 async def press_until_it_counts(fleet: Fleet, card: Message, upgraded: str) -> None:
-    """Press `Approve`, and press it again at the upgraded process if the reply asks for that."""
+    """Press `Approve`.
+
+    If the reply asks for a second click, send that click to the upgraded process.
+    """
     told = len(fleet.seen_by("U0APPROVER"))
     await fleet.slack.click("U0APPROVER", card, "Approve")
 

@@ -1,4 +1,4 @@
-"""The locked packages can be installed, with hashes, on all these platforms and Python versions."""
+"""Test that the locked packages can be installed on all supported platforms."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ PLATFORMS = [
 
 
 def find_interpreter(python: str) -> str | None:
-    """Return an interpreter for this version from pyenv, or failing that from PATH."""
+    """Look for this Python version in pyenv, and then in PATH."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     # pyenv has a program in PATH for each version, which fails if the version is not selected.
     made = sorted(pyenv.glob(f"versions/{python}.*/bin/python"))
@@ -39,7 +39,7 @@ ARE_THERE = "import bot.app, bot.serve, handlers, sandbox.launch; print('all of 
 
 
 def uv(*arguments: str | Path) -> str:
-    """Run uv, which is a development dependency, and return its output."""
+    """Run `uv`, and return its output."""
     needs_package_index()
     done = subprocess.run(
         [Path(sys.executable).with_name("uv"), *map(str, arguments)],
@@ -69,7 +69,7 @@ def test_lock_has_wheels_for_every_platform(tmp_path, python):
 
 @pytest.mark.skipif(len(INTERPRETERS) == 0, reason="needs another Python")
 def test_program_runs_on_the_newest_python(tmp_path):
-    """`make check` runs the tests on the oldest version."""
+    """`make check` runs the tests on the oldest supported Python."""
     uv("venv", "--python", list(INTERPRETERS.values())[-1], tmp_path / "environment")
     python = tmp_path / "environment/bin/python"
     install("--python", python)

@@ -1,4 +1,4 @@
-"""The commands in docs/install.md, run unchanged, lead to a bot that is ready."""
+"""Test that a bot installed with the commands in docs/install.md becomes ready."""
 
 import asyncio
 import json
@@ -96,7 +96,7 @@ async def test_page_leads_to_a_bot_that_is_ready(machine, slack, kind):
 
 
 def required(slack: RunningSlack) -> dict[str, str]:
-    """Return values that the stand-ins accept, for each `…` on the page."""
+    """For each `…` on the page, return a value that the stand-in services accept."""
     return {
         "SLACK_BOT_TOKEN": slack.workspace.bot_token,
         "SLACK_SIGNING_SECRET": SIGNING_SECRET,
@@ -110,7 +110,7 @@ def required(slack: RunningSlack) -> dict[str, str]:
 
 
 def edited(settings: dict[str, str]) -> str:
-    """Return `gatehouse.example.toml` with these settings filled in and the others removed."""
+    """Convert settings to TOML. Fail if a setting is missing from `gatehouse.example.toml`."""
     example = (ROOT / "gatehouse.example.toml").read_text(encoding="utf-8")
     for name in settings:
         assert re.search(rf"(?m)^#?\[?{name.lower()}\b", example), name
@@ -123,7 +123,7 @@ def edited(settings: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Service:
-    """The unit's `[Service]` section, run as systemd runs it."""
+    """The parts of a systemd unit that a test needs to run the bot."""
 
     command: list[str]
     folder: Path
@@ -131,7 +131,7 @@ class Service:
 
 
 def installed_service(machine: Machine) -> Service:
-    """Return the service from the unit that the page installed."""
+    """Read the installed systemd unit, and return the service that it defines."""
     unit = Path(machine.fill("/etc/systemd/system/gatehouse.service")).read_text(encoding="utf-8")
     lines = re.findall(r"(?m)^(\w+)=(.*)$", machine.fill(unit))
     one = dict(lines)
@@ -148,7 +148,7 @@ def installed_service(machine: Machine) -> Service:
 
 
 async def until_ready(port: int) -> None:
-    """Wait longer than the page does, because other tests also use the CPU."""
+    """Wait until the bot is ready. Allow extra time because other tests may be using the CPU."""
     async with asyncio.timeout(START_SECONDS), aiohttp.ClientSession() as session:
         # There is no notice of readiness from another process, so this polls.
         while not await is_ready(session, f"http://127.0.0.1:{port}"):  # noqa: ASYNC110
@@ -157,7 +157,7 @@ async def until_ready(port: int) -> None:
 
 @asynccontextmanager
 async def running(service: Service, around: dict[str, str]) -> AsyncIterator[None]:
-    """Start the service as systemd does, and stop it with SIGTERM at the end."""
+    """Start the service as systemd would, and stop it with SIGTERM when the `with` block ends."""
     process = await asyncio.create_subprocess_exec(
         *service.command,
         cwd=service.folder,

@@ -1,4 +1,4 @@
-"""The wheel works in a fresh environment: the command, the sandbox and a first request."""
+"""Test that the command and sandbox in the installed wheel work, and that a request succeeds."""
 
 import asyncio
 import os
@@ -88,7 +88,7 @@ def test_version_is_written_in_one_place():
 
 @asynccontextmanager
 async def served(place, start):
-    """Yield Slack and the installed bot, which is started with the command that setup printed."""
+    """Start the installed bot with the command that setup printed, and yield the Slack stand-in."""
     port = free_port()
     process = await asyncio.create_subprocess_shell(
         f"exec env {start}",

@@ -1,1 +1,1 @@
-"""The load test: 200 commands a second for a minute, sent to the real process (`make load`)."""
+"""`make load` sends 200 commands per second to the real bot for one minute."""

@@ -1,4 +1,4 @@
-"""`python -m tests.load`: load-test the real bot on loopback, and print a table per database."""
+"""`python -m tests.load` load-tests the bot on each database and prints the results."""
 
 import asyncio
 import sys
@@ -8,7 +8,7 @@ from tests.load.loading import Load, run, table
 
 
 async def main() -> int:
-    """Load-test the bot on each database in turn. Return the exit status."""
+    """Load-test the bot on each kind of database. Return the exit status."""
     found = {kind: await run(kind, Load()) for kind in BOTH}
     for kind, lines in found.items():
         sys.stdout.write(table(kind, lines) + "\n\n")

@@ -1,4 +1,4 @@
-"""A short load test: every command is acknowledged and answered, however slowly."""
+"""In a short load test, the bot acknowledges and answers every command."""
 
 import pytest
 

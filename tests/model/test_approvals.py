@@ -1,4 +1,4 @@
-"""A request changes state only as the state machine, its policy and its rule allow."""
+"""A request's state changes only in ways that the state machine, the policy and the rule allow."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -67,7 +67,7 @@ def test_a_closed_request_stays_closed() -> None:
 
 
 class Quorum(RuleBasedStateMachine):
-    """Clicks and revoked rights in any order, compared with a simple count."""
+    """After approvals and permission changes in any order, the number of approvals is right."""
 
     people = ("ADA", "ABEL", "AMY", "OTTO")
 

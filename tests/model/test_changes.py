@@ -1,4 +1,4 @@
-"""Changes to a list: their effect, the update for all due changes, and how they are undone."""
+"""Changes to a list have the right effect, can be combined into one update, and can be undone."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -179,7 +179,7 @@ ends = st.none() | st.integers(-3, 3).map(lambda hours: NOW + timedelta(hours=ho
 
 @st.composite
 def dones(draw: st.DrawFn) -> Done:
-    """Draw a request's possible effect: people added, removed, or already present or absent."""
+    """Generate a possible result: some people were added or removed, and some needed no change."""
     some = draw(st.lists(names, unique=True))
     kinds = [draw(st.integers(0, 3)) for _ in some]
     came, went, there, gone = (
@@ -240,7 +240,7 @@ def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
 
 
 def in_part(change: Change, part: Change, **more) -> Request:
-    """Return an approved request that an earlier, failed attempt carried out in part."""
+    """Return an approved request whose first attempt failed after making some of the changes."""
     request = asked(change, **more)
     done = Done(NOW, part, NO_CHANGE, NO_CHANGE, 0, 1)
     return replace(request, result=Result(done=done))

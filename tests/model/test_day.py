@@ -1,4 +1,4 @@
-"""The daily limit: which limit applies, the service's own headers, and when the day ends."""
+"""The daily limit comes from the plan or the service. A forecast says when calls will run out."""
 
 import pytest
 

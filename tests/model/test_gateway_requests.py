@@ -1,4 +1,4 @@
-"""The gateway refuses requests that could be read in two ways."""
+"""The gateway refuses requests that can be interpreted in two ways."""
 
 import re
 from urllib.parse import unquote

@@ -1,4 +1,4 @@
-"""Listing organizations, and looking them up."""
+"""The bot reads the service's list of organizations, and people can search the list."""
 
 import json
 from datetime import UTC, datetime
@@ -95,7 +95,7 @@ LISTING = Listing("com", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
 
 
 def a_listing(*named: str, center: str = "com") -> Listing:
-    """Return organizations with these names and the IDs 10000001, 10000002 …"""
+    """Return organizations that have these names and consecutive IDs, starting with 10000001."""
     organizations = tuple(
         Organization(organization_id=str(10000001 + number), name=name, contact_name=f"of {name}")
         for number, name in enumerate(named)
@@ -108,7 +108,7 @@ def names_of(places) -> list[str]:
 
 
 def a_directory(*named: str, center: str = "com") -> Directory:
-    """Return a directory with these organizations in one data center."""
+    """Return a directory that contains these organizations, all in one data center."""
     return Directory((DataCenterReport(center, a_listing(*named, center=center)),))
 
 

@@ -1,4 +1,4 @@
-"""When calls are allowed, how long a 429 pauses them, and the order by usage."""
+"""The guard allows calls that are within the limits, and pauses calls after a 429 response."""
 
 import random
 from dataclasses import replace

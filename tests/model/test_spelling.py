@@ -1,4 +1,4 @@
-"""Different identities always look different when they are shown."""
+"""Two different identities never look the same on the screen."""
 
 import re
 import sys

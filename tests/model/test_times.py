@@ -1,4 +1,4 @@
-"""Times and durations are read as people type them, in the requester's zone."""
+"""The bot understands typed times and durations, and uses the requester's time zone."""
 
 from datetime import UTC, datetime, time
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Every command understands or declines whatever text it gets, and its example works."""
+"""No text crashes a command's parser, and the parser accepts the command's examples."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.support.settings import LEAST, read_settings
 
 
 async def parsers() -> dict[str, Callable[[str], Any]]:
-    """Return the parser of every command that the bot answers."""
+    """Return the parser for each of the bot's commands."""
     found: dict[str, Callable[[str], Any]] = {}
     listener = Commands.listener
 
@@ -47,7 +47,7 @@ typed = st.text(max_size=80) | st.lists(st.sampled_from(WORDS) | st.text(max_siz
 
 
 def refusal(command: str, text: str) -> UsageError | None:
-    """Return the reason if the text is declined, or None."""
+    """Return the parser's error, or None if the parser accepts the text."""
     try:
         PARSERS[command](text)
     except UsageError as declined:

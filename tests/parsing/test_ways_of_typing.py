@@ -1,4 +1,4 @@
-"""However an identity is typed, the result is exactly that identity or a refusal."""
+"""No matter how people type an identity, the bot either reads it correctly or refuses it."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ DECORATIONS = st.sampled_from(
 
 
 def marked(identity: str) -> str:
-    """Return the identity as Slack sends it: escaped, and with addresses and numbers marked up."""
+    """Escape the identity and add link markup, as Slack does."""
     sent = escaped(identity)
     if identity.startswith("+"):
         return f"<tel:{sent}|{sent}>"
@@ -34,7 +34,7 @@ def marked(identity: str) -> str:
 
 
 def marked_inside(identity: str) -> str:
-    """Return the identity as Slack sends it when it marks up only the part after the scheme."""
+    """Add link markup only to the part after the scheme, as Slack sometimes does."""
     scheme, colon, value = identity.rpartition(":")
     return f"{scheme}{colon}{marked(value)}"
 
@@ -53,7 +53,7 @@ def of_form(line: str) -> tuple[str, ...]:
 
 
 def allowed(identity: str, decoration: str) -> set[tuple[str, ...]]:
-    """Return the possible results: the identity, the unchanged text, or a refusal."""
+    """Return the acceptable results: a refusal, the identity, or the unchanged text."""
     whole = decoration.format(identity).strip(" ,\u200b")
     return {(), (identity,), (whole,)}
 

@@ -1,4 +1,4 @@
-"""The words as typed are recovered from Slack's escapes and phones' autocorrections."""
+"""The bot recovers what people typed, even if Slack escaped it or a phone autocorrected it."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Fixtures for the running stand-in services and a client that calls them."""
+"""Fixtures that run the stand-in services and provide a client for them."""
 
 from collections.abc import AsyncIterator
 

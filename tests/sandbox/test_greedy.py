@@ -1,4 +1,4 @@
-"""The greedy script: blocked when it calls services directly, but never through the gateway."""
+"""The greedy script is blocked if it calls the service directly, but not if it uses the gateway."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`python -m sandbox` and `sandbox services`: one command starts and stops everything."""
+"""`python -m sandbox` runs everything, and `python -m sandbox services` runs only the services."""
 
 import asyncio
 import os

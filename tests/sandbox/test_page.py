@@ -1,4 +1,4 @@
-"""The page's server: what it shows each person, and which callers it accepts."""
+"""The page's server shows people only what they may see, and refuses requests from other sites."""
 
 from collections.abc import AsyncIterator
 from typing import Any

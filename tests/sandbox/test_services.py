@@ -1,4 +1,4 @@
-"""The stand-in services list, store, refuse and rate-limit as specified."""
+"""The stand-in services follow the specification, including its error responses and rate limits."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The stand-in Slack refuses what Slack refuses, so tests notice what Slack would reject."""
+"""The stand-in for Slack refuses the calls that Slack would refuse, so that tests catch them."""
 
 import asyncio
 import json
@@ -160,7 +160,7 @@ async def test_a_view_that_changed_meanwhile_is_not_replaced(slack, client):
 
 @asynccontextmanager
 async def slack_and_bot(answer) -> AsyncIterator[tuple[RunningSlack, list[Any]]]:
-    """Yield the stand-in, a bot with prepared responses, and the requests sent to that bot."""
+    """Run a fake bot. Yield the Slack stand-in and the list of requests sent to the bot."""
     heard: list[Any] = []
 
     async def handle(request: web.Request) -> web.StreamResponse:

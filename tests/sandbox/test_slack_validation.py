@@ -1,4 +1,4 @@
-"""Slack's limits: every block and element is accepted at its limit, and refused above it."""
+"""The stand-in accepts blocks and elements up to Slack's size limits, and refuses larger ones."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
-"""The demo week, and what share of its requests needs a second person.
+"""In the demo week, at most a fifth of the requests need a second person's approval.
 
-In a team that tests drafts, most people add their own number for a few hours. In the flow
-`practice`, a rule approves these requests. The two flows for customers need a second person.
+Most people on the team add their phone numbers for a few hours to test drafts. A rule approves
+requests for the flow `practice`. Requests for the two customer flows need another person's
+approval.
 """
 
 from collections import Counter
@@ -22,7 +23,11 @@ PEOPLE = [f"U0TESTER{number:02}" for number in range(10)]
 
 
 def requests(day: int):
-    """Yield requests: everyone tries out a draft, a third leave early, and some add a colleague."""
+    """Yield the requests that the team makes on one day.
+
+    Everyone tries out a draft. A third of the people remove themselves early, and some add a
+    colleague.
+    """
     for number, person in enumerate(PEOPLE):
         own = f"+1555300{number:04}"
         yield person, f"add practice {own} for 2h because trying a draft"

@@ -1,4 +1,4 @@
-"""Fixtures for most scenarios: a bot without the watcher, and a flow without test users."""
+"""In most scenarios, `INVENTORY_WATCH` is off, and the `welcome` flow has no test users."""
 
 from collections.abc import AsyncIterator
 

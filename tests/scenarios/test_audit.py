@@ -1,4 +1,4 @@
-"""A running bot's audit log can be verified and exported, and its head is posted as a witness."""
+"""People can verify and export a running bot's audit log. The bot posts the last hash to Slack."""
 
 import json
 import re

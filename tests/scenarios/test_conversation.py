@@ -1,4 +1,4 @@
-"""Direct messages and shortcuts, from Slack's signed request to what people see."""
+"""Tests direct messages and shortcuts end to end, from the signed request to the bot's reply."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""No request or text causes a 500, a missing acknowledgement or unescaped output."""
+"""No request or text causes a 500 response, a missing acknowledgement or unescaped output."""
 
 import asyncio
 import io
@@ -64,7 +64,7 @@ junk = st.recursive(
 
 
 async def post(world: World, body: bytes, content_type: str) -> int:
-    """POST a correctly signed body. Return the response status."""
+    """Sign the body, and send it in a POST request. Return the response status."""
     timestamp = str(int(time.time()))
     text = body.decode("utf-8", "replace")
     headers = {
@@ -83,7 +83,7 @@ async def post(world: World, body: bytes, content_type: str) -> int:
 
 
 def markup_in(answer: Message) -> list[str]:
-    """Return every text in a message that Slack would interpret as markup."""
+    """Return each part of a message that Slack would render as markup."""
 
     def walk(part: object) -> Iterator[str]:
         if isinstance(part, dict):

@@ -1,7 +1,7 @@
-"""A kill -9 at any step between the click and the last message loses and repeats nothing.
+"""If a process is killed between the click and the last message, no work is lost or repeated.
 
-A real process is killed after each commit and each call that changes something, one step after the
-other. The next process completes the work. `make faults` does the same on PostgreSQL.
+The test kills a real process after each commit and after each call that changes something. The next
+process completes the work. `make faults` runs the same test on PostgreSQL.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ WORLDS = 8  # beside each other, as most of the time is waiting for leases to la
 
 @dataclass
 class Mortal:
-    """A program that is killed again and again, and everything around it."""
+    """Controls a bot that is repeatedly killed and restarted."""
 
     fleet: Fleet
     process: BotProcess
 
     @property
     def deaths(self) -> int:
-        """Return how many processes have died, by counting the line that each start prints."""
+        """Return the number of processes that have died."""
         return sum(NAME.fullmatch(line) is not None for line in self.process.lines) - 1
 
     @property
@@ -45,7 +45,7 @@ class Mortal:
         return self.fleet.services.state.flows[WELCOME]
 
     async def ask(self, identity: str):
-        """Ask until there is a card, because a command is lost when its process dies."""
+        """Repeat the command until a card appears. A command can be lost if the process dies."""
         cards = self.slack.workspace.messages
         before = len(cards("C0APPROVALS"))
         while len(cards("C0APPROVALS")) == before:
@@ -58,7 +58,7 @@ class Mortal:
         return cards("C0APPROVALS")[before]
 
     async def click(self, card) -> None:
-        """Click, as a person would, until Slack gets an acknowledgement."""
+        """Keep clicking, as a person would, until the bot acknowledges a click."""
         while "Approve" in card.buttons:
             delivery = await self.slack.click(ADA, card, "Approve")
             if delivery.status == 200:
@@ -82,7 +82,7 @@ async def mortal(database_url: str, first: int, every: int):
 
 
 async def one_approval(world: Mortal, number: int) -> bool:
-    """Approve a change while the process may be killed. Return True if it died during the work."""
+    """Approve a change. Return True if the process was killed before the work was done."""
     deaths = world.deaths
     card = await world.ask(f"+{number}")
     await world.click(card)
@@ -102,7 +102,10 @@ async def one_approval(world: Mortal, number: int) -> bool:
 
 
 async def every_nth_step(database_url: str, first: int) -> int:
-    """Die at every WORLDS-th step from `first`. Return the number of deaths."""
+    """Kill the process at step `first`, and then every `WORLDS` steps.
+
+    Return the number of kills.
+    """
     async with mortal(database_url, first, WORLDS) as world:
         for number in range(1, MOST_STEPS):
             if not await one_approval(world, number):

@@ -1,4 +1,4 @@
-"""Other people's commands are acknowledged while 9.5 MB listings are processed."""
+"""The bot acknowledges other people's commands while it processes a 9.5 MB listing."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ NAMED = '{"organization_id": "ID", "name": "NAME"}'
 
 
 def repeated(part: str) -> str:
-    """Repeat part of a list until it reaches the size, with a new ID number each time."""
+    """Repeat an item, with a new ID each time, until the list is about `SIZE` bytes long."""
     count = SIZE // (len(part.replace("ID", "1" * 10).encode()) + 1)
     return ",".join(part.replace('"ID"', f'"{10**9 + number}"') for number in range(count))
 

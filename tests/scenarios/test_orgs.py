@@ -1,4 +1,4 @@
-"""`/orgs`, from the signed request to what the person sees."""
+"""Tests `/orgs` end to end, from the signed request to the bot's reply."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ def called(world) -> list[str]:
 
 
 def rows(message) -> list[list[str]]:
-    """Return the rows in a reply's table, without the header."""
+    """Return the rows of the table in a reply, without the header row."""
     (table,) = [block for block in message.blocks if block["type"] == "table"]
     return [[cell["text"] for cell in row] for row in table["rows"][1:]]
 
@@ -121,7 +121,7 @@ async def test_the_menu_shows_one_below_the_list(world):
 
 
 async def five_seconds_later(world) -> None:
-    """Advance the clock until a listing is old enough for a refresh to fetch it again."""
+    """Advance the clock by five seconds, so that a refresh fetches the listing again."""
     await world.later(world.clock.ahead + timedelta(seconds=5))
 
 
@@ -250,13 +250,16 @@ async def test_two_thousand_organizations_hold_nobody_else_up(sqlite_url):
 
 
 def list_two_thousand(services: ServicesState, number: int) -> None:
-    """List different organizations each time, because an unchanged listing is not stored again."""
+    """Change the listing each time, because the bot doesn't store an unchanged listing again."""
     services.set_organizations("com", many_organizations("com", 2_000, 300 - number))
     assert services.data_centers["com"].listing
 
 
 async def held_by(world, typed: str) -> float:
-    """List the organizations and search. Return the loop's longest turn as a share of 0.1 s."""
+    """List and search organizations. Return the longest time that the event loop was blocked.
+
+    One unit of the result is 0.1 seconds on an idle machine, and more on a busy machine.
+    """
     before = yardstick_seconds()
     async with longest_turn() as turns:
         listing = await world.ask("U0OPERATOR", "/orgs", typed)
@@ -269,10 +272,10 @@ async def held_by(world, typed: str) -> float:
 
 
 class longest_turn:  # noqa: N801 - used as a function
-    """Measure the most CPU time that the event loop's thread uses between two turns.
+    """Measures the CPU time of each turn of the event loop.
 
-    Wall-clock time would include other programs. Time used by other threads doesn't count,
-    because the loop keeps running while they read and sort.
+    Wall-clock time would include the time that other programs use. The CPU time of other threads
+    doesn't count, because the event loop can run at the same time.
     """
 
     async def __aenter__(self) -> list[float]:

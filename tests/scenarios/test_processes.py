@@ -1,4 +1,4 @@
-"""Two processes share one PostgreSQL database and do each piece of work only once."""
+"""Two processes share a PostgreSQL database, and each piece of work is done only once."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ def flow(pair):
 
 
 async def asked(pair, *identities):
-    """Request adding each identity. Return the cards."""
+    """Make a separate request for each identity. Return the cards."""
     for identity in identities:
         await pair.slack.command(OTTO, "C0GENERAL", "/testusers", f"add welcome {identity}")
     cards = pair.slack.workspace.messages

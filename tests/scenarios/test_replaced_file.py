@@ -1,4 +1,4 @@
-"""A running bot accepts nothing that would be missing from its database file at the next start."""
+"""A running bot accepts no requests or clicks after its database file is removed or replaced."""
 
 from collections.abc import Callable
 from pathlib import Path

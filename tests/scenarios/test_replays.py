@@ -1,4 +1,4 @@
-"""Each signed request takes effect once, whichever processes receive it."""
+"""Each signed request takes effect only once, even if several processes receive it."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ WHO = "+15559999"
 
 @asynccontextmanager
 async def recorded_fleet(url: str, count: int):
-    """Run the bot, and record every request from Slack."""
+    """Run the bot, and record each request that Slack sends."""
     async with running_fleet(url, count, **SETTINGS) as fleet:
         deliverer, sent = fleet.slack._deliverer, []
         send = deliverer.raw
@@ -35,7 +35,7 @@ async def recorded_fleet(url: str, count: int):
 
 
 async def replay_everywhere(fleet: Fleet, sent: list) -> None:
-    """Replay all requests to every process that didn't get them, now or after a restart."""
+    """Send all requests to every process again. If there is only one process, restart it first."""
     if len(fleet.processes) == 1:
         await fleet.processes[0].stop()
         await fleet.add()
@@ -56,7 +56,7 @@ async def rows(url: str, *queries) -> list[list]:
 
 
 async def until_done(url: str, kind: str) -> None:
-    """Wait until no job of this kind is left. Jobs are removed shortly after their effect shows."""
+    """Wait until no jobs of this kind are left. A job is deleted shortly after its work is done."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         # Only the other process knows the moment.
         while (await rows(url, select(jobs.c.key).where(jobs.c.kind == kind)))[0]:  # noqa: ASYNC110
@@ -64,7 +64,7 @@ async def until_done(url: str, kind: str) -> None:
 
 
 async def until_answered_everywhere(fleet: Fleet, outcome: str, times: int) -> None:
-    """Wait until `times` replays have been noticed, so that none is still on its way."""
+    """Wait until the logs show that the processes have handled all the repeated requests."""
 
     def noticed() -> bool:
         lines = [line for process in fleet.processes for line in process.lines]

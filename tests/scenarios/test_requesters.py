@@ -1,4 +1,4 @@
-"""A policy's `requesters` and `channel`, and presets on cards, starting from the signed request."""
+"""The bot follows a policy's `requesters` and `channel` settings. Cards name the presets."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,13 +19,13 @@ def policies(**keys: object) -> str:
 
 @pytest.fixture
 async def limited(sqlite_url) -> AsyncIterator[World]:
-    """Yield a world in which only the testers' group (just Otto) may request `welcome`."""
+    """Yield a world in which Otto is the only tester, and only testers may change `welcome`."""
     async with empty_world(sqlite_url, flow_policies=policies(requesters=["S0TESTERS"])) as world:
         yield world
 
 
 async def lose_otto(world: World) -> None:
-    """Remove Otto from the testers' group, and wait until the bot looks the group up again."""
+    """Remove Otto from the testers' group, and wait until the bot notices the change."""
     world.slack.workspace.groups["S0TESTERS"].members.clear()
     await world.later(world.clock.ahead + timedelta(minutes=6))
 
@@ -210,7 +210,7 @@ async def undo(world: World, user: str) -> None:
 
 
 async def outcome(world: World, user: str, ask: Callable[[World, str], Awaitable[None]]) -> str:
-    """Make the request this way, and submit any form. Return the refusal, or "" for a card."""
+    """Make a request and submit any form that opens. Return the refusal, or "" if there is none."""
     workspace = world.slack.workspace
     cards = len(world.cards())
 

@@ -19,7 +19,7 @@ ALIASES = json.dumps({"welcome": WELCOME, "survey": SURVEY, "demo": DEMO, "also"
 
 @pytest.fixture
 async def three(database_url) -> AsyncIterator[World]:
-    """Yield a world with three named flows and one unnamed flow, none of which has test users."""
+    """Yield a world that has three named flows, one unnamed flow and no test users."""
     async with empty_world(database_url, flow_aliases=ALIASES, inventory_watch="off") as world:
         for sid in (SURVEY, DEMO, UNNAMED):
             world.services.state.flows[sid] = Flow(sid)
@@ -27,7 +27,7 @@ async def three(database_url) -> AsyncIterator[World]:
 
 
 def rows(message: Message) -> list[tuple[str, str]]:
-    """Return each row's flow and identity."""
+    """Return the flow and the identity in each row."""
     return [(row[1], row[0]) for row in re.findall(r"• `(\S+)` on [*`](\w+)[*`]", message.text)]
 
 

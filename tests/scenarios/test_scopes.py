@@ -1,4 +1,4 @@
-"""If the bot loses a scope while running, the status and the alerts channel soon name it."""
+"""When a bot loses a scope, it soon names the scope in its status and, if possible, in an alert."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""No fault makes the bot reveal a secret in messages, logs, metrics, pages or `repr`."""
+"""No fault makes the bot reveal a secret in messages, logs, metrics, web pages or `repr`."""
 
 import base64
 import io
@@ -44,7 +44,7 @@ FAULTS = [
 
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
-    """Yield all logs at DEBUG level, without the processor that hides secrets."""
+    """Write all logs to a stream, without removing secrets, and yield the stream."""
     stream = io.StringIO()
     with logging_as_before():
         log_into(stream, "DEBUG", "json", Redactor())
@@ -52,7 +52,7 @@ def logged() -> Iterator[io.StringIO]:
 
 
 async def visible(world: World) -> str:
-    """Return everything that the bot sent to Slack, and its pages."""
+    """Return everything that the bot shows on its web pages or has sent to Slack."""
     async with aiohttp.ClientSession() as session:
         pages = []
         for method, path in (

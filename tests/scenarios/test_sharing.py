@@ -1,4 +1,4 @@
-"""`Share in channel`, from the signed click to what everyone in the channel sees."""
+"""Tests `Share in channel` end to end, from the signed request to the message in the channel."""
 
 import asyncio
 

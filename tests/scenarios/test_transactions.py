@@ -1,4 +1,4 @@
-"""Limits on the database transactions and round trips of a request and its approval."""
+"""A request and its approval need only a few database transactions and round trips."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from tests.support.world import ADA, OTTO, empty_world
 
 @pytest.fixture(autouse=True)
 def nothing_else_to_do(monkeypatch):
-    """Stop periodic jobs, which would be counted too."""
+    """Stop periodic jobs, because their queries would be counted too."""
     monkeypatch.setattr("bot.store.job_loop.POLL_SECONDS", 3600.0)
     monkeypatch.setattr("bot.store.job_loop.RENEW_SECONDS", 3600.0)
     monkeypatch.setattr("bot.checks.health.EVERY", {})
@@ -21,7 +21,7 @@ def nothing_else_to_do(monkeypatch):
 
 @pytest.fixture
 def trips(monkeypatch):
-    """Record what is sent to PostgreSQL, once per round trip."""
+    """Record everything that the bot sends to PostgreSQL, with one entry per round trip."""
     sent, execute = [], psycopg.AsyncCursor.execute
 
     async def note_query(cursor, query, *args, **options):

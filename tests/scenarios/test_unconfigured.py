@@ -1,4 +1,7 @@
-"""If a service isn't configured, its commands name the missing settings and the rest works."""
+"""A command whose service isn't configured tells the user which settings are missing.
+
+Everything else works.
+"""
 
 import pytest
 

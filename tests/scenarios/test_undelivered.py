@@ -1,4 +1,4 @@
-"""Promised messages that Slack doesn't accept right away are sent later."""
+"""If Slack doesn't accept a message right away, the bot sends the message again later."""
 
 import asyncio
 import json

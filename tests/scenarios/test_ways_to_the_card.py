@@ -1,4 +1,4 @@
-"""Input reaches the card and the service unchanged or is refused, however it is typed."""
+"""The bot either refuses an identity or passes it on unchanged to the card and the service."""
 
 import random
 from collections.abc import Awaitable, Callable

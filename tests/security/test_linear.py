@@ -1,4 +1,4 @@
-"""Every parser and regular expression runs in linear time."""
+"""Every parser and every regular expression runs in linear time."""
 
 import contextlib
 import importlib
@@ -80,7 +80,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
 
 
 def modules() -> Iterator[ModuleType]:
-    """Import every module of the bot."""
+    """Import each of the bot's modules."""
     for package in (bot, handlers):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if "migrations" not in found.name and not found.name.endswith("__main__"):
@@ -96,7 +96,7 @@ PATTERNS = {
 
 
 def seconds(parse: Callable[[str], object], typed: str) -> float:
-    """Return the CPU time that one call takes in this thread, in seconds."""
+    """Return the CPU time of one parser call, in seconds."""
     began = time.thread_time()
     with contextlib.suppress(*REFUSALS):
         parse(typed)
@@ -104,7 +104,7 @@ def seconds(parse: Callable[[str], object], typed: str) -> float:
 
 
 def grows_too_fast(parse: Callable[[str], object], run: str) -> bool:
-    """Compare the best of three times for a long and a short run of one character."""
+    """Return True if the parsing time grows much faster than the length of the text."""
     short, long = run * LENGTH, run * LONGER * LENGTH
     if seconds(parse, long) < NOISE_SECONDS:
         return False
@@ -113,7 +113,10 @@ def grows_too_fast(parse: Callable[[str], object], run: str) -> bool:
 
 
 def slow_runs(parse: Callable[[str], object]) -> list[str]:
-    """Return the characters that were slow every time, since other work can disturb one."""
+    """Return the first character that was slow to parse in every measurement, if there is one.
+
+    One measurement isn't enough, because other programs can distort it.
+    """
     return [run for run in RUNS if all(grows_too_fast(parse, run) for _ in range(MEASUREMENTS))][:1]
 
 

@@ -1,4 +1,4 @@
-"""A folder in which setup runs, with stand-ins."""
+"""The fixture `place` provides a folder for setup, and runs the stand-ins that setup calls."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`gatehouse setup` asks twelve questions, hides secrets, and asks again after mistakes."""
+"""`gatehouse setup` asks twelve questions, hides secrets, and asks again after a mistake."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 60
 
 
 class Terminal:
-    """A person at a terminal, who waits for a question and types an answer."""
+    """Simulates a person at a terminal, who waits for each question and then types an answer."""
 
     def __init__(self, place):
         self.place, self.shown, self._seen = place, "", 0
@@ -56,7 +56,7 @@ class Terminal:
         self._came.set()
 
     async def until(self, words):
-        """Wait until the words appear in the output after the previous match."""
+        """Wait until these words appear in the output that follows the previous match."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while (at := self.shown.find(words, self._seen)) < 0:
                 self._came.clear()

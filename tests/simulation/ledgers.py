@@ -1,4 +1,4 @@
-"""Calls that count against a limit, and a model that decides from a simple list of calls."""
+"""Simulates the bot's ledger of API calls, but keeps all data in memory."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -16,46 +16,49 @@ from bot.services.calls import CallClass
 
 @dataclass(frozen=True, slots=True)
 class HeldCall:
-    """A call that still counts against the minute limit, and perhaps the concurrency limit."""
+    """A call that still counts toward the per-minute limit and possibly the concurrency limit."""
 
     slot_free_at: float
     permit_until: float
 
     @classmethod
     def unanswered(cls, reserved_at: float, timeout_seconds: float) -> "HeldCall":
-        """Return the call as it counts before a response has arrived."""
+        """Return a call that has not received a response."""
         over_at = reserved_at + timeout_seconds + GRACE_SECONDS
         return cls(slot_free_at=over_at + SLOT_SECONDS, permit_until=over_at)
 
     @classmethod
     def answered(cls, headers_at: float, ended_at: float) -> "HeldCall":
-        """Return the call as it counts once its response has been read."""
+        """Return a call whose response has been read."""
         return cls(slot_free_at=headers_at + SLOT_SECONDS, permit_until=ended_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """The times when the slots and permits in use become free, earliest first."""
+    """Lists the times at which the used slots and permits become free, earliest first."""
 
     slots: Sequence[float]
     permits: Sequence[float]
 
     @classmethod
     def of(cls, calls: Collection[HeldCall], now: float) -> "Holdings":
-        """Return the slots and permits that `calls` still hold at `now`."""
+        """Return the slots and permits that `calls` still hold at the time `now`."""
         slots = [call.slot_free_at for call in calls if call.slot_free_at > now]
         permits = [call.permit_until for call in calls if call.permit_until > now]
         return cls(sorted(slots), sorted(permits))
 
     def free_at(self, kind: LimitKind, allowed: int) -> float:
-        """Return when fewer than `allowed` are in use (0 if now), ignoring the daily limit."""
+        """Return the time at which fewer than `allowed` slots or permits will be in use.
+
+        If fewer than `allowed` are already in use, return 0. This method ignores the daily limit.
+        """
         free = self.slots if kind is LimitKind.MINUTE else self.permits
         return free[len(free) - allowed] if len(free) >= allowed else 0.0
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """The refusal of a call, or a granted call's number and the usage before it."""
+    """The ledger's answer to a caller: either a refusal or the number of the granted call."""
 
     decision: NotNow | None
     number: int = 0
@@ -69,7 +72,7 @@ class Ledger(Protocol):
 
 
 class ModelLedger:
-    """A ledger in memory that all processes of a simulation share."""
+    """An in-memory ledger that all processes in a simulation share."""
 
     def __init__(self, limits: Limits, timeout_seconds: float) -> None:
         self._limits, self._timeout = limits, timeout_seconds

@@ -1,4 +1,4 @@
-"""A simulated day for the approvals engine: all messages are true despite many faults."""
+"""Tests that a simulated day with many faults ends without any problems."""
 
 import subprocess
 import sys

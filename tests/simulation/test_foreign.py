@@ -1,4 +1,4 @@
-"""A program outside Gatehouse shares the minute limit: neither gets too many refusals."""
+"""Tests that Gatehouse and another program can share a per-minute limit without many refusals."""
 
 import heapq
 import random
@@ -28,7 +28,7 @@ OURS, THEIRS = "ours", "theirs"
 
 @dataclass
 class Organization:
-    """An organization that refuses all callers for a minute after one call too many."""
+    """Simulates an organization that refuses all calls for a minute once the limit is exceeded."""
 
     log: SlidingLog = field(default_factory=lambda: SlidingLog(LIMITS.minute))
     blocked_until: float = 0.0
@@ -43,7 +43,7 @@ class Organization:
 
 
 class Simulation:
-    """Background callers that always want more, a probe, and the other program."""
+    """Simulates the bot's background calls and probes, and another program's calls."""
 
     def __init__(self, foreign_a_minute: float, seed: int) -> None:
         self.dice, self.now, self.events, self.order = random.Random(seed), 0.0, [], count()

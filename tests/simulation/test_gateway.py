@@ -1,4 +1,4 @@
-"""Greedy clients on up to three processes, in virtual time, with the real guard and queue."""
+"""Tests how the gateway shares calls among clients that never stop calling."""
 
 import asyncio
 import math
@@ -28,7 +28,7 @@ SHARES = {"quarter": 0.25}
 
 
 class Process:
-    """A bot process that also runs the gateway."""
+    """Simulates a bot process that also runs the gateway."""
 
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
@@ -41,7 +41,7 @@ class Process:
 
 @dataclass
 class Sim:
-    """Clients that never stop calling, and their service."""
+    """Simulates a service and clients that call the service nonstop."""
 
     clock: FakeClock
     database: CountedDatabase
@@ -52,7 +52,7 @@ class Sim:
     minutes: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     async def greedy(self, client: str, seconds: float = 60.0) -> None:
-        """Keep calling: wait in the queue, or call again when told to."""
+        """Call the service nonstop. After a refusal, wait until the next call is allowed."""
         while True:
             process = self.dice.choice(self.processes)
             try:
@@ -66,7 +66,7 @@ class Sim:
             await grant.responded()
 
     async def person(self, waited: list[float]) -> None:
-        """Check every four seconds and record the number of seconds until each grant."""
+        """Make a call every four seconds, and record how long each call has to wait."""
         while True:
             began = self.clock.monotonic()
             async with self.processes[0].guard.call(KEY, CallCause("check", "U1")) as grant:
@@ -109,7 +109,7 @@ async def sim(sqlite_url, clock):
 
 
 def parts(made: Counter[str]) -> list[float]:
-    """Return each client's number of calls as a ratio to an equal share."""
+    """Return each client's number of calls divided by the average for all clients."""
     clients = [calls for name, calls in made.items() if name != "a person"]
     return [calls * len(clients) / sum(clients) for calls in clients]
 

@@ -1,4 +1,4 @@
-"""Simulated callers and services with the real guard and a real database."""
+"""Tests the real guard and a real database with simulated callers and services."""
 
 import random
 from contextlib import AbstractAsyncContextManager
@@ -31,7 +31,7 @@ STRAGGLING = Network(straggle=8.0, share=0.02)
 
 
 class GuardLedger:
-    """Asks several guards in turn, as separate processes would. Unsettled calls stay open."""
+    """Uses several guards in turn, as if each ran in its own process. Unsettled calls stay open."""
 
     def __init__(self, guards: list[Guard], clock: FakeClock) -> None:
         self._guards, self._clock = guards, clock

@@ -1,4 +1,4 @@
-"""Nonstop callers in virtual time: no call is refused, and all allowed calls are used."""
+"""Tests that callers can use nearly all of a limit without being refused."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -26,7 +26,10 @@ BEFORE_THE_LONG_DAY = datetime(2026, 10, 24, 23, 30, tzinfo=BERLIN)
 
 
 class BerlinDays:
-    """A daily limit that starts at a local midnight, which the bot doesn't know."""
+    """Simulates a daily limit that resets at midnight in Berlin.
+
+    The bot doesn't know when the limit resets.
+    """
 
     def __init__(self) -> None:
         self.days: dict[str, int] = {}
@@ -38,7 +41,10 @@ class BerlinDays:
 
 
 async def called(rules, share, *, begin=0.0, hours, daily=10**9, restarts):
-    """Make all allowed calls from four processes. Return the times of the calls."""
+    """Make as many calls as possible from four processes.
+
+    Return the times at which the calls arrived.
+    """
     service = Service(rules, concurrent=5)
     ledger = ModelLedger(Limits(MINUTE, daily, 5), TIMEOUT_SECONDS)
     world = World(ledger, service, Network(straggle=8.0, share=share), seed=2)

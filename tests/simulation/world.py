@@ -1,4 +1,4 @@
-"""Services, callers, processes and a network in virtual time, with a simple event list."""
+"""Simulates services, callers, processes and a network in virtual time."""
 
 import heapq
 import random
@@ -16,7 +16,10 @@ from tests.simulation.ledgers import Ledger
 
 
 class FixedWindow:
-    """Starts a new count every minute, `phase` seconds after the full minute."""
+    """Limits the number of calls in each minute.
+
+    A new minute starts `phase` seconds after each full minute on the clock.
+    """
 
     def __init__(self, limit: int, phase: float) -> None:
         self._limit, self._phase = limit, phase
@@ -31,7 +34,10 @@ class FixedWindow:
 
 
 class SlidingLog:
-    """Counts the arrivals in the last 60 s, including both ends."""
+    """Limits the number of calls in the last 60 seconds.
+
+    A call that arrived exactly 60 seconds ago still counts.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -46,7 +52,7 @@ class SlidingLog:
 
 @dataclass
 class Service:
-    """An organization at the service, with all rules and the concurrency limit."""
+    """Simulates an organization that has rate limits and a concurrency limit."""
 
     rules: list[FixedWindow | SlidingLog]
     concurrent: int
@@ -74,7 +80,7 @@ RESTART_SECONDS = 2.0
 
 
 async def count_calls(database) -> tuple[int, int]:
-    """Return how many calls the ledger counts, and how many were never settled."""
+    """Return how many calls were sent, and how many of those calls were never settled."""
     async with database.read_only() as tx:
         rows = (await tx.connection.execute(quota_calls.select())).all()
     counted = [row for row in rows if row.slot_free_at != UNSENT]
@@ -85,7 +91,10 @@ async def count_calls(database) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Network:
-    """Seconds for request, work and response; some trips take up to `straggle` longer."""
+    """Simulates network delays and the time that the service takes to respond.
+
+    `share` is the fraction of requests and responses that take up to `straggle` seconds longer.
+    """
 
     out: tuple[float, float] = (0.02, 0.4)
     work: tuple[float, float] = (0.03, 0.15)
@@ -102,14 +111,14 @@ class Network:
 
 @dataclass
 class Process:
-    """A bot process, whose calls in progress are never settled if it is killed."""
+    """Simulates a bot process. If a process is killed, its unfinished calls are never settled."""
 
     life: int = 0
 
 
 @dataclass
 class Caller:
-    """A caller that asks, sends granted calls, asks again when told to, and pauses."""
+    """Simulates a caller that repeatedly asks for permission, makes a call, and pauses."""
 
     process: Process
     call_class: CallClass
@@ -124,7 +133,7 @@ Handler = Callable[..., Awaitable[None]]
 
 
 class World:
-    """Runs callers against one organization at a service; one seed decides everything random."""
+    """Simulates all calls to one organization. The seed determines all random events."""
 
     def __init__(self, ledger: Ledger, service: Service, network: Network, seed: int) -> None:
         self.ledger, self.service, self.network = ledger, service, network

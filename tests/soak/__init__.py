@@ -1,1 +1,1 @@
-"""The soak: minutes of mixed work while processes are killed, then a comparison with a model."""
+"""The soak test kills processes while they work, and then compares the results with a model."""

@@ -1,4 +1,4 @@
-"""`python -m tests.soak [--seconds N]`: run the soak and print a table of results."""
+"""`python -m tests.soak [--seconds N]` runs the soak test and prints a table of results."""
 
 import argparse
 import asyncio
@@ -23,14 +23,14 @@ BLOCK_SECONDS = 20.0
 
 
 async def mixed(seconds: float, seed: int) -> list[tuple[str, object]]:
-    """Soak with people, clicks, blocks and kills. Return table rows."""
+    """Run the soak test in which processes are killed and organizations are blocked."""
     async with own_database(server_url()) as url:
         pace = Pace(seconds, KILL_EVERY_SECONDS, MINUTE_EXCEEDED, BLOCK_SECONDS)
         return await soak(url, pace, seed)
 
 
 async def crowded(seconds: float) -> list[tuple[str, object]]:
-    """Soak with crowds at the gateway on both databases. Return table rows."""
+    """Test the gateway under heavy load, with SQLite and with PostgreSQL. Return table rows."""
     found: dict[str, object] = {}
     for kind in BOTH:
         for crowd in (crowds.declined, partial(crowds.waiting, seconds=seconds)):
@@ -41,13 +41,13 @@ async def crowded(seconds: float) -> list[tuple[str, object]]:
 
 
 async def unsigned() -> list[tuple[str, object]]:
-    """Soak with unsigned requests. Return table rows."""
+    """Test the bot with unsigned requests. Return table rows."""
     with tempfile.TemporaryDirectory() as folder:
         return [*(await strangers(f"sqlite:///{folder}/gatehouse.db", FULL)).items()]
 
 
 async def run(seconds: float, seed: int) -> int:
-    """Run the soak and print the table. Return the exit status."""
+    """Run all soak tests and print the results as a table. Return the exit status."""
     try:
         rows = [*await mixed(seconds, seed), *await crowded(seconds), *await unsigned()]
     except AssertionError as error:

@@ -1,4 +1,4 @@
-"""The actors in a soak: people, outside edits, blocks, and a killer of processes."""
+"""The actors in a soak test make requests, edit lists, block organizations, and kill processes."""
 
 import asyncio
 import itertools
@@ -39,11 +39,12 @@ NOT_YET = "Please try again in a moment"
 
 @dataclass(frozen=True)
 class Pace:
-    """The length of a soak, and the number of faults during it.
+    """Defines the length of a soak test and the faults that occur.
 
-    New work begins for `seconds`. `kill_every` is the longest pause between two kills. Blocks by
-    another client have `code` and last `block_seconds`. `launcher` starts a process. A command
-    that has no answer after `answer_seconds` is lost.
+    `seconds` is the time during which the actors start new work. `kill_every` is the longest wait,
+    in seconds, before a process is killed. `code` is the error code of each block, and
+    `block_seconds` is the length of each block. `launcher` starts a process. `answer_seconds` is
+    the time after which a command without an answer counts as lost.
     """
 
     seconds: float
@@ -56,9 +57,9 @@ class Pace:
 
 @dataclass
 class Soak:
-    """A fleet of processes, the model of it, and the counts.
+    """Holds the bot processes, a model of the expected results, and statistics.
 
-    From `ends_at` on the monotonic clock, no new work begins.
+    No new work begins after the time `ends_at`.
     """
 
     fleet: Fleet
@@ -74,7 +75,7 @@ class Soak:
 
     @property
     def is_on(self) -> bool:
-        """True while new work begins."""
+        """True while new work may begin."""
         return seconds_now() < self.ends_at
 
     async def pause(self, most: float) -> None:
@@ -82,7 +83,10 @@ class Soak:
         await asyncio.sleep(self.dice.uniform(0.2, 1.0) * most)
 
     async def ask(self, user: str, command: str, text: str) -> Message:
-        """Type a command. A missing answer is counted, not an error, while processes are killed."""
+        """Type a command and return the answer.
+
+        A missing answer isn't an error, because the process may have been killed.
+        """
         began = seconds_now()
         try:
             answer = await self.fleet.ask(user, command, text)
@@ -98,7 +102,7 @@ class Soak:
 
 
 async def requester(soak: Soak) -> None:
-    """Ask for test users one by one. Without an answer, look for the card before asking again."""
+    """Make one request after another, each to add a test user."""
     story = soak.story
     while soak.is_on:
         identity, flow = story.new_identity(), soak.dice.choice(list(FLOWS))
@@ -110,7 +114,10 @@ async def requester(soak: Soak) -> None:
 
 
 async def asked(soak: Soak, identity: str, text: str) -> Message:
-    """Ask until a card appears."""
+    """Send a command, and return the new request's card.
+
+    If the bot doesn't answer and no card appears, send the command again.
+    """
     while True:
         before = len(soak.fleet.slack.workspace.all_messages)
         answer = await soak.ask(REQUESTER, "/testusers", text)
@@ -130,7 +137,10 @@ async def asked(soak: Soak, identity: str, text: str) -> Message:
 
 
 async def decider(soak: Soak) -> None:
-    """Approve, deny, cancel, or do two of these at once; leave requests to expire; edit lists."""
+    """Approve, deny or cancel each request, or let it expire.
+
+    Before some of the decisions, edit a list directly in the service.
+    """
     while True:
         card, is_timed = await soak.undecided.get()
         expected = soak.story.of(card)
@@ -150,10 +160,10 @@ async def decider(soak: Soak) -> None:
 
 
 async def edit(soak: Soak) -> None:
-    """Edit a list in the service's own console while no change to the list is in progress.
+    """Edit a list directly in the service while the bot is not changing the list.
 
-    The service has no conditional update, so no client could keep an edit between its own GET and
-    POST.
+    The service accepts updates even if they are based on an outdated list. The bot would overwrite
+    an edit that was made between its GET and POST requests.
     """
     for card in soak.on_their_way:
         is_applied = partial(shows, card, "applied")
@@ -169,7 +179,7 @@ def shows(card: Message, state: str) -> bool:
 
 
 async def pressed(soak: Soak, user: str, card: Message, button: str) -> str:
-    """Press until the bot answers. Return the answer."""
+    """Press a button again and again until the bot answers. Return the answer."""
     while True:
         before = len(soak.fleet.seen_by(user))
         try:
@@ -184,13 +194,16 @@ async def pressed(soak: Soak, user: str, card: Message, button: str) -> str:
 
 
 def expiry_read_on(card: Message) -> str:
-    """Check that the card shows the expiry in place of its buttons. Return "expired"."""
+    """Check that the card shows the request as expired. Return "expired"."""
     assert shows(card, "expired"), card.all_text
     return "expired"
 
 
 async def answered(soak: Soak, user: str, before: int) -> Message:
-    """Wait for the answer to a click, which comes from another process after a kill."""
+    """Wait for the answer to a click.
+
+    If the bot process was killed, another process sends the answer.
+    """
     return await soak.fleet.answer(user, after=before, seconds=LOOK_SECONDS, channel=APPROVALS)
 
 
@@ -203,7 +216,7 @@ def is_too_late(said: str, expected: ExpectedRequest) -> bool:
 
 
 async def approve(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """Have one approver approve."""
+    """Have one approver approve the request."""
     said = await pressed(soak, APPROVER, card, "Approve")
     if not is_too_late(said, expected):
         assert "You approved" in said, said
@@ -211,7 +224,7 @@ async def approve(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def deny(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """Have one approver deny, with a reason."""
+    """Have one approver deny the request and give a reason."""
     said = await denied(soak, card)
     if not is_too_late(said, expected):
         assert "You denied" in said, said
@@ -219,7 +232,7 @@ async def deny(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def denied(soak: Soak, card: Message) -> str:
-    """Open the form and submit it. Return the bot's answer."""
+    """Deny a request by opening and submitting the form. Return the bot's answer."""
     slack = soak.fleet.slack
     while True:
         before = len(soak.fleet.seen_by(SECOND))
@@ -242,7 +255,10 @@ async def denied(soak: Soak, card: Message) -> str:
 
 
 async def opened(soak: Soak, before: int) -> View | Message | None:
-    """Wait for the form, or for the reason that there is none. Return None if neither comes."""
+    """Wait until the bot opens a form or sends a message.
+
+    Return None if neither a form nor a message appears in time.
+    """
 
     def found() -> View | Message | None:
         return soak.fleet.slack.workspace.open_view(SECOND) or next(
@@ -256,7 +272,7 @@ async def opened(soak: Soak, before: int) -> View | Message | None:
 
 
 async def cancel(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """Press `Cancel` as someone else, which does nothing, and then as the requester."""
+    """Press `Cancel` first as someone without permission, and then as the requester."""
     said = await pressed(soak, CHECKERS[0], card, "Cancel")
     assert "You cancelled" not in said, said
     said = await pressed(soak, REQUESTER, card, "Cancel")
@@ -266,7 +282,10 @@ async def cancel(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def both(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """Approve and deny at the same moment. Exactly one of the two takes effect."""
+    """Approve and deny a request at the same moment.
+
+    Exactly one of the two decisions takes effect.
+    """
     yes, no = await asyncio.gather(pressed(soak, APPROVER, card, "Approve"), denied(soak, card))
     won = ["You approved" in yes, "You denied" in no]
     if not any(won) and is_too_late(yes, expected):
@@ -277,12 +296,12 @@ async def both(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
 
 
 async def leave(soak: Soak, card: Message, expected: ExpectedRequest) -> None:
-    """Leave the request to expire."""
+    """Let the request expire."""
     expected.state = "expired"
 
 
 async def checker(soak: Soak, user: str) -> None:
-    """Make real checks of one busy organization, as fast as the answers arrive."""
+    """Check one busy organization again and again, one check at a time."""
     while soak.is_on:
         answer = await soak.ask(user, "/ratelimits", f"check {BUSY[1]}")
         words = answer.all_text
@@ -291,7 +310,7 @@ async def checker(soak: Soak, user: str) -> None:
 
 
 async def blocker(soak: Soak) -> None:
-    """Have another client block organizations one by one, and have a person check them."""
+    """Block one organization after another, and have an admin check each blocked organization."""
     seconds = soak.pace.block_seconds
     for at in itertools.cycle(BLOCKED):
         await soak.pause(seconds)
@@ -307,7 +326,7 @@ async def blocker(soak: Soak) -> None:
 
 
 async def killer(soak: Soak) -> None:
-    """Kill random processes, and start others in their place."""
+    """Repeatedly kill a random process and start a new one in its place."""
     while soak.is_on:
         await soak.pause(soak.pace.kill_every)
         victim = soak.dice.choice(
@@ -320,7 +339,7 @@ async def killer(soak: Soak) -> None:
 
 
 def more_people(fleet: Fleet) -> None:
-    """Add operators to make checks, because each person does one thing at a time."""
+    """Add several operators, so that several checks can run at the same time."""
     for number, user in enumerate(CHECKERS):
         person = Person(user, f"checker{number}", f"Chris Checker {number}", "operator")
         fleet.slack.workspace.people[user] = person

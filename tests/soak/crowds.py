@@ -1,4 +1,4 @@
-"""Crowds at the gateway: a nonstop stream of declined calls, and one of waiting calls."""
+"""Tests the gateway under heavy load, when many calls are declined or have to wait."""
 
 import asyncio
 import hashlib
@@ -61,7 +61,7 @@ def token_of(client: str) -> str:
 
 @dataclass
 class Crowd:
-    """A bot process that also runs the gateway, and the service behind it."""
+    """Holds a running gateway's address and the state of the service that the gateway calls."""
 
     state: ServicesState
     url: str
@@ -104,7 +104,7 @@ async def crowd(database_url: str, latency: float = 0.0) -> AsyncIterator[Crowd]
 
 
 async def declined(database_url: str, name: str, slowed: float = SLOWED) -> dict[str, object]:
-    """Compare a polite client's median response time alone and during a flood of declined calls."""
+    """Measure how much a flood of declined calls slows down another client."""
     headers = {"Authorization": f"Bearer {token_of('polite')}"}
     async with crowd(database_url) as running, aiohttp.ClientSession(headers=headers) as session:
         await median(running, session)
@@ -153,11 +153,12 @@ async def waiting(
     skipped: float = 0.0,
     latest: float = LATEST_SECONDS,
 ) -> dict[str, object]:
-    """Call `count` organizations too often for `seconds`, with calls that wait for two seconds.
+    """Call `count` organizations more often than their limits allow.
 
-    When the first minute's calls are used up, they are moved `skipped` seconds into the past in the
-    ledger and at the service, and only then does the period of `seconds` begin. `latest` is the
-    longest time in seconds that a slot may stay free while calls wait.
+    Calls are sent for `seconds` seconds, and each call waits up to two seconds for its turn. If
+    `skipped` isn't 0, the test first makes as many calls as the limit allows in one minute. The
+    test then moves the recorded times of these calls back by `skipped` seconds. `latest` is the
+    maximum number of seconds that a slot may stay free while calls are waiting.
     """
     answers: Counter[str] = Counter()
     headers = {"Authorization": f"Bearer {token_of('flood')}", "Prefer": f"wait={WAIT_SECONDS}"}
@@ -201,7 +202,7 @@ async def waiting(
 
 
 async def make_older(database_url: str, state: ServicesState, seconds: float) -> None:
-    """Move all calls made so far into the past."""
+    """Change the recorded times of all calls, as if the calls had been made earlier."""
     database = Database(database_url, SystemClock())
     times = (calls.c.reserved_at, calls.c.slot_free_at, calls.c.permit_until)
     try:
@@ -216,9 +217,9 @@ async def make_older(database_url: str, state: ServicesState, seconds: float) ->
 
 
 async def latest_grant(database_url: str) -> float:
-    """Return the longest time for which a slot was free while calls waited.
+    """Return the longest time that a slot stayed free while calls were waiting.
 
-    The ledger knows when a slot is free: 60 s after the response headers.
+    A slot becomes free about 60 seconds after the response headers arrive.
     """
     made: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
     for row in await sent_calls(database_url):
@@ -231,7 +232,10 @@ async def latest_grant(database_url: str) -> float:
 
 
 async def sent_calls(database_url: str) -> list[Row[Any]]:
-    """Return the ledger rows that count, each with its organization's key."""
+    """Return the ledger's rows for all calls that were sent.
+
+    Each row also contains the organization's data center and ID.
+    """
     database = Database(database_url, SystemClock())
     query = select(organizations.c.data_center, organizations.c.organization_id, calls)
     joined = query.join(calls, calls.c.organization == organizations.c.id)
@@ -244,7 +248,10 @@ async def sent_calls(database_url: str) -> list[Row[Any]]:
 
 
 async def truth(database_url: str, state: ServicesState, name: str) -> dict[str, object]:
-    """Compare the ledger's count with the service's count plus the calls in doubt."""
+    """Check that the ledger and the service counted the same calls.
+
+    Calls whose outcome is unknown may or may not have reached the service.
+    """
     seen = Counter((call.data_center, call.organization_id) for call in counted(state))
     settled: Counter[tuple[str, str | None]] = Counter()
     in_doubt: defaultdict[tuple[str, str | None], int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""Runs a soak, from the start to the results table, with the checks at the end."""
+"""Runs a soak test, checks the outcome, and returns the results as rows of a table."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ LONGEST_EXPIRY_SECONDS = 25.0
 
 
 async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, object]]:
-    """Work for a while, let everything finish, and compare with the model. Return table rows."""
+    """Run the soak test, and compare the results with the model. Return table rows."""
     expire = min(LONGEST_EXPIRY_SECONDS, pace.seconds / 3)
     async with running_fleet(database_url, 0, services=services(), **settings(expire)) as fleet:
         await asyncio.gather(*(fleet.add(pace.launcher) for _ in range(PROCESSES)))
@@ -48,7 +48,7 @@ async def soak(database_url: str, pace: Pace, seed: int) -> list[tuple[str, obje
 
 
 async def work(one: Soak) -> None:
-    """Run all actors until time is up and everything they started has been decided."""
+    """Run all actors until time is up and every request has been decided."""
     deciding = asyncio.create_task(decider(one))
     working = asyncio.gather(
         requester(one),
@@ -66,7 +66,7 @@ async def work(one: Soak) -> None:
 
 
 async def first_failure(awaited: "asyncio.Future", besides: "asyncio.Task[None]") -> None:
-    """Wait for the first task, but fail at once if the second fails."""
+    """Wait for the first task, but fail immediately if the second task fails."""
     await asyncio.wait({awaited, besides}, return_when=asyncio.FIRST_COMPLETED)
     if besides.done():
         besides.result()
@@ -74,7 +74,7 @@ async def first_failure(awaited: "asyncio.Future", besides: "asyncio.Task[None]"
 
 
 def services() -> ServicesState:
-    """Return the state of the services, with one busy organization on a large plan."""
+    """Set up the simulated services, and give one busy organization the Enterprise plan."""
     state = ServicesState()
     state.limits.plans[BUSY] = "enterprise"
     return state
@@ -93,7 +93,7 @@ def settings(expire_seconds: float) -> dict[str, str]:
 
 
 def rows(one: Soak) -> list[tuple[str, object]]:
-    """Return the rows with the measurements."""
+    """Return the measurements as table rows."""
     slow = statistics.quantiles(one.answer_seconds, n=100)[98]
     middle = statistics.median(one.answer_seconds)
     return [
@@ -114,7 +114,7 @@ EDGE_SECONDS = 2.0
 
 
 async def check(soak: Soak) -> dict[str, object]:
-    """Compare everything with the model. Return the results for the table."""
+    """Compare all results with the model. Return the results for the table."""
     await soak.story.comes_true(TRUE_SECONDS)
     await cleared(soak)
     provoked = [call for call in soak.fleet.services.state.refused if not is_blocked(soak, call)]
@@ -138,7 +138,7 @@ async def check(soak: Soak) -> dict[str, object]:
 
 
 async def cleared(soak: Soak) -> None:
-    """Check that every incident is over and has exactly one message."""
+    """Check that every incident is over, and that no block caused more than one message."""
     workspace = soak.fleet.slack.workspace
     await soak.fleet.slack.until(
         lambda: all("Cleared" in message.text for message in workspace.messages(ALERTS)),
@@ -151,7 +151,7 @@ async def cleared(soak: Soak) -> None:
 
 
 def is_blocked(soak: Soak, call: Call) -> bool:
-    """Return True if another client had the organization blocked at this moment."""
+    """Return True if the call arrived during a block that another client caused."""
     at = (call.data_center, call.organization_id)
     return any(
         block == at and begin - EDGE_SECONDS <= call.arrived_at <= end + EDGE_SECONDS
@@ -160,7 +160,7 @@ def is_blocked(soak: Soak, call: Call) -> bool:
 
 
 def most_in_a_minute(calls: list[Call]) -> int:
-    """Return the most calls to one organization that the service saw in sixty seconds."""
+    """Return the highest number of calls that any organization received within 60 seconds."""
     counted: dict[tuple[str | None, str | None], list[float]] = defaultdict(list)
     for call in calls:
         if call.counted_at is not None:

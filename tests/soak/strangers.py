@@ -1,4 +1,4 @@
-"""Requests without a signature or token, which must not fill the memory or delay others."""
+"""Checks that unauthenticated requests don't use up memory or delay other requests."""
 
 import asyncio
 import hashlib
@@ -26,7 +26,7 @@ Sender = Callable[[str, str], Awaitable[object]]
 
 @dataclass(frozen=True)
 class Counts:
-    """The number of requests of each kind."""
+    """Defines how many requests of each kind to send."""
 
     refused: int
     hang_ups: int
@@ -37,7 +37,7 @@ FULL = Counts(refused=1_000, hang_ups=600, chunked=200)
 
 
 async def strangers(database_url: str, counts: Counts) -> dict[str, object]:
-    """Send each kind of request to both ports of one process. Return the measurements."""
+    """Send several kinds of invalid requests to a bot process. Return the measurements."""
     found: dict[str, object] = {}
     async with bot_with_gateway(database_url) as (fleet, gateway):
         process = fleet.processes[0]
@@ -85,7 +85,7 @@ async def bot_with_gateway(database_url: str) -> AsyncIterator[tuple[Fleet, str]
 
 
 def resident_mib(process: BotProcess) -> float:
-    """Return a process's resident memory."""
+    """Return the memory usage of a process in MiB."""
     pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
     return pages * 4096 / 2**20
 
@@ -107,12 +107,12 @@ async def send(address: str, path: str, headers: list[str], *parts: bytes) -> by
 
 
 async def refused_body(address: str, path: str) -> None:
-    """Send over a megabyte of a request body that is larger than any Slack sends."""
+    """Announce a request body of 5 MB, which is too large, but send only the first 1.1 MB."""
     await send(address, path, ["Content-Length: 5000000"], b"x" * (MEGABYTE + MEGABYTE // 10))
 
 
 async def hang_up(address: str, path: str) -> None:
-    """Send nearly a megabyte of a request body, and close the connection before the end."""
+    """Send all but the last byte of a 1 MB request body, and then close the connection."""
     host, port = address.removeprefix("http://").rsplit(":", 1)
     _, writer = await asyncio.open_connection(host, int(port))
     head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {MEGABYTE}\r\n\r\n"
@@ -123,13 +123,13 @@ async def hang_up(address: str, path: str) -> None:
 
 
 async def broken_chunks(address: str, path: str) -> None:
-    """Send thousands of chunks of one byte each, and then an invalid one."""
+    """Send thousands of one-byte chunks, and then an invalid chunk."""
     body = b"1\r\na\r\n" * CHUNKS + b"zz\r\n"
     await send(address, path, ["Transfer-Encoding: chunked"], body)
 
 
 async def burst(sender: Sender, place: tuple[str, str], count: int, at_once: int) -> None:
-    """Send `count` requests to an address and path, at most `at_once` at the same time."""
+    """Send `count` requests, but no more than `at_once` at the same time."""
     left = iter(range(count))
 
     async def send_some() -> None:
@@ -140,7 +140,7 @@ async def burst(sender: Sender, place: tuple[str, str], count: int, at_once: int
 
 
 async def acknowledgement(fleet: Fleet) -> float:
-    """Return how many seconds it takes until a signed command is acknowledged."""
+    """Return how many seconds the bot takes to acknowledge a signed command."""
     began = seconds_now()
     await fleet.slack.command("U0OPERATOR", "C0GENERAL", "/gatehouse", "whoami")
     return seconds_now() - began

@@ -1,4 +1,4 @@
-"""A short version of the soak: three processes, kills, and the same model at the end."""
+"""Runs short versions of the soak tests."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The audit chain shows every edited, removed, moved or cut entry."""
+"""Tests that the audit log detects when entries are edited, removed or moved."""
 
 import asyncio
 

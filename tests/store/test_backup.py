@@ -1,4 +1,4 @@
-"""`gatehouse backup` copies a SQLite database beside a running bot."""
+"""`gatehouse backup` copies a SQLite database while the bot is running."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ async def work(database: Database, number: int) -> None:
 
 
 async def entries(url: str) -> int:
-    """Return how many entries the database has, and check that the log is intact."""
+    """Check that the audit log is intact, and return the number of entries."""
     database = Database(url, SystemClock())
     async with database.read_only() as tx:
         verdict = await audit.verify(tx)

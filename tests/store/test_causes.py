@@ -1,4 +1,4 @@
-"""The cause of a database error, in a word that operators can look up."""
+"""Tests that each kind of database error has a code that operators can look up."""
 
 import asyncio
 import errno
@@ -16,7 +16,7 @@ from bot.store.engine import Database
 
 
 def wrapped(error: BaseException) -> BaseException:
-    """Return the error inside SQLAlchemy's error, as the bot gets it."""
+    """Wrap `error` in another exception, as SQLAlchemy does."""
     outer = RuntimeError("outer")
     outer.__cause__ = error
     return outer

@@ -1,4 +1,4 @@
-"""The engine: times, transactions, one error, one process."""
+"""Tests how the database engine handles times, transactions, errors and locks."""
 
 import asyncio
 import errno
@@ -130,7 +130,7 @@ async def test_a_transaction_that_stood_still_is_reported(postgres_url, clock):
 async def test_migration_takes_longer_than_any_other_statement_may(
     postgres_url, clock, monkeypatch
 ):
-    """The driver has its own timeout, which the server's settings don't change."""
+    """The database driver has a timeout that the server's settings don't affect."""
     monkeypatch.setattr("bot.store.postgres.STATEMENT_SECONDS", 0.05)
     long = text("SELECT pg_sleep(0.2)")
     database = Database(postgres_url, clock)
@@ -237,7 +237,7 @@ async def test_each_transaction_has_its_own_time(postgres_url, clock):
 
 @pytest.mark.parametrize("moment", range(8))
 async def test_writer_cancelled_as_its_turn_comes_is_cancelled(sqlite_url, clock, moment):
-    """A cancellation that is lost here would leave a loop running that should end."""
+    """If the cancellation were ignored, a loop that should end would keep running."""
     database = Database(sqlite_url, clock)
 
     async def take_a_turn() -> None:
@@ -259,7 +259,7 @@ async def test_writer_cancelled_as_its_turn_comes_is_cancelled(sqlite_url, clock
 async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
     sqlite_url, clock, monkeypatch, moment
 ):
-    """An unfinished statement would lock the file until the statement is collected."""
+    """An unfinished statement would lock the file until the statement was garbage-collected."""
     monkeypatch.setattr("bot.store.engine.BUSY_SECONDS", 0.1)
     database = Database(sqlite_url, clock)
     await write(database)
@@ -339,7 +339,7 @@ async def test_client_encoding_from_the_environment_is_overruled(
 
 @pytest.mark.postgres
 async def test_a_full_server_is_waited_for(empty_postgres_url, clock, monkeypatch):
-    """Only the text of the server's answer says that the server is full."""
+    """Only the text of the error message shows that the server has no free connections."""
     refused, connect_once = asyncio.Event(), postgres.Connection.connect
 
     async def connect_noting(**parameters):
@@ -370,7 +370,7 @@ async def test_a_full_server_is_waited_for(empty_postgres_url, clock, monkeypatc
 
 
 def take_away(path: Path, other: Path | None) -> None:
-    """Remove the file at a path, or replace it with another file."""
+    """Remove the file at `path`, or replace it with `other` if that is given."""
     path.rename(path.with_name("removed.db"))
     if other is not None:
         other.rename(path)

@@ -1,4 +1,4 @@
-"""Each job, card and delivery is taken by one process."""
+"""Tests that only one process handles each job, card and delivery."""
 
 import asyncio
 from contextlib import suppress
@@ -138,7 +138,7 @@ async def test_card_that_was_forgotten_is_not_noted_again(database):
 
 
 async def somebody_waits(database: Database) -> None:
-    """Return when a transaction waits for another transaction."""
+    """Wait until one transaction is blocked by another."""
     blocked = False
     async with asyncio.timeout(30):
         while not blocked:
@@ -150,7 +150,7 @@ async def somebody_waits(database: Database) -> None:
 @pytest.mark.postgres
 @pytest.mark.parametrize("read", [None, CARD], ids=["post", "edit"])
 async def test_one_of_two_notes_at_once_counts(postgres_url, clock, read):
-    """The second transaction reads before the first commits, so its data is old when it writes."""
+    """The second transaction uses data that was read before the first one committed."""
     one, two = Database(postgres_url, clock), Database(postgres_url, clock)
     if read:
         await note(one, read, None)

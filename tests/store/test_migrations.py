@@ -1,4 +1,4 @@
-"""The migrations make the declared tables once, whichever process starts first."""
+"""Tests that the migrations run only once and create the declared tables."""
 
 import asyncio
 

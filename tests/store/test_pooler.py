@@ -1,4 +1,4 @@
-"""PostgreSQL behind a pooler, and the bot's connection pool."""
+"""Tests the bot with PgBouncer in front of PostgreSQL, and tests the bot's connection pool."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ async def pooled_url(postgres_url) -> AsyncIterator[str]:
 
 
 async def test_server_ends_what_a_process_behind_a_pooler_left_open(pooled_url) -> None:
-    """A pooler loses the settings of a session, or gives the session to another client."""
+    """A connection pooler may reset a session's settings, or give the session to another client."""
     database = Database(pooled_url, SystemClock())
     async with database.transaction() as tx:
         limits = [await tx.connection.scalar(text(f"SHOW {name}")) for name in SERVER_LIMITS]
@@ -95,7 +95,7 @@ async def test_pool_is_as_large_as_the_setting_says(postgres_url) -> None:
 
 
 async def limited(url: str, connections: int) -> str:
-    """Return the database's address for an ordinary user with a limit of connections."""
+    """Create a database user with a connection limit. Return the database URL for that user."""
     name = url.rsplit("/", 1)[1]
     connection = await connect(url)
     await connection.execute(f'CREATE ROLE "{name}" LOGIN CONNECTION LIMIT {connections}')

@@ -1,4 +1,4 @@
-"""The ledger in the database decides as the model's ledger does, over long random days."""
+"""Tests that the quota ledger in the database makes the same decisions as a simple model."""
 
 import random
 
@@ -20,7 +20,7 @@ PAUSES = [0.0, 0.1, 1.0, 14.0, 16.0, 45.0, 61.0, 76.0, 1800.0, 20_000.0]
 
 
 class Both:
-    """Asks both the database and the model, and compares their answers."""
+    """Asks the database and the model the same questions, and compares their answers."""
 
     def __init__(self, database, clock) -> None:
         self._database, self._clock = database, clock

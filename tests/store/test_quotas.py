@@ -1,4 +1,4 @@
-"""The ledger of calls, and the use by hour, person and kind."""
+"""Tests the call ledger, and how calls are counted by hour, by person and by kind of call."""
 
 import pytest
 from sqlalchemy import event, func, select, update
@@ -218,7 +218,7 @@ async def test_newest_call_is_kept_and_the_numbers_go_on(database, clock):
 
 @pytest.mark.parametrize("told_hours", [1, 23])
 async def test_the_day_in_sql_is_the_models(database, clock, told_hours):
-    """A reset from the service begins the day when it has passed, as in `day_begins_at`."""
+    """The SQL query and the function `day_began_at` agree on when a day begins."""
 
     for _ in range(3):
         await call(database)

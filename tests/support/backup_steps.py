@@ -1,4 +1,4 @@
-"""The backup and restore commands from docs/operations.md."""
+"""Runs the backup and restore commands from docs/operations.md."""
 
 import os
 import re
@@ -14,20 +14,23 @@ SUDO = '#!/bin/sh\n[ "$1" = -u ] && shift 2\nexec "$@"\n'
 
 
 def section() -> str:
-    """Return the page's section on backups."""
+    """Return the section about backups from docs/operations.md."""
     page = (ROOT / "docs/operations.md").read_text("utf-8")
     return page.split("\n## Back up and restore\n")[1].split("\n## ")[0]
 
 
 def commands(database: str) -> tuple[str, str]:
-    """Return the shell commands that back up and restore "SQLite" or "PostgreSQL"."""
+    """Return the shell commands that back up a database, and those that restore it.
+
+    `database` is "SQLite" or "PostgreSQL".
+    """
     part = section().split(f"### {database}\n")[1].split("\n### ")[0]
     backup, restore = re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
     return backup, restore
 
 
 def restore_of(name: str) -> str:
-    """Return the commands that restore the PostgreSQL database with this name."""
+    """Return the commands that restore a PostgreSQL database called `name`."""
     restore = commands("PostgreSQL")[1]
     return restore.replace("gatehouse", name).replace(f"{name}.dump", "gatehouse.dump")
 

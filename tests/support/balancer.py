@@ -1,4 +1,4 @@
-"""A minimal load balancer that sends Slack's deliveries to each process in turn."""
+"""A minimal load balancer that distributes Slack's requests among the bot's processes."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -11,9 +11,10 @@ PATIENCE_SECONDS = 15.5
 
 
 class Balancer:
-    """Forwards requests to each of `backends()` in turn, skipping any that refuse connections.
+    """Forwards requests to the backends in turn, but skips any backend that refuses connections.
 
-    If a backend dies during a request, the response is 502: the request may have taken effect.
+    If a backend dies during a request, the balancer returns status 502. The request is not sent to
+    another backend, because it may already have taken effect.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Balancer:
 
 @asynccontextmanager
 async def running_balancer(backends: Callable[[], Sequence[str]]) -> AsyncIterator[Balancer]:
-    """Yield a balancer on a loopback port."""
+    """Run a load balancer on 127.0.0.1, and yield it."""
     # With keep-alive, a process killed while idle would look as if it died during a request.
     connector = aiohttp.TCPConnector(force_close=True)
     async with aiohttp.ClientSession(connector=connector) as session:

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that stands still until a test moves it forward."""
 
 import asyncio
 import heapq
@@ -8,7 +8,7 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 class FakeClock:
-    """A clock controlled by the test: `advance` moves the time forward and wakes sleepers."""
+    """A clock that the test controls. `advance` moves the time forward and wakes sleeping tasks."""
 
     def __init__(self, start: datetime = START) -> None:
         self._start = start
@@ -35,7 +35,7 @@ class FakeClock:
         await future
 
     def advance(self, seconds: float) -> None:
-        """Move the time forward, and wake the sleepers that are due."""
+        """Move the clock forward, and wake the tasks whose sleep is over."""
         self._elapsed += seconds
         while self._sleepers and self._sleepers[0][0] <= self._elapsed:
             _, _, future = heapq.heappop(self._sleepers)
@@ -43,7 +43,7 @@ class FakeClock:
                 future.set_result(None)
 
     def jump(self) -> bool:
-        """Move the time to the end of the next sleep. Return False if nothing is sleeping."""
+        """Move the clock forward until a task wakes up. Return False if no task is sleeping."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         if not self._sleepers:
@@ -53,7 +53,7 @@ class FakeClock:
 
 
 class JumpingClock(FakeClock):
-    """A clock that jumps to the end of every sleep; `slept` lists their lengths in seconds."""
+    """A clock that jumps ahead instead of sleeping. `slept` lists the length of each sleep."""
 
     def __init__(self, start: datetime = START) -> None:
         super().__init__(start)

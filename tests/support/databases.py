@@ -1,4 +1,4 @@
-"""Test databases: each test gets its own copy of a database that is migrated only once."""
+"""Migrates a database once, and gives each test its own copy."""
 
 import asyncio
 import shutil
@@ -19,7 +19,7 @@ Kind = Literal["sqlite", "postgres"]
 
 
 class ClockedDatabase(Database):
-    """A database that uses the test's clock, even with PostgreSQL."""
+    """A database that uses the test's clock, even if it is a PostgreSQL database."""
 
     def __init__(self, url: str, clock: Clock, **options: int) -> None:
         super().__init__(url, clock, **options)
@@ -36,15 +36,19 @@ async def migrated(url: str) -> None:
 
 
 def copy_sqlite(template: Path, target: Path) -> None:
-    """Copy a closed SQLite database; closing it merged the write-ahead log into the file."""
+    """Copy a SQLite database.
+
+    The database must be closed, because closing a database merges the write-ahead log into the
+    file.
+    """
     shutil.copyfile(template, target)
 
 
 @contextmanager
 def postgres_template(server: str) -> Iterator[str]:
-    """Create a migrated database on the server, yield its name, and drop it after the block.
+    """Create and migrate a database, yield its name, and drop the database after the block.
 
-    The database is managed by a separate event loop, which outlives the tests' own loops.
+    The database needs a separate event loop, because each test's event loop ends with the test.
     """
     names: Queue[str | BaseException] = Queue()
     done = threading.Event()
@@ -71,7 +75,7 @@ def postgres_template(server: str) -> Iterator[str]:
 
 
 def migrated_file(path: Path) -> Path:
-    """Make a migrated SQLite file."""
+    """Create and migrate a SQLite database at `path`."""
     worker = threading.Thread(target=lambda: run_steadily(migrated(f"sqlite:///{path}")))
     worker.start()
     worker.join()
@@ -80,7 +84,7 @@ def migrated_file(path: Path) -> Path:
 
 @asynccontextmanager
 async def database_of(kind: Kind, folder: str) -> AsyncIterator[str]:
-    """Yield the address of a new, empty database; SQLite's file is created in the folder."""
+    """Yield the address of a new, empty database. SQLite databases are created in `folder`."""
     if kind == "sqlite":
         yield f"sqlite:///{folder}/gatehouse.db"
         return

@@ -1,7 +1,7 @@
-"""All of the bot's entry points: their required permissions, sample input, and how to trigger them.
+"""Lists the bot's entry points and the permission that each one requires.
 
-`tests/handlers/test_permissions.py` fails if a listener is missing here or requires a different
-permission.
+`tests/handlers/test_permissions.py` fails if a listener is missing from the list or requires a
+different permission. The function `deliver` triggers an entry point.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ Kind = Literal["command", "action", "view", "options", "event", "shortcut"]
 class EntryPoint:
     """One of the bot's entry points.
 
-    `name` is the command with its slash, the action ID, or the callback ID. `sample` is the text
-    after the command, a button's value, or a modal's `private_metadata` (with `RESPONSE_URL` as a
-    placeholder), and is valid enough to reach the permission check. `form` names a form in
-    `bot.commands`.
+    `name` is an action ID, a callback ID, an event type, or a command with its slash. `sample` is
+    a button's value, a modal's `private_metadata`, or the text after a command. `RESPONSE_URL` in
+    `private_metadata` is a placeholder. The sample is just valid enough to reach the permission
+    check. `form` is the name of one of the command's forms in `bot.commands`.
     """
 
     kind: Kind
@@ -191,7 +191,7 @@ CHANNEL = "C0GENERAL"
 async def deliver(
     world: World, user: str, entry: EntryPoint, sample: str
 ) -> Message | View | list[Any]:
-    """Deliver the sample. Return the private reply to `user`, the modal, or the options."""
+    """Deliver the sample. Return the reply, the modal, or the options that `user` sees."""
     slack = world.slack
     if entry.kind == "event" and entry.name == "app_home_opened":
         return await _home(world, user)
@@ -224,14 +224,14 @@ async def write(world: World, user: str, text: str) -> Message:
 
 
 def _seen(world: World, user: str) -> list[Message]:
-    """Return the messages that only this person can see, in channels and direct messages."""
+    """Return the messages that only this person can see, including direct messages."""
     workspace = world.slack.workspace
     seen = [*workspace.ephemerals(user), *workspace.dm(user)]
     return sorted(seen, key=lambda item: item.number)
 
 
 async def _home(world: World, user: str) -> View:
-    """Return the Home tab published by the bot."""
+    """Open the Home tab, and return the view that the bot publishes."""
     world.slack.workspace.homes.pop(user, None)
     delivery = await world.slack.open_home(user)
     assert (delivery.status, delivery.error) == (200, None)

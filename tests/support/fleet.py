@@ -1,4 +1,4 @@
-"""Several real bot processes behind a load balancer, with one database and stand-in services."""
+"""Runs several real bot processes that share a database and a load balancer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +32,7 @@ class NoAnswerError(AssertionError):
 
 @dataclass
 class Fleet:
-    """The bot processes, with stand-ins for Slack and the services."""
+    """The bot processes, and the stand-ins for Slack and the services."""
 
     slack: RunningSlack
     services: RunningServices
@@ -44,7 +44,7 @@ class Fleet:
     answer_seconds: float = ANSWER_SECONDS
 
     def alive(self) -> list[str]:
-        """Return the addresses of the running processes, for the balancer."""
+        """Return the addresses of all running processes."""
         return [
             process.address for process in self.processes if process.is_running and process.address
         ]
@@ -52,7 +52,7 @@ class Fleet:
     async def add(
         self, launcher: Sequence[str] = ("-m", "bot"), *, wait: bool = True, **settings: str
     ) -> BotProcess:
-        """Start another process, optionally with its own settings."""
+        """Start another process. If `settings` are given, they apply only to this process."""
         own = {name.upper(): value for name, value in settings.items()}
         environment = {**self.environment, **own}
         process = BotProcess(environment, self.session, launcher, is_fresh=self.are_fresh)
@@ -61,9 +61,9 @@ class Fleet:
         return await process.ready() if wait else process
 
     async def ask(self, user: str, command: str, text: str = "") -> Message:
-        """Type a command. Return the reply once it is no longer "Working on it".
+        """Type a command. Return the first reply other than "Working on it".
 
-        Slack's own notice that the bot did not respond counts as a reply; see `is_silence`.
+        Slack's notice that the bot did not respond also counts as a reply. See `is_silence`.
         """
         before = len(self.seen_by(user))
         await self.slack.command(user, "C0GENERAL", command, text)
@@ -76,7 +76,9 @@ class Fleet:
     async def answer(
         self, user: str, *, after: int = 0, seconds: float = 0.0, channel: str = ""
     ) -> Message:
-        """Wait for the next reply to a person, optionally in a given channel.
+        """Wait for the next reply to a person.
+
+        If `channel` is given, only replies in that channel count.
 
         Raises:
             NoAnswerError: No reply came in time.
@@ -101,7 +103,7 @@ class Fleet:
         return said.strip()
 
     async def look_at_audit(self) -> int:
-        """Verify the audit log in this process, which is faster. Return the number of entries."""
+        """Verify the audit log without starting a process. Return the number of entries."""
         database = Database(self.environment["DATABASE_URL"], SystemClock())
         try:
             async with database.read_only() as tx:
@@ -113,12 +115,12 @@ class Fleet:
 
     @property
     def tracebacks(self) -> list[str]:
-        """All tracebacks in the processes' logs."""
+        """All tracebacks that the processes have logged."""
         return [line for process in self.processes for line in process.tracebacks]
 
 
 def is_silence(message: Message) -> bool:
-    """Return True for Slack's own notice that the bot did not respond."""
+    """Return True if the message is Slack's notice that the bot did not respond."""
     return message.user == SLACKBOT
 
 
@@ -130,9 +132,9 @@ async def running_fleet(
     services: ServicesState | None = None,
     **settings: str,
 ) -> AsyncIterator[Fleet]:
-    """Run `count` processes on a new database, and kill them all at the end of the block.
+    """Run `count` bot processes that share a database, and kill them at the end of the block.
 
-    `settings` are environment variables in lower case, which override the defaults.
+    `settings` are environment variables in lower case. They override the defaults.
     """
     async with (
         running_services(services or ServicesState()) as running,

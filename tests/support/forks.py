@@ -1,7 +1,7 @@
-"""Child processes that start fast, because they are forked from a process that has loaded the bot.
+"""Starts child processes quickly by forking a process that has already imported the bot.
 
-`python -m bot` uses a second of CPU time before its first line of output, mostly for imports. A
-forked process runs the same module with the same arguments, environment and output.
+`python -m bot` needs a second of CPU time to start, mostly for imports. A forked process runs the
+same code, but skips these imports.
 """
 
 import asyncio
@@ -28,7 +28,10 @@ FORKS.set_forkserver_preload(LOADED)
 
 
 class ForkedProcess:
-    """The subset of `asyncio.subprocess.Process` that tests need; stderr goes to stdout."""
+    """Provides the parts of the `asyncio.subprocess.Process` interface that tests need.
+
+    `stdout` also contains the process's error output.
+    """
 
     def __init__(self, process: BaseProcess, output: asyncio.StreamReader) -> None:
         self.stdout = output
@@ -45,7 +48,10 @@ class ForkedProcess:
 
     @property
     def returncode(self) -> int | None:
-        """The exit status, a negative signal number, or None while the process is running."""
+        """The exit status, or None if the process is still running.
+
+        A negative status means that a signal ended the process.
+        """
         return self._ended.result() if self._ended.done() else None
 
     async def wait(self) -> int:
@@ -68,7 +74,7 @@ class ForkedProcess:
 
 
 class _Inherited:
-    """A file descriptor that is duplicated into the child."""
+    """A file descriptor that is duplicated for the child process."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -84,7 +90,10 @@ def _taken(duplicate: Any) -> int:
 async def forked(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> ForkedProcess:
-    """Run `python <arguments>` in a fork; the arguments start with `-m` and a module name."""
+    """Run `python <arguments>` in a forked process.
+
+    The arguments start with `-m` and a module name.
+    """
     loop = asyncio.get_running_loop()
     ours, theirs = os.pipe()
     output = asyncio.StreamReader(limit=2**22)
@@ -101,14 +110,14 @@ async def forked(
 
 
 async def run_forked(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """Run `python -m bot <arguments>` in a fork. Return the exit status and the output."""
+    """Run `python -m bot <arguments>` in a forked process. Return the exit status and output."""
     process = await forked(("-m", "bot", *arguments), ROOT, environment)
     said = (await process.stdout.read()).decode()
     return await process.wait(), said
 
 
 def _run(output: int, arguments: list[str], folder: str, environment: dict[str, str]) -> None:
-    """Run the program in the child."""
+    """Run the program in the child process."""
     for stream in (1, 2):
         os.dup2(output, stream)
     os.close(output)

@@ -1,4 +1,4 @@
-"""Real local servers, canned responses, and client parts for tests."""
+"""Provides local web servers, fake responses, and helpers for tests of the HTTP client."""
 
 import asyncio
 import ssl
@@ -21,7 +21,7 @@ SELF_SIGNED = Path(__file__).with_name("self_signed.pem")
 
 
 class Bench:
-    """A `ServiceHttp` with its metrics, clock and logs."""
+    """Sets up a `ServiceHttp` that uses a fake clock."""
 
     def __init__(self, session: ClientSession, total_seconds: float) -> None:
         self.clock = JumpingClock()
@@ -36,7 +36,7 @@ class Bench:
         )
 
     async def request(self, call: ServiceCall, permits: OpenPermit = unlimited) -> bytes:
-        """Make a call that accepts any response."""
+        """Make a call, and return the raw response body."""
         return await self.http.request(call, lambda body: body, permits)
 
 
@@ -50,7 +50,7 @@ async def open_bench(total_seconds: float = 10.0) -> AsyncIterator[Bench]:
 async def web_server(
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]], *, tls: bool = False
 ) -> AsyncIterator[str]:
-    """Yield the address of a server that handles every request with `handler`."""
+    """Run a web server that handles every request with `handler`, and yield its address."""
     context = None
     if tls:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -67,9 +67,10 @@ async def web_server(
 
 
 class RawServer:
-    """Reads the n-th request, writes the bytes `answers[n]`, and closes the connection.
+    """Answers each request with the next item of `answers`, and closes the connection.
 
-    The last response is repeated. `None` closes the connection at once.
+    If there are more requests than answers, the last answer is repeated. If an answer is `None`,
+    the connection is closed without a response.
     """
 
     def __init__(self, *answers: bytes | None, hang: bool = False) -> None:
@@ -115,7 +116,7 @@ class _NothingSent:
 
 
 class CompatibleResponse(ClientResponse):
-    """A response without a connection: aioresponses 0.7.9 lacks the writer that aiohttp needs."""
+    """Adds the stream writer that aiohttp requires but aioresponses 0.7.9 does not provide."""
 
     content: StreamReader
 
@@ -124,7 +125,7 @@ class CompatibleResponse(ClientResponse):
 
 
 class FakeServices(aioresponses):
-    """aioresponses with `CompatibleResponse` as the default response class."""
+    """Works like `aioresponses`, but returns a `CompatibleResponse` by default."""
 
     def add(self, url: Any, method: str = hdrs.METH_GET, **kwargs: Any) -> None:
         kwargs.setdefault("response_class", CompatibleResponse)
@@ -132,7 +133,11 @@ class FakeServices(aioresponses):
 
 
 class FakeGuard(Permit):
-    """`events` records, in order: the key, "responded", reported limits, refusals, "passed"."""
+    """A fake guard that permits every call.
+
+    `events` records everything that happens, in order. For each call, `events` gets the
+    organization's key, "responded", any reported limits, the code of any refusal, and "passed".
+    """
 
     def __init__(self) -> None:
         self.events: list[object] = []

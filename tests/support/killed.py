@@ -1,9 +1,11 @@
-"""Run the real program repeatedly, killing it with SIGKILL at a later step each time.
+"""Runs the real program again and again, and kills it at a later step each time.
 
-`python -m tests.support.killed FIRST EVERY`: the first process dies at step FIRST after someone's
-click, and each subsequent process dies EVERY steps later. A step is a commit or a call that changes
-something; between steps, nothing outside the process changes. Each process is listed on a line of
-the output, as `<step> <process ID>`. SIGTERM stops the run.
+Start this program with `python -m tests.support.killed FIRST EVERY`.
+
+Each process counts steps from the first click on a button. The first process is killed at step
+FIRST, and each new process is killed EVERY steps later than the previous one. A step is a commit or
+an API call that changes something. Between steps, nothing outside the process changes. For each
+process, the program prints a line in the form `<step> <process ID>`. SIGTERM stops the run.
 """
 
 import itertools
@@ -25,7 +27,7 @@ __all__ = ["serve"]  # imported before the fork to make restarts fast
 
 
 def patch(steps: Steps) -> None:
-    """Count steps from the first click, and shorten leases and the time a flow stays in doubt."""
+    """Start counting steps at the first click, and shorten the bot's waiting times."""
     store = interactions.store_click
 
     async def arming_store(bot: Parts, click: StoredInteraction) -> None:

@@ -1,12 +1,17 @@
-"""Start the real program with an injected fault: `python -m tests.support.launch …`.
+"""Starts the real program, and injects faults into it.
 
---clock FILE    the wall clock is off by the number of seconds in the file, which may change
---short-leases  another process takes over a dead process's work after two seconds
---die-at N      the program kills itself with SIGKILL right after the N-th step, counted from the
-                first SIGUSR1; a step is a commit, or a call to another program that changes
-                something
+    python -m tests.support.launch OPTIONS
 
-Each step is printed as a line `{"step": …}`. The program itself is unchanged.
+`--clock FILE` shifts the wall clock by the number of seconds in FILE. Tests may change the
+number in FILE at any time.
+
+`--short-leases` lets other processes take over a dead process's work after two seconds.
+
+`--die-at N` kills the program with SIGKILL right after step N. The first SIGUSR1 signal starts the
+count of steps.
+
+A step is a commit or an API call that changes something. For each step, the program prints a
+line in the form `{"step": …}`. The faults are injected without changing the program's files.
 """
 
 import argparse
@@ -37,7 +42,7 @@ CHANGES = {
 
 
 class Steps:
-    """Counts the steps from 1, prints each one, and kills the process at step `die_at`."""
+    """Counts and prints steps, and kills the process at step `die_at`."""
 
     def __init__(self, die_at: int) -> None:
         self._die_at = die_at
@@ -61,7 +66,7 @@ class Steps:
 
 
 def count_commits(steps: Steps) -> None:
-    """Count every commit that changes something as a step."""
+    """Count a step for each commit that changes something."""
     honest = Database.transaction
 
     @asynccontextmanager
@@ -78,7 +83,7 @@ def count_commits(steps: Steps) -> None:
 
 
 def count_calls(steps: Steps) -> None:
-    """Count every call that changes something as a step, once its response has arrived."""
+    """When the response to an API call that changes something arrives, count a step."""
     honest = aiohttp.ClientSession._request
 
     async def request(self: aiohttp.ClientSession, method: str, url: Any, **rest: Any) -> Any:
@@ -91,7 +96,7 @@ def count_calls(steps: Steps) -> None:
 
 
 def shift_clock(file: Path) -> None:
-    """Make `time.time` wrong by the number of seconds in the file."""
+    """Shift `time.time` by the number of seconds in the file."""
     honest = time.time
 
     def shifted() -> float:

@@ -1,4 +1,4 @@
-"""A small bot with the real endpoint, middleware and replies, and the test's own listeners."""
+"""Runs a small bot with the real Slack endpoint. Each test adds its listeners to the bot."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -76,7 +76,7 @@ class FakePeople:
 
 @dataclass
 class FakeDeliveries:
-    """Says whether a delivery is the first, and counts how often it is asked."""
+    """Tells the bot whether a delivery is new, and counts how often the bot asks."""
 
     is_first: bool = True
     asked: int = 0
@@ -88,7 +88,7 @@ class FakeDeliveries:
 
 @dataclass
 class SmallBot:
-    """A bot with the test's own listeners, a stand-in for Slack, metrics and logs."""
+    """A small bot and a stand-in for Slack. A test adds its listeners to the bot."""
 
     parts: SimpleNamespace
     app: GatehouseApp
@@ -97,7 +97,7 @@ class SmallBot:
     deliveries: FakeDeliveries
 
     def command(self, name: str, answer: Answer) -> None:
-        """Add a listener for a command, whatever its text."""
+        """Add a listener for the command `name`."""
         self.app.command(name, middleware=[COMMAND])(ack=acknowledge, lazy=[listener(answer)])
 
     def action(
@@ -112,7 +112,7 @@ class SmallBot:
         self.app.action(action_id, middleware=[asks])(ack=acknowledge, lazy=[listener(answer)])
 
     async def outcomes(self) -> dict[tuple[str, str], float]:
-        """Wait until nothing is running. Return how often each (name, outcome) occurred."""
+        """Wait until all tasks are done. Count the commands for each name and outcome."""
         await self.parts.tasks.drain(5)
         return {
             (sample.labels["name"], sample.labels["outcome"]): sample.value
@@ -124,7 +124,7 @@ class SmallBot:
 
 @asynccontextmanager
 async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
-    """Run a small bot until the block ends; the test adds its listeners inside the block."""
+    """Run a small bot until the block ends. The test adds its listeners inside the block."""
     async with running_slack() as slack, open_session() as session:
         clock, waits, deliveries = SystemClock(), JumpingClock(), FakeDeliveries()
         web_client = AsyncWebClient("xoxb-sandbox", base_url=slack.api_url, session=session)
@@ -170,7 +170,7 @@ def seen(bot) -> list[str]:
 
 
 async def shown_button(bot):
-    """Type a command that replies with a button. Return the reply."""
+    """Run a command whose reply contains a button. Return the reply."""
 
     async def answer(ask):
         return BUTTON
@@ -181,7 +181,7 @@ async def shown_button(bot):
 
 
 class Held:
-    """Work that waits until a test releases it."""
+    """A listener function that waits until a test sets `release`."""
 
     def __init__(self, result: Message | Exception | None) -> None:
         self.release = asyncio.Event()

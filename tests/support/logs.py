@@ -1,6 +1,7 @@
-"""Production-style logs, written to a buffer that tests can read.
+"""Sets up logging as in production, but writes the logs to a buffer that tests can read.
 
-pytest's own capture is not used, because it changes `sys.stderr` between the phases of a test.
+Tests of the logs can't use pytest's output capture, because pytest replaces `sys.stderr` between
+the phases of a test.
 """
 
 import io
@@ -15,7 +16,7 @@ from bot.ops.redaction import Redactor
 
 
 def log_into(stream: io.StringIO, level: str, style: str, redactor: Redactor) -> None:
-    """Configure logging to write to a buffer that the test can read."""
+    """Configure logging, and write the logs to `stream`."""
     configure_logs(level, style, redactor)
     (handler,) = logging.getLogger().handlers
     assert isinstance(handler, logging.StreamHandler)
@@ -24,7 +25,7 @@ def log_into(stream: io.StringIO, level: str, style: str, redactor: Redactor) ->
 
 @contextmanager
 def logging_as_before() -> Iterator[None]:
-    """Restore everything that `configure_logs` changes."""
+    """At the end of the block, restore everything that `configure_logs` changes."""
     root, loud = logging.getLogger(), logging.raiseExceptions
     handlers, level, configured = root.handlers[:], root.level, structlog.get_config()
     try:

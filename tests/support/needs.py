@@ -1,4 +1,4 @@
-"""Programs and services required by tests; if one is missing, the test is skipped with a hint."""
+"""Finds the programs and services that a test needs, and skips the test if one is missing."""
 
 import os
 import shutil
@@ -36,7 +36,10 @@ SKIPPED = "Skipped: "
 
 
 def find_program(name: str) -> str | None:
-    """Return a program's path, also searching folders for root and for PostgreSQL."""
+    """Return a program's path.
+
+    Search PostgreSQL's program folders first, then PATH, and then `/usr/sbin`.
+    """
     kept = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     if kept:
         return str(kept[-1])
@@ -44,7 +47,7 @@ def find_program(name: str) -> str | None:
 
 
 def needs(*names: str) -> str:
-    """Return the path to the first of these programs; skip the test if any is missing."""
+    """Skip the test if any of these programs is missing. Return the path of the first program."""
     paths = [find_program(name) or lacks(name) for name in names]
     return paths[0]
 
@@ -56,7 +59,10 @@ def needs_package_index() -> None:
 
 
 def lacks(name: str) -> NoReturn:
-    """Skip the test, or fail it in CI, where all programs are installed."""
+    """Skip the test because `name` is missing.
+
+    In CI, fail the test instead, because all programs must be installed there.
+    """
     if os.environ.get("CI"):
         pytest.fail(f"CI needs {name}: {HOW[name]}")
     pytest.skip(f"needs {name} ({HOW[name]})")
@@ -79,7 +85,7 @@ def _has_package_index() -> bool:
 
 
 def skipped_lines(reasons: list[str]) -> list[str]:
-    """Return a line for each reason, most frequent first."""
+    """Return a line with a count for each reason, starting with the most frequent reason."""
     counted = {reason: reasons.count(reason) for reason in sorted(set(reasons))}
     return [
         f"{count:5} {reason.removeprefix(SKIPPED)}"

@@ -1,4 +1,4 @@
-"""PgBouncer in front of the tests' PostgreSQL, in transaction pooling mode."""
+"""Runs PgBouncer as a connection pooler in front of the tests' PostgreSQL server."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ USER = "postgres"
 
 @asynccontextmanager
 async def running_pgbouncer(database_url: str, mode: str = "transaction") -> AsyncIterator[str]:
-    """Yield the database's address behind a pooler with four server connections."""
+    """Run PgBouncer in front of a database, and yield the address for clients."""
     program = needs("pgbouncer")
     server = urlsplit(database_url)
     with tempfile.TemporaryDirectory(prefix="gatehouse-pgb-") as name:

@@ -1,4 +1,4 @@
-"""PostgreSQL for tests: a database on the shared server, or a separate server."""
+"""Gives a test a database on the shared PostgreSQL server, or a separate server."""
 
 import asyncio
 import atexit
@@ -27,9 +27,10 @@ MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - we create our
 
 
 def server_url() -> str:
-    """Return the shared test server's address; skip the test if PostgreSQL is missing.
+    """Return the address of the shared test server. Skip the test if PostgreSQL is missing.
 
-    `TEST_DATABASE_URL` names the server. If it is not set, a server is started for this run.
+    The address comes from `TEST_DATABASE_URL`. If that variable is not set, this function starts a
+    server.
     """
     if "TEST_DATABASE_URL" not in os.environ:
         os.environ["TEST_DATABASE_URL"] = _start_server()
@@ -37,12 +38,15 @@ def server_url() -> str:
 
 
 def has_server() -> bool:
-    """Return True if a shared server is available, starting one if needed."""
+    """Start the shared server if necessary. Return False if PostgreSQL is missing."""
     return bool(find_program("initdb") or "TEST_DATABASE_URL" in os.environ) and bool(server_url())
 
 
 def _start_server() -> str:
-    """Start a server, in memory if there is room, and stop it at the end of this process."""
+    """Start a PostgreSQL server that stops when this process ends.
+
+    The server keeps its data in memory if there is enough room.
+    """
     has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM_BYTES
     folder = Path(tempfile.mkdtemp(prefix="gatehouse-pg-", dir=MEMORY if has_room else None))
     _give_away(folder)
@@ -70,9 +74,10 @@ async def connect(url: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
 async def own_database(
     server: str, template: str | None = None, *, is_durable: bool = True
 ) -> AsyncIterator[str]:
-    """Yield the address of a new database (empty or a copy of `template`), and drop it at the end.
+    """Create a database, yield its address, and drop the database after the block.
 
-    Without `is_durable`, commits don't wait for the disk, and a server crash loses data.
+    The database is a copy of `template`, or empty if no template is given. If `is_durable` is
+    False, commits don't wait for the disk, so a server crash may lose data.
 
     Raises:
         psycopg.OperationalError: The server can't be reached.
@@ -97,7 +102,7 @@ async def own_database(
 
 
 class Cluster:
-    """A PostgreSQL server for a single test, which may restart or kill it."""
+    """A PostgreSQL server for a single test. The test may restart or kill the server."""
 
     def __init__(self, data: Path, port: int) -> None:
         self.data = data
@@ -105,11 +110,11 @@ class Cluster:
         self.url = f"postgresql://{POSTGRES_USER}@127.0.0.1:{port}/postgres"
 
     async def start(self) -> None:
-        """Start the server, and return once it accepts connections."""
+        """Start the server, and wait until it accepts connections."""
         await _run(self.starting())
 
     async def stop(self, mode: str = "fast") -> None:
-        """Stop the server: `fast`, or `immediate` to simulate a crash."""
+        """Stop the server. The mode `immediate` simulates a crash."""
         await _run(self.stopping(mode))
 
     def starting(self, *settings: str) -> list[str]:
@@ -126,9 +131,9 @@ class Cluster:
 
 @asynccontextmanager
 async def private_cluster() -> AsyncIterator[Cluster]:
-    """Yield a running server in a temporary folder.
+    """Run a PostgreSQL server that keeps its data in a temporary folder, and yield the server.
 
-    The test is skipped if PostgreSQL's programs are missing.
+    The test is skipped if PostgreSQL is not installed.
     """
     with tempfile.TemporaryDirectory(prefix="gatehouse-pg-") as folder:
         _give_away(Path(folder))
@@ -151,7 +156,11 @@ def _program(name: str) -> str:
 
 
 def _as_postgres() -> dict[str, Any]:
-    """Return options that run PostgreSQL silently, and not as root, because it refuses that."""
+    """Return `subprocess` options that hide PostgreSQL's output.
+
+    If the tests run as root, the options also change the user, because PostgreSQL refuses to run
+    as root.
+    """
     user = {"user": POSTGRES_USER, "group": POSTGRES_USER} if os.geteuid() == 0 else {}
     silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     return {"cwd": "/", **silent, "stderr": subprocess.DEVNULL, **user}

@@ -1,4 +1,4 @@
-"""The real program as a child process: started, watched, frozen, killed."""
+"""Runs the real program as a child process that tests can watch, freeze and kill."""
 
 import asyncio
 import contextlib
@@ -18,14 +18,18 @@ KEPT_LINES = 5_000
 
 
 class NotReadyError(AssertionError):
-    """A process did not become ready in time; the message includes its last output."""
+    """A process did not become ready in time.
+
+    The error message includes the last lines of the process's output.
+    """
 
 
 class BotProcess:
-    """A `python -m bot` process, which listens at `address`.
+    """A process that runs `python -m bot` and listens at `address`.
 
-    `launcher` replaces `-m bot` to inject faults. With `is_fresh`, Python is started the way
-    operators do; otherwise the process is forked from one that has already imported everything.
+    To inject faults, a test can pass a `launcher`, which replaces `-m bot`. If `is_fresh` is True,
+    the process is started just as an operator would start it. If `is_fresh` is False, the process
+    is forked from one that has already imported everything.
     """
 
     def __init__(
@@ -61,11 +65,14 @@ class BotProcess:
 
     @property
     def tracebacks(self) -> list[str]:
-        """Log records that contain a traceback; expected failures have none."""
+        """The log records that contain a traceback.
+
+        Expected failures are logged without a traceback.
+        """
         return [line for line in self.lines if "Traceback (most recent call last)" in line]
 
     async def start(self) -> "BotProcess":
-        """Start the process, and return once it is listening; it may not be `ready` yet."""
+        """Start the process, and wait until it is listening. The process may not be ready yet."""
         self._starting = asyncio.ensure_future(self._spawn())
         await asyncio.shield(self._starting)
         await self.says(lambda: bool(self.address))
@@ -88,10 +95,10 @@ class BotProcess:
         self._reading = asyncio.create_task(self._read())
 
     async def says(self, is_true: Callable[[], bool], seconds: float = START_SECONDS) -> None:
-        """Wait until the predicate is true for the printed lines.
+        """Call `is_true` whenever the process prints a line, until `is_true` returns True.
 
         Raises:
-            NotReadyError: The process ended, or the time ran out.
+            NotReadyError: The process ended, or `is_true` did not return True in time.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -137,7 +144,7 @@ class BotProcess:
         return status
 
     async def kill(self) -> None:
-        """Kill the process with SIGKILL, even if starting it was cancelled."""
+        """Kill the process with SIGKILL, even if the call to `start` was canceled."""
         if self._starting is None:
             return
         await self._starting

@@ -1,4 +1,4 @@
-"""A TCP proxy that can cut or stall connections, as if the server behind it had gone away."""
+"""A TCP proxy that can cut or stall connections to simulate an outage."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,11 +8,11 @@ BUCKET_BYTES = 65_536
 
 
 class TcpProxy:
-    """Forwards to one server until a test cuts or stalls the connections.
+    """Forwards connections to a server until a test cuts or stalls them.
 
-    `cut` closes connections and refuses new ones, as if the server's machine were gone. `hang`
-    keeps connections open but lets nothing through, as if the network were down. Data in transit
-    arrives after `mend`.
+    `cut` closes connections and refuses new ones, as if the server had crashed. `hang` keeps
+    connections open but lets nothing through, as if the network were down. `mend` resumes
+    forwarding, and also forwards any data that was held back.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -24,7 +24,7 @@ class TcpProxy:
         self._pipes: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Start listening, on the same port as last time, if any."""
+        """Start listening. If the proxy was open before, listen on the same port again."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -83,7 +83,7 @@ class TcpProxy:
 
 @asynccontextmanager
 async def running_proxy(host: str, port: int) -> AsyncIterator[TcpProxy]:
-    """Yield an open proxy to a server."""
+    """Run a proxy in front of a server, and yield the proxy."""
     proxy = TcpProxy(host, port)
     await proxy.open()
     try:

@@ -1,4 +1,4 @@
-"""All kinds of requests, and the text shown in messages about them."""
+"""Generates random requests, and checks the messages about them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -105,7 +105,7 @@ def everybody(request: Request) -> list[str]:
 
 
 def shown_in_full(identities, message) -> list[str]:
-    """Return the identities that a message shows in full; viewers may see only four characters."""
+    """Return the identities that a message shows in full."""
     everything = "\n".join(texts_of(message))
     return [
         identity for identity in identities if len(identity) > 4 and in_full(identity) in everything

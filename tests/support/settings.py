@@ -1,4 +1,4 @@
-"""The minimal valid settings for a bot, and the example file."""
+"""Lists the required settings, and creates the example settings file."""
 
 import sys
 from collections.abc import Mapping
@@ -16,12 +16,15 @@ LEAST = {
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings, read only from environment variables."""
+    """Read the settings from environment variables only, not from a file."""
     return settings_from(find_sources({**environment, "GATEHOUSE_CONFIG": ""}))
 
 
 def example_file() -> str:
-    """Return `gatehouse.example.toml`, which lists all settings but sets only the required ones."""
+    """Return the content of `gatehouse.example.toml`.
+
+    The example file lists all settings, but sets only the required ones.
+    """
     fields = Settings.model_fields
     text = toml_text({name: example_of(name) for name in fields})
     in_force = ("#", *(f"{name} = " for name, field in fields.items() if field.is_required()))

@@ -1,4 +1,4 @@
-"""An event loop and clocks whose time stops while the process gets no CPU time."""
+"""Provides an event loop and clocks that pause while the process gets no CPU time."""
 
 import asyncio
 import selectors
@@ -15,12 +15,15 @@ SORTED = 60_000
 
 
 def seconds_now() -> float:
-    """Return the time used for timeouts, which excludes time when the process was stopped."""
+    """Return the event loop's time, which stands still while the process is stopped."""
     return asyncio.get_running_loop().time()
 
 
 def yardstick_seconds() -> float:
-    """Measure how long work that takes 50 ms on an idle machine takes now."""
+    """Return how many seconds of CPU time a fixed task takes.
+
+    On an idle machine, the task takes about 50 ms.
+    """
     began = time.thread_time()
     sorted((number * 7919 % 10_007, str(number)) for number in range(SORTED))
     return time.thread_time() - began
@@ -36,9 +39,9 @@ Events = list[tuple[selectors.SelectorKey, int]]
 
 
 class SteadyTime:
-    """Counts seconds, except those in which this thread was ready but didn't run.
+    """Counts seconds, except while this thread is ready to run but is waiting for the CPU.
 
-    `lost` is the number of seconds left out so far.
+    `lost` is the number of seconds that have been left out so far.
     """
 
     def __init__(self) -> None:
@@ -49,7 +52,10 @@ class SteadyTime:
         self._thread = threading.get_ident()
 
     def __call__(self, wanted: float = 0.0) -> float:
-        """Return the time; `wanted` is how long this thread asked to sleep since the last call."""
+        """Return the time in seconds.
+
+        `wanted` is the number of seconds that this thread meant to sleep after the previous call.
+        """
         passed = time.monotonic()
         if threading.get_ident() != self._thread:
             return passed - self.lost
@@ -67,7 +73,10 @@ class SteadyTime:
 
 
 class SteadySelector(selectors.DefaultSelector):
-    """A selector that sleeps in short steps; `heard` counts events from sockets and threads."""
+    """A selector that splits long waits into short ones.
+
+    `heard` is the number of times that `select` has returned events.
+    """
 
     def __init__(self, steady_time: SteadyTime) -> None:
         super().__init__()
@@ -75,7 +84,7 @@ class SteadySelector(selectors.DefaultSelector):
         self.heard = 0
 
     def select(self, timeout: float | None = None) -> Events:
-        """Select as usual, but if the process was stopped, sleep for the rest of the timeout."""
+        """Wait for events, but extend the timeout if the process is stopped in the meantime."""
         if timeout is not None and timeout <= 0:
             events = super().select(0)
             self.heard += bool(events)
@@ -93,7 +102,7 @@ class SteadySelector(selectors.DefaultSelector):
 
 
 class SteadyLoop(asyncio.SelectorEventLoop):
-    """The event loop used by tests."""
+    """The event loop that tests use."""
 
     def __init__(self) -> None:
         self.steady_time = SteadyTime()
@@ -101,18 +110,18 @@ class SteadyLoop(asyncio.SelectorEventLoop):
         super().__init__(self.selector)
 
     def time(self) -> float:
-        """Return the time used for timeouts and sleeps."""
+        """Return the loop's current time in seconds."""
         return self.steady_time()
 
 
 def run_steadily(program: Coroutine[Any, Any, Result]) -> Result:
-    """Like `asyncio.run`, but with a `SteadyLoop`."""
+    """Run a coroutine as `asyncio.run` does, but in a `SteadyLoop`."""
     with asyncio.Runner(loop_factory=SteadyLoop) as runner:
         return runner.run(program)
 
 
 class SteadyClock(SystemClock):
-    """The machine's clock, excluding time when the process was stopped."""
+    """A clock that follows the system clock, but stands still while the process is stopped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,23 +131,23 @@ class SteadyClock(SystemClock):
         self._lost = loop.steady_time.lost
 
     def now(self) -> datetime:
-        """Return the wall-clock time as an aware datetime in UTC."""
+        """Return the wall-clock time as a timezone-aware datetime in UTC."""
         self._steady_time()
         return super().now() - timedelta(seconds=self._steady_time.lost - self._lost)
 
     def since_boot(self) -> float:
-        """Return a number of seconds that never goes backwards."""
+        """Return a time in seconds that never goes backward."""
         return self._steady_time()
 
     def monotonic(self) -> float:
-        """Return a number of seconds that never goes backwards."""
+        """Return a time in seconds that never goes backward."""
         return self._steady_time()
 
 
 class LaterClock(SteadyClock):
-    """The machine's clock, which a test can move forward to wake sleepers.
+    """A steady clock that a test can move forward to wake sleeping tasks.
 
-    Leases use `since_boot`, which is not moved forward.
+    Moving the clock forward doesn't affect `since_boot`, which leases use.
     """
 
     def __init__(self) -> None:
@@ -148,7 +157,7 @@ class LaterClock(SteadyClock):
 
     @property
     def ahead(self) -> timedelta:
-        """The time by which the clock was moved forward."""
+        """How far the clock has been moved forward."""
         return self._ahead
 
     @ahead.setter
@@ -158,15 +167,15 @@ class LaterClock(SteadyClock):
         self._moved = asyncio.Event()
 
     def now(self) -> datetime:
-        """Return the wall-clock time as an aware datetime in UTC."""
+        """Return the wall-clock time as a timezone-aware datetime in UTC."""
         return super().now() + self._ahead
 
     def monotonic(self) -> float:
-        """Return a number of seconds that never goes backwards."""
+        """Return a time in seconds that never goes backward."""
         return super().monotonic() + self._ahead.total_seconds()
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep for the given number of seconds, by this clock."""
+        """Sleep until this clock has advanced by the given number of seconds."""
         until = self.monotonic() + seconds
         await asyncio.sleep(0)
         while (left := until - self.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""A model of requests, clicks and their expected results, against which drills check the bot.
+"""Makes requests and presses buttons in drills, and checks the results.
 
 card = await story.request("person:1")
 await story.press("U0APPROVER", card, "Approve", "applied")
@@ -38,10 +38,11 @@ IS_UNDO = "Undoes "
 
 @dataclass
 class ExpectedRequest:
-    """A request to add an identity, and its expected result.
+    """A request to add an identity, and the expected result of the request.
 
-    No other request adds this identity. `flow` is an alias. `state` and `undo` are the final states
-    of the request and its undo (empty if there is none); `says` is further text on the card.
+    No two requests add the same identity. `flow` is an alias. `state` is the expected state of the
+    request. `undo` is the expected state of the undo request, or empty if there is no undo request.
+    `says` is additional text that the card must show.
     """
 
     identity: str
@@ -54,18 +55,18 @@ class ExpectedRequest:
 
     @property
     def is_listed(self) -> bool:
-        """True if the person must be on the list."""
+        """Return True if the identity should be on the list."""
         return self.state == "applied" and self.undo != "applied" and not self.ended
 
     @property
     def times_applied(self) -> int:
-        """Return the number of messages that tell the requester that a change was applied."""
+        """Return how many times the requester should be told that a change was applied."""
         return [self.state, self.undo].count("applied")
 
 
 @dataclass
 class Story:
-    """One requester's requests, each for a single identity, and edits made by other people."""
+    """Keeps track of the requests and edits in a drill, and checks the results."""
 
     fleet: Fleet
     expected_requests: dict[str, ExpectedRequest] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Story:
         return f"person:{next(self._numbers):04d}"
 
     async def request(self, identity: str = "", flow: str = "welcome", extra: str = "") -> Message:
-        """Ask to add an identity. Return the card."""
+        """Make a request to add an identity, and return the card."""
         identity = identity or self.new_identity()
         self.expected_requests[identity] = ExpectedRequest(identity, flow)
         answer = await self.fleet.ask(REQUESTER, "/testusers", f"add {flow} {identity} {extra}")
@@ -90,16 +91,16 @@ class Story:
         return await self.card(identity)
 
     async def card(self, identity: str, seconds: float = TRUE_SECONDS) -> Message:
-        """Wait for a request's card."""
+        """Wait for the card of a request."""
         found = await self.fleet.slack.until(lambda: self.cards(identity), timeout=seconds)
         return found[0]
 
     def cards(self, identity: str) -> list[Message]:
-        """Return all of a request's cards, except for its undo card."""
+        """Return all cards of a request, except for cards of undo requests."""
         return [item for item in self._cards_by_identity().get(identity, []) if not is_undo(item)]
 
     async def undo_card(self, identity: str, seconds: float = TRUE_SECONDS) -> Message:
-        """Wait for the card of the request that undoes another request."""
+        """Wait for the card of an undo request."""
 
         def found() -> list[Message]:
             return [item for item in self._cards_by_identity().get(identity, []) if is_undo(item)]
@@ -123,7 +124,7 @@ class Story:
         return found
 
     async def press(self, user: str, card: Message, button: str, becomes: str = "") -> Message:
-        """Press a button. Return the reply to the person who pressed it."""
+        """Press a button, and return the reply that the person receives."""
         before = len(self.fleet.seen_by(user))
         delivery = await self.fleet.slack.click(user, card, button)
         if becomes:
@@ -133,21 +134,21 @@ class Story:
         return await self.fleet.answer(user, after=before, channel=card.channel)
 
     def becomes(self, card: Message, state: str) -> None:
-        """Set the expected result for a request."""
+        """Set the expected state of the request on a card."""
         self.of(card).state = state
 
     def of(self, card: Message) -> ExpectedRequest:
-        """Return the request shown on a card."""
+        """Return the request that a card shows."""
         return self.expected_requests[IDENTITY.findall(card.all_text)[0]]
 
     def edit(self, flow: str, identity: str) -> None:
-        """Add an identity in the service's own console."""
+        """Add an identity to a list, as if someone had edited the list in the vendor's console."""
         self.outside[flow].append(identity)
         flow_now = self._flow(flow)
         self.fleet.services.state.edit_flow(flow_now.sid, [*flow_now.identities, identity])
 
     def problems(self) -> list[str]:
-        """Return every difference from the expected state."""
+        """Return all differences between the actual state and the expected state."""
         cards, told = self._cards_by_identity(), self._told_by_identity()
         return [
             *(p for name in FLOWS for p in self._list_problems(name)),
@@ -164,7 +165,7 @@ class Story:
         ]
 
     async def comes_true(self, seconds: float = TRUE_SECONDS) -> None:
-        """Wait until there are no differences. Other people's Home tabs may lag by a minute."""
+        """Wait until everything is as expected. Allow an extra minute for Home tabs."""
         if self.has_homes:
             seconds += HOME_SECONDS
         try:
@@ -174,7 +175,7 @@ class Story:
             assert not problems, "; ".join(problems)
 
     async def is_true(self) -> bool:
-        """Return True if there are no differences."""
+        """Return True if everything is as expected."""
         return not self.problems()
 
     @staticmethod
@@ -197,7 +198,7 @@ class Story:
         return problems
 
     def _home_problems(self) -> list[str]:
-        """Return any problems in the requester's and approver's Home tabs."""
+        """Return any problems with the Home tabs of the requester and the approver."""
         homes, problems = self.fleet.slack.workspace.homes, []
         for expected in self.expected_requests.values():
             own, waiting = (homes.get(user) for user in (expected.requester, APPROVER))
@@ -232,7 +233,7 @@ def is_undo(card: Message) -> bool:
 
 
 def card_problems(expected: ExpectedRequest, cards: list[Message]) -> list[str]:
-    """Return any problems with a request's cards, including those for its undo."""
+    """Return any problems with the cards of a request and its undo request."""
     undoing = [card for card in cards if is_undo(card)]
     asked = [card for card in cards if not is_undo(card)]
     if [len(asked), len(undoing)] != [1, int(bool(expected.undo))]:
@@ -244,7 +245,7 @@ def card_problems(expected: ExpectedRequest, cards: list[Message]) -> list[str]:
 
 
 def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
-    """Return any problems with a card whose request should be in this state."""
+    """Return any differences between a card and the expected state of the card's request."""
     problems = []
     if MARKS[state] not in card.text:
         problems.append(f"{identity}: is {state}, the card says {card.text!r}")
@@ -254,7 +255,7 @@ def one_card_problems(identity: str, state: str, card: Message) -> list[str]:
 
 
 def undo_problems(expected: ExpectedRequest, undoing: Message, undone: Message) -> list[str]:
-    """Return any problems with an undo card, or with what the undone card says about it."""
+    """Return any problems with the card of an undo request or the card of the original request."""
     problems = one_card_problems(f"undo of {expected.identity}", expected.undo, undoing)
     says = "*Undone*" if expected.undo == "applied" else "*Undo requested*"
     if says not in undone.all_text or "Undo" in undone.buttons:
@@ -265,7 +266,7 @@ def undo_problems(expected: ExpectedRequest, undoing: Message, undone: Message) 
 
 
 def told_problems(expected: ExpectedRequest, told: list[str]) -> list[str]:
-    """Return any problems with the messages to the requester."""
+    """Return any problems with the messages that the requester received."""
     messages = {TOLD[expected.state]: 1} if expected.state in TOLD else {}
     if expected.times_applied:
         messages[TOLD["applied"]] = expected.times_applied

@@ -1,4 +1,4 @@
-"""A small test world for requests: real store and workflows, but a fake flow service and people."""
+"""Lets tests run the real store and workflows with a fake flow service and fake people."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -75,11 +75,12 @@ class FakeSlackPeople:
 
 @dataclass
 class FakeFlowService:
-    """A fake service that holds each flow's list, with faults that a test can set.
+    """A fake flow service that stores a list of test users for each flow.
 
-    Each fault is raised by one call. `on_call` runs before a call takes effect, for example to make
-    an edit or an approval in between. The next `late` POSTs get no response in time, and take
-    effect at `land`. A flow that is not in `lists` is unknown to the service.
+    The service knows only the flows in `lists`. Each error in `read_faults`, `post_faults` or
+    `lost_answers` makes one call fail. `on_call` runs just before a call takes effect, so that a
+    test can edit the list or approve a request at that moment. `late` is how many of the next POSTs
+    time out and take effect only when the test calls `land`.
     """
 
     lists: dict[str, list[str]] = field(default_factory=lambda: {WELCOME: [], SURVEY: []})
@@ -102,7 +103,7 @@ class FakeFlowService:
         self.in_the_air.clear()
 
     def store_without(self, lost: str) -> None:
-        """Drop an identity from every list update and its response."""
+        """Make the service leave an identity out of every list that it stores."""
 
         def answer(identities: list[str]) -> list[str]:
             identities[:] = [identity for identity in identities if identity != lost]
@@ -145,9 +146,9 @@ class FakeFlowService:
 
 
 class World:
-    """A bot process driven by hand: `work` runs every due job.
+    """A bot process that runs jobs only when a test tells it to.
 
-    It provides the parts of `Gatehouse` that the workflows use.
+    This class provides the parts of `Gatehouse` that the workflows use.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class World:
         return await self.people.find(slack_user_id)
 
     async def ask(self, text: str, by: str = OTTO) -> Request:
-        """Make a request with a command's text, which must be valid."""
+        """Make a request from the text of a valid `/testusers` command."""
         command = parse_testusers(text)
         assert isinstance(command, ChangeRequest)
         asked = await ask(self, await self.person(by), command)
@@ -203,26 +204,26 @@ class World:
         return await decide(self, Click(await self.person(by), act, shown, reason))
 
     async def undo(self, request: Request, by: str = OTTO) -> Request | None:
-        """Ask to undo a request, using its current card."""
+        """Click `Undo` on the request's current card."""
         version = (await self.stored(request)).requested.card_version
         asked = await undo(self, await self.person(by), ShownRequest(request.id, version))
         return asked.request
 
     async def approved(self, text: str) -> Request:
-        """Request a change and approve it."""
+        """Request and approve a change."""
         request = await self.ask(text)
         await self.decide(Act.APPROVE, request)
         return request
 
     async def applied(self, text: str) -> Request:
-        """Request a change, approve it, and wait until it is applied."""
+        """Request and approve a change, and run jobs until the change is applied."""
         request = await self.approved(text)
         await self.work()
         assert (await self.stored(request)).state is State.APPLIED
         return request
 
     async def look(self, seconds: int = 90) -> None:
-        """Let time pass in five-second steps, while the bot checks a POST in doubt."""
+        """Let time pass, so that the bot can find out whether a POST took effect."""
         for _ in range(seconds // 5):
             await self.pass_time(5)
 
@@ -233,7 +234,7 @@ class World:
         return found
 
     async def work(self) -> None:
-        """Run due jobs until none are left. Messages go to `messages`."""
+        """Run jobs until no more jobs are due, and collect the messages in `messages`."""
         while claimed := await self._claim():
             for job in claimed:
                 await self.run(job)
@@ -263,19 +264,22 @@ class World:
         return None
 
     async def pass_time(self, seconds: float) -> None:
-        """Let time pass, running jobs as they become due."""
+        """Let time pass, and then run all jobs that are due."""
         self.clock.advance(seconds)
         await self.work()
 
     async def audited(self) -> list[tuple[str, str]]:
-        """Return each audit entry's actor and action, oldest first. The chain must be intact."""
+        """Return the actor and action of each audit entry, oldest first.
+
+        Fail if someone has tampered with the audit log.
+        """
         async with self.database.read_only() as tx:
             assert (await audit.verify(tx)).is_intact
             entries = await audit.latest(tx, 1000)
         return [(entry.actor, entry.action) for entry in reversed(entries)]
 
     def reported(self) -> list[str]:
-        """Return the messages to requesters, oldest first."""
+        """Return the events that requesters were told about, oldest first."""
         return [
             message.payload["event"]
             for message in self.messages

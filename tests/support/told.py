@@ -1,4 +1,4 @@
-"""A bot with a fault in its environment, and what its monitoring reports."""
+"""Runs a bot in a broken environment, and records how the bot reports the fault."""
 
 import asyncio
 import re
@@ -32,7 +32,7 @@ HEADLINE = re.compile(r"\*(.+?)\*")
 
 @dataclass
 class Broken:
-    """A bot and its environment, in which a test breaks something."""
+    """A bot, and an environment in which a test can break something."""
 
     slack: RunningSlack
     services: RunningServices
@@ -43,7 +43,10 @@ class Broken:
 
     @asynccontextmanager
     async def running(self, *, becomes_ready: bool = True) -> AsyncIterator[None]:
-        """Run the bot until the block ends, even if it never becomes ready."""
+        """Run the bot until the block ends.
+
+        If `becomes_ready` is True, the block starts only when the bot is ready.
+        """
         with structlog.testing.capture_logs() as events:
             self.events = events
             async with gatehouse(read_settings(self.environment), clock=SteadyClock()) as self.bot:
@@ -59,11 +62,11 @@ class Broken:
                     await serving
 
     async def command(self, command: str, text: str = "", user: str = "U0ADMIN") -> None:
-        """Type a command, and accept any result."""
+        """Send a slash command, and ignore the result."""
         await self.slack.command(user, "C0GENERAL", command, text)
 
     async def row(self) -> list[str]:
-        """Return what `/readyz`, the status, `check`, the metrics and the channels report now."""
+        """Return a table row with one cell for each place where the bot reports faults."""
         assert self.bot is not None
         status = await self.bot.health.status()
         findings = await examine(read_settings(self.environment))
@@ -105,14 +108,14 @@ def _cell(words: Mapping[str, object]) -> str:
 
 
 def _alarm(line: str) -> str:
-    """Return the name of the series, followed by its value only if that is 0.0."""
+    """Return the name of a metric, followed by a zero if the metric's value is zero."""
     series, _, value = line.rpartition(" ")
     return f"{series} 0" if value == "0.0" else series
 
 
 @asynccontextmanager
 async def surroundings(database_url: str) -> AsyncIterator[Broken]:
-    """Yield stand-ins for Slack and the services, with settings for a bot not yet started."""
+    """Run stand-ins for Slack and the services, and yield an environment with a bot's settings."""
     async with running_services(ServicesState()) as services, running_slack() as slack:
         environment = environment_for(slack, services, database_url)
         environment |= {"INVENTORY_WATCH": "off"}

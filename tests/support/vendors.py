@@ -1,4 +1,4 @@
-"""Stand-ins for Slack and the three vendors, and the correct answers for `setup`."""
+"""Runs `gatehouse setup` with correct answers against stand-ins for Slack and the vendors."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from tests.support.forks import run_forked
 
 @dataclass
 class Place:
-    """A folder in which setup runs, and the stand-ins that it calls."""
+    """The folder in which `gatehouse setup` runs, and the stand-ins that the command calls."""
 
     slack: RunningSlack
     services: RunningServices
@@ -40,20 +40,20 @@ class Place:
         return self.folder / "gatehouse.toml"
 
     def set(self, path: str, value: object) -> None:
-        """Change an answer; `path` consists of its keys, separated by slashes."""
+        """Change an answer. `path` consists of the answer's keys, separated by slashes."""
         answers, (*keys, last) = self.answers, path.split("/")
         for key in keys:
             answers = answers[key]
         answers[last] = value
 
     async def set_up(self) -> tuple[int, str]:
-        """Run setup with the answers. Return the exit status and the output."""
+        """Run `gatehouse setup` with the answers, and return the exit status and the output."""
         file = self.folder / "answers.json"
         file.write_text(json.dumps(self.answers), encoding="utf-8")
         return await self.run("setup", "--answers", str(file), "--out", str(self.out))
 
     async def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        """Run the program. Return the exit status and the output."""
+        """Run the program, and return the exit status and the output."""
         given = {
             "PATH": os.environ["PATH"],
             "GATEHOUSE_CONFIG": "",
@@ -77,7 +77,7 @@ class Place:
 
 
 def right_answers(services: RunningServices) -> dict[str, Any]:
-    """Return the answers that match the initial state of the stand-ins."""
+    """Return setup answers that match the initial state of the stand-ins."""
     client = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
     return {
         "slack_bot_token": "xoxb-sandbox",
@@ -108,7 +108,7 @@ def right_answers(services: RunningServices) -> dict[str, Any]:
 
 @asynccontextmanager
 async def running_place(folder: Path, *program: str | Path) -> AsyncIterator[Place]:
-    """Yield running stand-ins and a folder in which `program` runs setup."""
+    """Run stand-ins for Slack and the vendors, and yield a `Place` that uses the stand-ins."""
     state = ServicesState()
     state.behave_as_vendors()
     async with running_services(state) as services, running_slack() as slack:

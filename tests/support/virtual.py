@@ -1,4 +1,4 @@
-"""Virtual time with a real database: the clock advances whenever there is nothing to do."""
+"""Moves a test's clock forward whenever all tasks are idle. The database is real."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ ROUND_SECONDS = 0.0005
 
 
 class CountedDatabase(ClockedDatabase):
-    """Counts the transactions in progress, and the most at any one time so far."""
+    """Counts the transactions in progress, and records the highest count so far."""
 
     under_way = 0
     most_under_way = 0
@@ -41,7 +41,7 @@ class CountedDatabase(ClockedDatabase):
 
 @asynccontextmanager
 async def virtual_time(clock: FakeClock, database: CountedDatabase) -> AsyncIterator[None]:
-    """Make the clock jump to the next timer whenever all tasks are idle inside the block."""
+    """Until the block ends, make the clock jump to the next timer whenever all tasks are idle."""
     driver = asyncio.create_task(_drive(clock, database))
     try:
         yield

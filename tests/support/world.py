@@ -1,4 +1,4 @@
-"""The real bot over signed HTTP, with stand-ins for Slack and the services.
+"""Runs the real bot, which sends HTTP requests to stand-ins for Slack and the services.
 
 async with running_world(tmp_path) as world:
     await world.slack.command("U0OPERATOR", "C0GENERAL", "/orgs", "")
@@ -42,7 +42,7 @@ ROLES = {
 
 @dataclass
 class World:
-    """A running bot with its stand-ins."""
+    """A running bot, and the stand-ins that the bot talks to."""
 
     bot: Gatehouse
     slack: RunningSlack
@@ -51,7 +51,7 @@ class World:
     clock: LaterClock
 
     async def until(self, predicate: Callable[[], Found]) -> Found:
-        """Like `slack.until`, wait until the predicate is true, but skip the bot's pauses."""
+        """Wait until the predicate is true, and move the clock forward while the bot is idle."""
         loop, workspace = asyncio.get_running_loop(), self.slack.workspace
         deadline = loop.time() + PATIENCE_SECONDS
         while not (found := attempt(predicate)):
@@ -61,13 +61,13 @@ class World:
         return found
 
     async def later(self, ahead: timedelta) -> None:
-        """Move the clock forward while no job is running, so that none seems to take that long."""
+        """Move the clock forward when no job is running, so that no job seems slow."""
         while not await self._is_quiet() or self.bot.jobs._running:
             pass
         self.clock.ahead = max(ahead, self.clock.ahead)
 
     async def _is_quiet(self) -> bool:
-        """Return True if no socket or thread is active, so that only time can change anything."""
+        """Return True if no socket or thread is active, which means that the bot is idle."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SteadyLoop)
         heard = loop.selector.heard
@@ -77,14 +77,14 @@ class World:
         return loop.selector.heard == heard
 
     async def ask(self, user: str, command: str, text: str = "", channel: str = "C0GENERAL"):
-        """Type a command. Return the reply once it is no longer "Working on it"."""
+        """Send a slash command, and return the first reply other than "Working on it"."""
         before = len(self.slack.workspace.ephemerals(user))
         delivery = await self.slack.command(user, channel, command, text)
         assert delivery.status == 200
         return await self.answer(user, after=before)
 
     async def answer(self, user: str, *, after: int = 0) -> Message:
-        """Wait for the next private reply to a person."""
+        """Wait for the next reply that only this person can see."""
 
         def found() -> Message | None:
             new = self.slack.workspace.ephemerals(user)[after:]
@@ -98,7 +98,7 @@ class World:
         return self.services.state.flows[WELCOME]
 
     def cards(self) -> list[Message]:
-        """Return the messages in the approvals channel, excluding thread replies."""
+        """Return the messages in the approvals channel, except for replies in threads."""
         return self.slack.workspace.messages("C0APPROVALS")
 
     async def card(self, nth: int = 0) -> Message:
@@ -106,26 +106,26 @@ class World:
         return await self.slack.until(lambda: self.cards()[nth])
 
     async def asked(self, text: str, by: str = OTTO) -> Message:
-        """Make a request with `/testusers`. Return the card."""
+        """Make a request with `/testusers`, and return the card."""
         before = len(self.cards())
         await self.ask(by, "/testusers", text)
         return await self.card(before)
 
     async def applied(self, text: str) -> Message:
-        """Make a request and approve it. Return the card once it shows the change as applied."""
+        """Make and approve a request. Return the card once the change has been applied."""
         card = await self.asked(text)
         await self.slack.click(ADA, card, "Approve")
         await self.shows(card, "*Applied*")
         return card
 
     async def click(self, user: str, message: Message, button: str) -> Message:
-        """Click a button. Return the reply."""
+        """Click a button, and return the reply."""
         before = len(self.slack.workspace.ephemerals(user))
         assert (await self.slack.click(user, message, button)).status == 200
         return await self.answer(user, after=before)
 
     async def form(self, user: str = OTTO) -> View:
-        """Wait for a person's open form."""
+        """Wait until a form is open for a person, and return the form."""
         return await self.slack.until(lambda: self.slack.workspace.open_view(user))
 
     async def opened_form(self) -> View:
@@ -134,16 +134,16 @@ class World:
         return await self.form()
 
     async def shows(self, message: Message | View, *words: str) -> None:
-        """Wait until a message or a Home tab shows all of these words."""
+        """Wait until a message or a Home tab contains all of these words."""
         await self.slack.until(lambda: all(item in message.all_text for item in words))
 
     async def approve(self, message: Message, *words: str, by: str = ADA) -> None:
-        """Click `Approve`, and wait until the message shows these words."""
+        """Click `Approve`, and wait until the message contains all of these words."""
         await self.click(by, message, "Approve")
         await self.shows(message, *words)
 
     async def told(self, user: str, words: str) -> None:
-        """Wait for a direct message."""
+        """Wait until a person has received a direct message that contains these words."""
         dm = self.slack.workspace.dm
         await self.slack.until(lambda: any(words in item.all_text for item in dm(user)))
 
@@ -157,10 +157,11 @@ async def running_world(
     prepare: Callable[[RunningSlack], Awaitable[None]] | None = None,
     **settings: str,
 ) -> AsyncIterator[World]:
-    """Run the bot in this process on a new database, the way `python -m bot` does.
+    """Run the bot as `python -m bot` does, but in the same process as the test.
 
-    `prepare` is called before the bot starts. Without a `clock`, the bot gets a clock that `until`
-    moves forward. `settings` are environment variables in lower case, which override the defaults.
+    `prepare` is called before the bot starts. If no `clock` is given, the bot gets a clock that
+    `until` moves forward. `settings` are environment variables that override the defaults. The
+    names of these variables are in lowercase.
     """
     clock = clock or LaterClock()
     if services is None:
@@ -192,21 +193,21 @@ async def running_world(
 
 @asynccontextmanager
 async def empty_world(database_url: str, **more: Any) -> AsyncIterator[World]:
-    """Run the bot as `running_world` does, with nobody on the `welcome` list."""
+    """Run the bot as `running_world` does, but start with an empty `welcome` list."""
     async with running_world(database_url, **more) as world:
         world.flow.identities.clear()
         yield world
 
 
 def _time_of(database_url: str, clock: Clock) -> Callable[[], float]:
-    """Return the clock used for limits: the bot's with SQLite, the server's with PostgreSQL."""
+    """Return the bot's clock for SQLite, or the machine's clock for PostgreSQL."""
     return (lambda: clock.now().timestamp()) if is_sqlite(database_url) else time.time
 
 
 def environment_for(
     slack: RunningSlack, services: RunningServices, database_url: str
 ) -> dict[str, str]:
-    """Return settings for a bot with the default people."""
+    """Return settings for a bot that uses the stand-ins and the default roles."""
     return {
         "GATEHOUSE_CONFIG": "",
         "SLACK_BOT_TOKEN": slack.workspace.bot_token,

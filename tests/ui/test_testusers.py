@@ -1,4 +1,4 @@
-"""Cards, pages and messages show the stored requests within Slack's limits."""
+"""Tests that cards, pages and messages show the stored requests and stay within Slack's limits."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -62,7 +62,7 @@ LONG = Who("W" + "0" * 20, "&" * 90)
 
 ENDS, WORDS = (1, 3, 1000), ("", "a demo", "&" * 500)
 
-# Every state with each of the people, the ends and the words, and over the states with each pair.
+# Each state occurs with every list of people, every number of ends and every text.
 LARGEST = [
     (state, people, ENDS[(row + turn) % 3], WORDS[(row + 2 * turn) % 3])
     for turn, state in enumerate(State)
@@ -105,7 +105,7 @@ def test_the_largest_request_names_everybody_in_every_state(state, people, ends,
     message = card(request, 20, mentions(approvers) if state is State.PENDING else "")
     hold(message, may_mention=state is State.PENDING)
     sections = [block for block in message.slack_blocks if block["type"] == "section"]
-    # Otherwise, Slack may hide a part, and a person approves changes that they did not see.
+    # Otherwise, Slack may hide part of the card, and a person may approve changes unseen.
     assert all(section["expand"] is True for section in sections)
     everything = "\n".join(texts_of(message))
     assert all(in_full(person) in everything for person in people)

@@ -1,4 +1,4 @@
-"""Text from outside: invisible characters are shown, and fast paths change nothing."""
+"""Tests that invisible characters in external text become visible, and other text is unchanged."""
 
 import html
 import re
@@ -53,7 +53,7 @@ def test_a_sentence_keeps_its_direction_with_any_quotation():
 
 
 def seen(markup: str) -> str:
-    """Return the visible text of escaped text."""
+    """Return the text that people see in Slack."""
     plain = re.sub("[\u2060\u2068\u2069]", "", markup)
     return html.unescape(plain)
 

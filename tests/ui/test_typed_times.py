@@ -1,4 +1,4 @@
-"""An end comes back on the card as the local time that a person typed."""
+"""Tests that a card shows the same local end time that the requester typed."""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
@@ -34,13 +34,13 @@ clock = st.times().map(lambda at: at.replace(second=0, microsecond=0))
 
 
 def exists(local: datetime, zone: ZoneInfo) -> bool:
-    """Return False for a time that the clocks skip."""
+    """Return False if the time zone skips this local time when the clocks go forward."""
     back = local.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
     return back.replace(tzinfo=None) == local
 
 
 def meant(word: str, at: time, zone: ZoneInfo, now: datetime) -> datetime | None:
-    """Return the next such local time; `word` is a day, or "" for a time alone."""
+    """Return the local time that a phrase like `friday 9:00` means in this time zone."""
     days = [now.astimezone(zone).date() + timedelta(days=ahead) for ahead in range(9)]
     named = {"today": days[:1], "tomorrow": days[1:2], "": days[:2]}
     fitting = named.get(word) or [day for day in days if WEEKDAYS[day.weekday()] == word]
@@ -52,7 +52,7 @@ def meant(word: str, at: time, zone: ZoneInfo, now: datetime) -> datetime | None
 
 
 def shown_on_card(typed: str, zone_name: str, now: datetime = NOW) -> set[datetime]:
-    """Return the times on a command's card as people in this zone read them."""
+    """Return the times that a command's card shows to people in this time zone."""
     command = parse_testusers(f"add welcome +1 {typed}")
     assert isinstance(command, ChangeRequest)
     ends_at = end_of(zone_name, command, now)

@@ -1,7 +1,7 @@
-"""Workflows are tested on SQLite; `tests/store` and the scenarios test both databases.
+"""Most of these tests use only SQLite.
 
-If transactions race, a test asks for both: `@pytest.mark.parametrize("database_url", BOTH,
-indirect=True)`.
+Tests of concurrent transactions use both SQLite and PostgreSQL. To run a test with both databases,
+mark the test with `@pytest.mark.parametrize("database_url", BOTH, indirect=True)`.
 """
 
 import pytest
@@ -9,5 +9,5 @@ import pytest
 
 @pytest.fixture
 def database_url(request) -> str:
-    """Return the address of a migrated database."""
+    """Return the URL of a migrated database."""
     return request.getfixturevalue(f"{getattr(request, 'param', 'sqlite')}_url")

@@ -1,4 +1,4 @@
-"""The jobs behind an alert: the probe at the end of a pause, and muted messages."""
+"""Tests the jobs that belong to an alert, such as the probe at the end of a pause."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -54,7 +54,7 @@ class FakeDirectory:
 
 
 class FakeInventory:
-    """Asks the real guard, and answers as the test wants."""
+    """A fake inventory that uses the real guard and returns the responses that a test sets."""
 
     data_centers = ("eu",)
 
@@ -62,7 +62,7 @@ class FakeInventory:
         self._guard = guard
         self.calls: list[CallCause] = []
         self.error: Exception | None = None
-        # Raised before the guard is asked, as if a credential could not be renewed.
+        # Raised before the guard is used, as if a credential could not be renewed.
         self.unsigned: Exception | None = None
         self.during: Callable[[], Awaitable[None]] | None = None
         self.listing: list[object] = ["the listing"]
@@ -119,7 +119,7 @@ async def probe(database, directory):
 
 
 async def probe_in_vain(database, directory, error) -> None:
-    """Run a probe that fails, and end the job as the job loop does."""
+    """Run a probe that fails, and then finish the job, as the job loop would."""
     job = await the_job(database)
     with pytest.raises(type(error)):
         await Probes(directory, TERMS).run(job, FakeLease(database))
@@ -202,7 +202,7 @@ async def test_a_passing_probe_that_the_database_did_not_take_is_made_again(
     inventory.during = None
     async with database.transaction() as tx:
         await jobs.release_all(tx)
-    # No process knows yet that the call is over.
+    # No process knows yet that the call has ended.
     again_at = await probe(database, directory)
     assert again_at == clock.now() + timedelta(seconds=15)
     clock.advance(15)

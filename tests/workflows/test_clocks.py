@@ -1,4 +1,4 @@
-"""The bot's clock follows the machine's clock if that is right; a wrong clock is reported."""
+"""Tests that the bot's clock follows the machine's clock, and that a wrong clock is reported."""
 
 import time
 from datetime import UTC, datetime
@@ -15,12 +15,12 @@ HOUR = 3600.0
 
 
 class Machine:
-    """A machine whose wall clock is wrong by some seconds."""
+    """A machine whose wall clock is wrong by `off` seconds."""
 
     off = 0.0
 
     def module(self) -> SimpleNamespace:
-        """Return an object like the module `time`."""
+        """Return a replacement for the `time` module."""
         return SimpleNamespace(**{**vars(time), "time": lambda: time.time() + self.off})
 
 
@@ -42,7 +42,7 @@ async def sqlite(sqlite_url, machine):
 
 
 def look(database, clock) -> list[str]:
-    """Compare with Slack, whose clock is right. Return the codes."""
+    """Compare the bot's clocks with Slack's clock, and return the codes of the findings."""
     now = format_datetime(datetime.now(UTC), usegmt=True)
     shared = SimpleNamespace(database=database, clock=clock)
     return [finding.code for finding in slack_clock(shared, now)]

@@ -1,4 +1,4 @@
-"""The organization directory is shared and cached, and names data centers that failed."""
+"""Tests that the organization directory is cached, and that processes share the directory."""
 
 import asyncio
 from datetime import timedelta
@@ -26,7 +26,7 @@ def organization(number: int, name: str, **fields: object) -> Organization:
 
 
 class FakeInventory:
-    """Data centers with organizations, which a test can hold or break."""
+    """A fake inventory. A test can delay the responses or make calls fail."""
 
     def __init__(self, **centers: list[Organization]) -> None:
         self.centers = centers
@@ -70,7 +70,7 @@ def names(found) -> list[str]:
 
 
 class SkewedClock:
-    """The clock of a process whose wall time is wrong."""
+    """A clock that is wrong by a fixed number of seconds."""
 
     def __init__(self, clock, seconds: float) -> None:
         self._clock, self._skew = clock, timedelta(seconds=seconds)
@@ -131,7 +131,7 @@ async def test_refresh_shows_a_listing_that_is_less_than_five_seconds_old(
 
 @pytest.fixture
 def reads(database, monkeypatch):
-    """Return the list of opened transactions."""
+    """Return a list to which an entry is added whenever a transaction is opened."""
     opened = []
     for name in ("transaction", "read_only", "autocommit"):
         real = getattr(type(database), name)
@@ -276,7 +276,7 @@ async def test_a_data_center_that_takes_too_long_is_not_waited_for(make, invento
     assert "The data center didn't respond" in found.failures[0].failure
     inventory.go_on.set()
     monkeypatch.setattr(directory_module, "PATIENCE_SECONDS", 10)
-    # The call went on, and the next caller gets its answer.
+    # The call continued, and the next caller gets the response.
     assert len((await directory.directory(CAUSE)).places) == 4
     assert len(inventory.calls) == 2
 

@@ -1,4 +1,4 @@
-"""The guard under every inventory call: the counted calls, and the handling of a 429."""
+"""Tests that the guard counts every inventory call and handles responses with status 429."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ def guard(database, clock, tasks) -> Guard:
 
 
 async def go_wrong(guard, error, *, headers=True, told=None, at_the_end=lambda: None) -> None:
-    """Make a call that ends with `error`, as the client does."""
+    """Use the guard as the client does when a call fails with `error`."""
     async with guard.call(KEY, PERSON) as grant:
         if headers:
             await grant.responded(told)
@@ -226,7 +226,7 @@ async def test_own_use_belongs_to_the_services_day(guard, database, clock):
 
 
 async def burst(guard, calls: int, taken: int) -> tuple[int, int]:
-    """Call a service several times at the same time. Return the sent and the refused calls."""
+    """Make calls at the same time, and return how many were sent and how many were refused."""
     sent = []
     async with AsyncExitStack() as stack:
         for _ in range(calls):
@@ -263,7 +263,7 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
 
 
 async def most_of_a_minute(guard) -> int:
-    """Return the number of calls that a client may make now."""
+    """Make calls until the guard refuses a call, and return how many calls the guard allowed."""
     made = 0
     with suppress(QuotaExhausted):
         while True:

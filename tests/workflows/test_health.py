@@ -1,4 +1,4 @@
-"""A fault is noticed, reported, and forgotten when it ends; and the status."""
+"""Tests that each fault is reported, and that the alert is cleared when the fault ends."""
 
 from datetime import timedelta
 from types import SimpleNamespace
@@ -102,7 +102,7 @@ async def test_trouble_is_not_over_just_because_nobody_looked(shared, clock, up,
     before.note(lost(Part.APPROVALS_CHANNEL))
     clock.advance(60)
     await before.tell()
-    # The process is stopped for a while, and the fault stays.
+    # The process is stopped for a while, and the fault persists.
     clock.advance(120)
     (job,) = await due(shared.database)
     restarted = Health(shared, {})

@@ -1,4 +1,4 @@
-"""The sweep that keeps Home tabs up to date."""
+"""Tests that a regular job keeps Home tabs up to date."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ PEOPLE = [f"U{number:03}" for number in range(PUBLISHED_AT_ONCE + 10)]
 
 
 class RoleOrNot(Home):
-    """Draws a tab with a sentence that depends only on the person."""
+    """Draws a Home tab that contains only the person's ID."""
 
     async def draw(self, slack_user_id):
         return {"type": "home", "blocks": [slack_user_id]}

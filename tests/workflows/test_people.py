@@ -1,4 +1,4 @@
-"""People are looked up now and then, refused in doubt, and every refusal is audited."""
+"""Tests how often people are looked up in Slack, and when they are denied access."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ FIVE_MINUTES = 300
 
 @dataclass
 class FakeSlack:
-    """A workspace in which the look-ups in `down` fail."""
+    """A fake workspace. `down` holds everything that can't be looked up."""
 
     users: dict[str, FakeUser] = field(default_factory=dict)
     groups: dict[str, frozenset[str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The turns of the gateway's clients, on SQLite and PostgreSQL."""
+"""Tests that the gateway's clients take turns, both with SQLite and with PostgreSQL."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -32,7 +32,7 @@ async def database(database_url, clock):
 
 
 class Process:
-    """A process with its own guard and queue on the shared database."""
+    """A process that shares a database with other processes but has a separate guard and queue."""
 
     def __init__(self, database, clock) -> None:
         self.tasks = Tasks()
@@ -158,7 +158,7 @@ async def test_full_organization_declines_from_memory(processes, monkeypatch):
 
 async def test_call_waits_for_a_slot_of_the_day_that_is_free_in_time(processes, clock, monkeypatch):
     process = processes[0]
-    # A sliding day frees its slots one by one.
+    # With a sliding day, the slots become free one by one.
     monkeypatch.setitem(_LIMITS, Plan.ENTERPRISE, Limits(100, 10, 10))
     await use_up(process, 8)
     async with process.guard.database.read_only() as tx:

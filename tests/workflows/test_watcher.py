@@ -1,4 +1,4 @@
-"""The watcher checks all organizations in turn with one percent of the day's calls."""
+"""Tests that the watcher uses one percent of each active organization's daily calls."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ TERMS = Terms(lambda key: PLANS.get(key.organization_id, Plan.FREE))
 
 
 class FakeInventory:
-    """Records the time and the organization of each call."""
+    """A fake inventory that records the time and the organization of each call."""
 
     def __init__(self, clock) -> None:
         self._clock = clock
@@ -77,7 +77,7 @@ def a_watcher(database, directory, *, is_on=True) -> Watcher:
 
 
 async def watch(watcher, clock, seconds) -> None:
-    """Run the watcher's job at the times that it asks for, for `seconds`."""
+    """Let `seconds` pass, and run the watcher's job each time the job is due."""
     until = clock.monotonic() + seconds
     while clock.monotonic() < until:
         next_at = await watcher.run(None, FakeLease(None))

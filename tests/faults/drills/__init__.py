@@ -1,4 +1,4 @@
-"""The drills, grouped by kind of fault."""
+"""Lists the drills for each kind of fault."""
 
 from tests.faults.drills import database, kills, services, slack, time
 

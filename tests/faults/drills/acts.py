@@ -1,4 +1,4 @@
-"""People act while processes die, and repeat any action that has no visible result."""
+"""Simulates people who repeat an action until they see its result, even if processes die."""
 
 import asyncio
 from contextlib import suppress
@@ -31,10 +31,10 @@ WITHOUT_APPROVAL = "without approval"
 
 
 async def pressed(story: Story, user: str, card: Message, button: str) -> None:
-    """Press until the bot accepts the click.
+    """Keep pressing a button until the bot accepts the click.
 
-    Slack waits three seconds for the acknowledgement, so a late one may have been sent before the
-    click was stored. A person who then sees no result presses again.
+    Slack waits only three seconds for an acknowledgement. If the bot can't store a click quickly,
+    it acknowledges the click anyway. If people then see no result, they press the button again.
     """
     for _ in range(MOST_PRESSES):
         before = len(story.fleet.seen_by(user))
@@ -58,7 +58,10 @@ async def sees_something(story: Story, user: str, before: int) -> bool:
 async def asked(
     story: Story, expected: ExpectedRequest, extra: str = "", seconds: float = TRUE_SECONDS
 ) -> Message:
-    """Ask, and check for the card before asking again."""
+    """Request a test user, and return the request's card.
+
+    If the bot doesn't answer, look for the card before repeating the request.
+    """
     story.expected_requests[expected.identity] = expected
     words = f"add {expected.flow} {expected.identity} {extra}".strip()
     for _ in range(MOST_PRESSES):
@@ -88,7 +91,7 @@ async def applied(story: Story, extra: str = "") -> Message:
 
 
 async def ask(story: Story, _: Message | None) -> None:
-    """Ask for a test user."""
+    """Send a request to add a test user."""
     await asked(story, ExpectedRequest(story.new_identity(), "welcome"))
 
 
@@ -102,13 +105,16 @@ async def ask_now(story: Story, _: Message | None) -> None:
 
 
 async def approve(story: Story, card: Message) -> None:
-    """Approve until the change is applied."""
+    """Keep pressing `Approve` until the bot accepts the click.
+
+    Expect the change to be applied.
+    """
     await pressed(story, APPROVER, card, "Approve")
     story.becomes(card, "applied")
 
 
 async def approve_by_two(story: Story, card: Message) -> None:
-    """Have two people approve: the first approval alone changes nothing."""
+    """Have two people approve a request that needs two approvals."""
     await pressed(story, APPROVER, card, "Approve")
     await story.fleet.slack.until(lambda: "1 of 2 approvals" in card.all_text, timeout=CARD_SECONDS)
     await pressed(story, SECOND, card, "Approve")
@@ -116,7 +122,7 @@ async def approve_by_two(story: Story, card: Message) -> None:
 
 
 async def undo(story: Story, card: Message) -> None:
-    """Ask to undo an applied change, and approve that request."""
+    """Press `Undo` on an applied change, and approve the request to undo the change."""
     expected = story.of(card)
     await pressed(story, REQUESTER, card, "Undo")
     expected.undo = "pending"
@@ -126,7 +132,7 @@ async def undo(story: Story, card: Message) -> None:
 
 
 async def deny(story: Story, card: Message) -> None:
-    """Deny with a reason: press until the form opens, then submit it until the bot accepts it."""
+    """Press `Deny` and submit a reason, repeating each step until it succeeds."""
     slack = story.fleet.slack
     for _ in range(MOST_PRESSES):
         view = slack.workspace.open_view(APPROVER)
@@ -149,19 +155,22 @@ async def failed(story: Story) -> Message:
 
 
 async def retry(story: Story, card: Message) -> None:
-    """Press `Retry` until the change is applied."""
+    """Keep pressing `Retry` until the bot accepts the click.
+
+    Expect the change to be applied.
+    """
     await pressed(story, APPROVER, card, "Retry")
     story.becomes(card, "applied")
 
 
 async def cancel(story: Story, card: Message) -> None:
-    """Cancel one's own request."""
+    """Cancel the request."""
     await pressed(story, REQUESTER, card, "Cancel")
     story.becomes(card, "cancelled")
 
 
 async def opened(story: Story, user: str) -> None:
-    """Open the Home tab until the bot accepts the event."""
+    """Keep opening the Home tab until the bot accepts the event."""
     for _ in range(MOST_PRESSES):
         if (await story.fleet.slack.open_home(user)).status == OK:
             break
@@ -169,25 +178,25 @@ async def opened(story: Story, user: str) -> None:
 
 
 async def pending_at_home(story: Story) -> Message:
-    """Prepare a pending request that is shown on its requester's Home tab."""
+    """Prepare a pending request that appears on the requester's Home tab."""
     await opened(story, REQUESTER)
     return await story.request()
 
 
 async def open_and_cancel(story: Story, card: Message) -> None:
-    """Have another person open the Home tab, and cancel the request."""
+    """Have an approver open the Home tab, and then have the requester cancel the request."""
     story.has_homes = True
     await opened(story, APPROVER)
     await cancel(story, card)
 
 
 async def expire(story: Story, card: Message) -> None:
-    """Let the request get its reminder and then expire."""
+    """Expect the request to expire after a reminder."""
     story.becomes(card, "expired")
 
 
 async def end(story: Story, card: Message) -> None:
-    """Let the grant end."""
+    """Expect the grant to end."""
     story.of(card).ended = True
 
 
@@ -197,7 +206,10 @@ async def listed(story: Story) -> None:
 
 
 async def alert(story: Story, _: Message | None) -> None:
-    """Block an organization. An alert opens after a person's check and clears by itself."""
+    """Block an organization, and check its limits until the bot reports the block.
+
+    The bot must then open an alert, and clear the alert when the block ends.
+    """
     at = ("jp", "80004410")
     story.fleet.services.state.limits.block(at, 1070, BLOCK_SECONDS)
     story.cleared_alerts.add(at[1])

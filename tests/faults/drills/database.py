@@ -1,4 +1,4 @@
-"""The database goes away, hangs, restarts, is locked, or runs out of space."""
+"""Drills in which the database is unreachable, hangs, restarts, is locked, or runs out of space."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ DATABASE_BYTES = 12 * 2**20
 
 @asynccontextmanager
 async def proxied_fleet() -> AsyncIterator[tuple[TcpProxy, Fleet]]:
-    """Yield two processes and the proxy between them and their database."""
+    """Run two bot processes that connect to their database through a proxy."""
     async with own_database(server_url()) as url:
         parts = urlsplit(url)
         async with running_proxy(parts.hostname or "", parts.port or 5432) as proxy:
@@ -36,13 +36,13 @@ async def proxied_fleet() -> AsyncIterator[tuple[TcpProxy, Fleet]]:
 
 
 async def away(notes: Notes) -> None:
-    """Connections are closed and refused."""
+    """Close all database connections, and refuse new ones."""
     async with proxied_fleet() as (proxy, fleet):
         await disturbed(notes, fleet, proxy.cut, proxy.mend)
 
 
 async def hung(notes: Notes) -> None:
-    """Connections stay open, but nothing gets through."""
+    """Keep database connections open, but let no data through."""
     async with proxied_fleet() as (proxy, fleet):
 
         async def hang() -> None:
@@ -52,17 +52,17 @@ async def hung(notes: Notes) -> None:
 
 
 async def restarted(notes: Notes) -> None:
-    """The operator stops the server."""
+    """Restart the database server after a normal shutdown."""
     await stopped(notes, "fast")
 
 
 async def crashed(notes: Notes) -> None:
-    """The server crashes and recovers at its next start."""
+    """Restart the database server after a crash."""
     await stopped(notes, "immediate")
 
 
 async def stopped(notes: Notes, mode: str) -> None:
-    """The server is stopped and started again."""
+    """Stop the database server in this mode, and start the server again."""
     async with (
         private_cluster() as cluster,
         own_database(cluster.url) as url,
@@ -72,7 +72,7 @@ async def stopped(notes: Notes, mode: str) -> None:
 
 
 async def locked(notes: Notes) -> None:
-    """Another program holds a lock on the file: a backup, or someone's shell session."""
+    """Lock the database file, as a backup or a shell session might."""
     path = f"{notes.folder}/gatehouse.db"
     async with running_fleet(f"sqlite:///{path}") as fleet:
         other = sqlite3.connect(path, isolation_level=None)
@@ -90,7 +90,7 @@ async def locked(notes: Notes) -> None:
 
 
 async def full(notes: Notes) -> None:
-    """The database's disk is full."""
+    """Fill the disk that holds the database."""
     with small_disk(Path(notes.folder) / "disk") as disk:
         ballast = disk / "ballast"
 
@@ -111,7 +111,10 @@ async def full(notes: Notes) -> None:
 
 @asynccontextmanager
 async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
-    """Yield the URL of a database on that disk; PostgreSQL's log is on another disk."""
+    """Create a database on this disk, and yield its URL.
+
+    PostgreSQL keeps its write-ahead log on another disk.
+    """
     if notes.database == "sqlite":
         yield f"sqlite:///{disk}/gatehouse.db"
         return
@@ -126,7 +129,7 @@ async def database_on(notes: Notes, disk: Path) -> AsyncIterator[str]:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """Mount a disk of a few mebibytes at the folder."""
+    """Mount a small RAM disk on a new folder."""
     if os.geteuid() != 0:
         lacks(ROOT_USER)
     folder.parent.chmod(0o755)  # PostgreSQL's user has to get there
@@ -149,7 +152,7 @@ async def disturbed(
     *,
     writes_only: bool = False,
 ) -> None:
-    """Cause the fault while people keep working; once it ends, everything must work again."""
+    """Cause a fault while people use the bot, and check that everything works after the fault."""
     story = Story(fleet)
     waiting = await story.request()
     await begin()
@@ -170,7 +173,10 @@ async def disturbed(
 
 
 async def refused(notes: Notes, story: Story) -> None:
-    """Ask until a request can't be stored: even a full disk has room on its last pages."""
+    """Send requests until the database can't store any more.
+
+    Even a full disk may have room for a few requests.
+    """
     for _ in range(MOST_REQUESTS):
         identity = story.new_identity()
         words = f"add survey {identity} because {'of the drill ' * 35}"
@@ -183,7 +189,7 @@ async def refused(notes: Notes, story: Story) -> None:
 
 
 async def is_answered(fleet: Fleet) -> bool:
-    """Return True if a request that must be stored is answered with a card."""
+    """Return True if the bot answers a command that needs the database."""
     answer = await fleet.ask("U0VIEWER", "/testusers", "requests")
     return "database" not in answer.all_text and not is_silence(answer)
 

@@ -1,4 +1,4 @@
-"""`kill -9` after each step with an external effect, for everything that the bot does."""
+"""Drills that kill the bot with `kill -9` after each step that has an external effect."""
 
 import asyncio
 import json
@@ -30,10 +30,10 @@ AT_ONCE = 3
 
 @dataclass(frozen=True)
 class Scene:
-    """An action during which a process is killed.
+    """An action during which the bot is killed.
 
-    `before` prepares the scene without kills. The kill comes during `act`, which people can safely
-    repeat if they see no result.
+    `before` prepares the scene. The bot is killed during `act`, which people can safely repeat if
+    they see no result.
     """
 
     name: str
@@ -43,7 +43,10 @@ class Scene:
 
 
 async def every_step(notes: Notes, scene: Scene) -> None:
-    """Count the steps in an undisturbed run, then kill at each step in a separate run."""
+    """Count the steps in a normal run.
+
+    Then start a new run for each step, and kill the bot after that step.
+    """
     count, names = await one_run(notes, scene, 0)
     assert 0 < count <= MOST_STEPS, f"{count} steps"
     notes.seen.append("an error of Slack's own, where it was killed before its answer")
@@ -66,7 +69,7 @@ async def every_step(notes: Notes, scene: Scene) -> None:
 
 
 async def one_run(notes: Notes, scene: Scene, die_at: int) -> tuple[int, list[str]]:
-    """Play the scene once. Return the number of steps and their names."""
+    """Run the scene once. Return the number of steps and the name of each step."""
     folder = Path(notes.folder) / f"{scene.name.split()[0]}-{die_at}"
     folder.mkdir()
     launcher = ("-m", "tests.support.launch", "--die-at", str(die_at))
@@ -93,7 +96,7 @@ async def one_run(notes: Notes, scene: Scene, die_at: int) -> tuple[int, list[st
 
 
 async def come_true(notes: Notes, story: Story, successor: asyncio.Task[float] | None) -> None:
-    """Wait for the expected state, and time the recovery if a process died."""
+    """Wait for the expected state, and measure the recovery time if the bot was killed."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     await story.comes_true(TRUE_SECONDS + IN_DOUBT_SECONDS)
@@ -105,7 +108,10 @@ async def come_true(notes: Notes, story: Story, successor: asyncio.Task[float] |
 
 
 async def replace(fleet: Fleet, first: BotProcess) -> float:
-    """Replace a process that died. Return how many seconds its work may take."""
+    """Start a new process when the first process has ended.
+
+    Return how many seconds the new process may take to finish the work.
+    """
     await first.ended()
     database = Database(fleet.environment["DATABASE_URL"], SystemClock())
     async with database.read_only() as tx:
@@ -116,7 +122,7 @@ async def replace(fleet: Fleet, first: BotProcess) -> float:
 
 
 def steps_of(process: BotProcess) -> tuple[int, list[str]]:
-    """Return the steps that the process printed."""
+    """Return the number and names of the steps that the process printed."""
     steps = [json.loads(line) for line in process.lines if line.startswith('{"step"')]
     return len(steps), [f"{step['job'] or 'answer'}:{step['what']}" for step in steps]
 

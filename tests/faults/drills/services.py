@@ -1,4 +1,4 @@
-"""A service hangs, resets connections, sends one byte a second, or fails."""
+"""Drills in which a service hangs, resets connections, sends one byte per second, or fails."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ FLOW_WORDS = ("flow service",)
 
 
 async def flow(notes: Notes, kind: FaultKind) -> None:
-    """People ask, look and approve while the flow service fails."""
+    """Request, list and approve test users while the flow service fails."""
     async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
         story = Story(fleet)
         waiting = await story.request()
@@ -35,7 +35,7 @@ async def flow(notes: Notes, kind: FaultKind) -> None:
 
 
 async def settled(story: Story, ts: str) -> None:
-    """Wait until the card says applied or failed."""
+    """Wait until the card shows that the change was applied or that it failed."""
 
     def is_settled() -> bool:
         (card,) = (
@@ -47,7 +47,7 @@ async def settled(story: Story, ts: str) -> None:
 
 
 async def inventory(notes: Notes, kind: FaultKind) -> None:
-    """One data center fails: `/orgs` names it, and shows its last listing and the other centers."""
+    """Check that `/orgs` names a failing data center and still shows its most recent listing."""
     # Without a cache, each `/orgs` fetches the listings.
     settings = {"inventory_cache_seconds": "0"}
     async with (

@@ -1,4 +1,4 @@
-"""Slack's Web API fails in different ways; responses sent through response_url still arrive."""
+"""Drills in which Slack's Web API fails, but replies through `response_url` still arrive."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +20,7 @@ Break = Callable[[Faults, str], None]
 
 
 async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> None:
-    """People ask and approve while Slack fails; cards and messages follow once it recovers."""
+    """Check that cards and messages arrive after Slack recovers from a failure."""
     async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
         story = Story(fleet)
         waiting = await story.request()
@@ -53,32 +53,32 @@ async def disturbed(notes: Notes, fails: Break, methods: tuple[str, ...]) -> Non
 
 
 def ratelimited(faults: Faults, method: str) -> None:
-    """Slack responds with 429 and Retry-After."""
+    """Make Slack respond with 429 and a `Retry-After` header."""
     faults.ratelimit(method, retry_after=RETRY_AFTER_SECONDS, times=None)
 
 
 def server_error(faults: Faults, method: str) -> None:
-    """Slack responds with 500 and an empty body."""
+    """Make Slack respond with 500 and an empty body."""
     faults.status(method, 500, times=None)
 
 
 def a_page(faults: Faults, method: str) -> None:
-    """A proxy responds with a web page."""
+    """Respond with a web page, as a proxy in front of Slack might."""
     faults.html(method, times=None)
 
 
 def refused(name: str) -> Break:
-    """Slack responds with `ok: false` and an error name."""
+    """Return a function that makes Slack respond with `ok: false` and this error."""
     return lambda faults, method: faults.error(method, name, times=None)
 
 
 def nothing(faults: Faults, method: str) -> None:
-    """Slack doesn't respond at all."""
+    """Make calls to Slack hang without a response."""
     faults.hang(method, times=None)
 
 
 def lost_answers(faults: Faults, method: str) -> None:
-    """The call takes effect, but the connection breaks before the response."""
+    """Let the call take effect, but close the connection before Slack responds."""
     faults.cut(method, times=None)
 
 

@@ -1,4 +1,4 @@
-"""The clock jumps, or processes are suspended."""
+"""Drills in which the clock jumps or processes are suspended."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ FROZEN_SECONDS = 25.0
 
 
 async def jumps(notes: Notes, seconds: float) -> None:
-    """The machine's clock is set wrong while the bot runs, and is then corrected."""
+    """Set the clock to the wrong time while the bot is running, and then correct the clock."""
     clock = Path(notes.folder) / "clock"
     clock.write_text("0")
     launcher = ("-m", "tests.support.launch", "--clock", str(clock))
@@ -53,7 +53,7 @@ async def jumps(notes: Notes, seconds: float) -> None:
 
 
 async def suspended(notes: Notes) -> None:
-    """The only process stops, as if its machine were suspended, and then resumes."""
+    """Freeze the only bot process for a while, as if its machine had been suspended."""
     async with database_of(notes.database, notes.folder) as url, running_fleet(url) as fleet:
         story = Story(fleet)
         waiting = await story.request()
@@ -77,7 +77,7 @@ async def suspended(notes: Notes) -> None:
 
 
 async def frozen(notes: Notes) -> None:
-    """One of two processes stops between its GET and its POST, and resumes late."""
+    """Freeze a process between its GET and POST calls, and let another process take over."""
     async with database_of("postgres", notes.folder) as url, running_fleet(url) as fleet:
         (first,) = fleet.processes
         story = Story(fleet)
@@ -110,7 +110,7 @@ OLD_CHANNEL, NEW_CHANNEL = "C0APPROVALS", "C0ALERTS"
 
 
 async def frozen_with_a_row(notes: Notes) -> None:
-    """One of two processes stops while it holds a lock on the row that every write needs."""
+    """Freeze one of two processes while it holds a lock on a row that every write needs."""
     async with (
         database_of("postgres", notes.folder) as url,
         # Commands from a person who exceeds the rate limit write nothing.
@@ -136,7 +136,7 @@ async def frozen_with_a_row(notes: Notes) -> None:
 
 
 async def pressed(notes: Notes, story: Story) -> None:
-    """Ask for a change as soon as the database can be written again."""
+    """Keep requesting a change until the database accepts writes again."""
 
     async def is_written() -> bool:
         answer = await story.fleet.ask("U0VIEWER", "/testusers", "add welcome nobody")
@@ -146,7 +146,7 @@ async def pressed(notes: Notes, story: Story) -> None:
 
 
 async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: str) -> None:
-    """Stop the writing process repeatedly until it is stopped while holding the row lock."""
+    """Freeze the process while it holds the row lock. This can take many attempts."""
     watcher = await connect(url)
     try:
         for number in range(300):
@@ -169,7 +169,7 @@ async def freeze_inside_a_transaction(fleet: Fleet, process: BotProcess, url: st
 
 
 async def is_locked(watcher: psycopg.AsyncConnection[tuple[int]]) -> bool:
-    """Return True if the row is locked now and still is once any commit in progress is done."""
+    """Return True if the row stays locked. A commit in progress locks the row only briefly."""
     for _ in range(2):
         try:
             await watcher.execute("SELECT 1 FROM audit_head FOR UPDATE NOWAIT")

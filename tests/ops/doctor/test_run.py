@@ -1,4 +1,4 @@
-"""`gatehouse check` names every mistake that an operator can make."""
+"""`gatehouse check` reports each mistake that an operator is likely to make."""
 
 import asyncio
 import json
@@ -36,14 +36,14 @@ EU_REFUSED = ("inventory eu", "credentials_refused", "")
 
 @dataclass
 class Site:
-    """A well-configured bot's environment, in which a test breaks something."""
+    """A bot's environment, which is correct until a test breaks something."""
 
     slack: RunningSlack
     services: RunningServices
     environment: dict[str, str] = field(default_factory=dict)
 
     async def codes(self) -> dict[str, str]:
-        """Return the findings that are not OK, as subject → code."""
+        """Return the code of each problem, keyed by subject."""
         findings = await examine(read_settings(self.environment))
         return {finding.subject: finding.code for finding in findings if not finding.is_well}
 
@@ -56,7 +56,7 @@ class Site:
         self.environment["ROLES"] = json.dumps({**ROLES, **changed})
 
     def data_center(self, **settings: object) -> None:
-        """Keep only the data center `eu`, with some settings changed."""
+        """Keep only the data center `eu`, and change some of its settings."""
         centers = json.loads(self.environment["INVENTORY_DATA_CENTERS"])
         self.environment["INVENTORY_DATA_CENTERS"] = json.dumps({"eu": centers["eu"] | settings})
 
@@ -73,7 +73,7 @@ async def site(sqlite_url) -> AsyncIterator[Site]:
 
 
 def fails(service: str, **fault: object) -> Spoil:
-    """Make the service answer every call with this fault."""
+    """Make this fault occur in every call to the service."""
     kind = FaultKind[str(fault.pop("kind", "STATUS"))]
     return lambda site: site.services.state.faults.add(ServiceFault(kind, service, **fault))
 
@@ -91,7 +91,7 @@ def data_center(**changed: object) -> Spoil:
 
 
 def oauth(spoil: Callable[[object], object]) -> Spoil:
-    """Make `eu` use OAuth with a broken token issuer."""
+    """Make the data center `eu` use OAuth, and break the token issuer."""
 
     def act(site: Site) -> None:
         spoil(site.services.state.oauth)
@@ -209,7 +209,7 @@ WELCOME_POLICY = "FLOW_POLICIES/welcome"
 
 
 async def found_in_team(site: Site, key: str = "", value: object = None) -> list[Finding]:
-    """Return the findings for the team's settings with one value changed."""
+    """Change one of the team's settings, and return the problems that the check finds."""
     team = json.loads(json.dumps(TEAM))
     *keys, last = key.split("/")
     table = team
@@ -299,7 +299,7 @@ async def test_the_reason_a_server_cannot_be_used_is_logged(
 async def test_a_user_without_the_right_to_create_tables_reads_the_cure(
     site: Site, empty_postgres_url
 ):
-    """This is PostgreSQL 15 set up with the most common advice, GRANT ALL ON DATABASE."""
+    """Since PostgreSQL 15, `GRANT ALL ON DATABASE` doesn't allow a role to create tables."""
     name, role = empty_postgres_url.rsplit("/", 1)[1], f"role_{uuid.uuid4().hex[:8]}"
     admin = await connect(empty_postgres_url)
     await admin.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'word'")

@@ -1,1 +1,1 @@
-"""Simulates a day of the bot from one seed: one loop, virtual time, and processes that die."""
+"""Simulates a day of the bot's work in virtual time. A seed determines what happens on that day."""

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation.days --seed 4711`, or `--seeds 100`: one process for each day."""
+"""Simulates one day (`--seed 4711`) or many days (`--seeds 100`), each in a separate process."""
 
 import argparse
 import asyncio
@@ -29,14 +29,14 @@ from tests.support.clock import FakeClock
 
 @dataclass(frozen=True)
 class Days:
-    """Runs days from one template, each in a child process that leaves nothing behind."""
+    """Simulates each day in a child process, which uses a copy of the template database."""
 
     template: Path
     folder: Path
     plant: str | None
 
     def live(self, seeds: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """Yield each day's result as the day ends; each CPU runs one day at a time."""
+        """Yield each day's result as soon as the day ends. Each CPU simulates one day at a time."""
         running: set[int] = set()
         for seed in seeds:
             running.add(self._begin(seed))
@@ -46,7 +46,7 @@ class Days:
             yield _end_of_one(running)
 
     def _begin(self, seed: int) -> int:
-        """Run a day in a child process, which sends its result through the pipe."""
+        """Simulate a day in a child process, which sends the result through a pipe."""
         reading, writing = os.pipe()
         if os.fork() > 0:
             os.close(writing)
@@ -76,12 +76,12 @@ def _end_of_one(running: set[int]) -> dict[str, Any]:
 
 
 def _memory() -> str | None:
-    """Return an in-memory folder, if there is one, to avoid waiting for a disk."""
+    """Return the path of an in-memory folder, or None if there isn't one."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 
 
 def make_template(folder: Path) -> Path:
-    """Create a migrated, empty database."""
+    """Create an empty database that has the current schema."""
     path = folder / "template.db"
     # A process with threads should not fork.
     inline_sqlite.install()
@@ -96,7 +96,7 @@ def make_template(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Run the seeds and print problems and the faults tried. Return 0 if there were no problems."""
+    """Simulate a day for each seed, and print the results. Return 0 if there were no problems."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="this one day")
     parser.add_argument("--seeds", type=int, default=20, help="so many days (%(default)s)")
@@ -111,7 +111,7 @@ def main() -> int:
 
 
 def report(seeds: list[int], plant: str | None) -> int:
-    """Run the days and print the results."""
+    """Simulate the days, and print the results."""
     started, faults, states = time.monotonic(), Counter[str](), Counter[str]()
     lived, wrong, traces = 0, list[int](), dict[int, str]()
     # The first of several days runs twice: a seed must give the same trace each time.

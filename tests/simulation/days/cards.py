@@ -1,4 +1,4 @@
-"""Compares a card's text with the stored request."""
+"""Checks that the text on a card matches the stored request."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -41,7 +41,7 @@ def _texts(value: object) -> Iterator[str]:
 def wrong_card(
     card: Message, request: Request, granted: Collection[Grant], at: datetime
 ) -> Iterator[str]:
-    """Yield the false statements on a card; `granted` holds the grants for its flow."""
+    """Find false statements on a card. `granted` contains the grants for the card's flow."""
     texts = words(card)
     said = "\n".join(texts)
     if not any(mark in said for mark in MARKS[request.state]):
@@ -64,7 +64,7 @@ def wrong_card(
 
 
 def _wrong_people(said: str, request: Request, mine: Collection[str]) -> Iterator[str]:
-    """Yield added people who are missing from the list when the card gives no reason."""
+    """Yield a problem for each person whose access doesn't match the card."""
     replaced = re.search(r"\*Replaced by a later request:\* (.*)", said)
     over = set(re.findall(r"\*Access ended:\* `(.+?)`", said))
     over |= set(re.findall(r"`(.+?)`", replaced[1])) if replaced else set()
@@ -79,7 +79,7 @@ def _wrong_people(said: str, request: Request, mine: Collection[str]) -> Iterato
 
 
 def _let_in(request: Request) -> set[str]:
-    """Return the people whom a request added, even if they were removed later."""
+    """Return the people that a request added, including those who were removed later."""
     if request.state is State.APPLIED:
         respelled = request.result.respelled
         return {

@@ -1,4 +1,4 @@
-"""Simulated connections between the bot's HTTP clients and the services."""
+"""Simulates connections between the bot's HTTP clients and the services."""
 
 import json
 from collections.abc import (
@@ -24,13 +24,13 @@ Service = Callable[[str], Awaitable[tuple[int, Mapping[str, Any]]]]
 
 
 class Session:
-    """Replaces aiohttp's session; the hostname in the URL selects the service."""
+    """Replaces aiohttp's session. The hostname in the URL determines which service is called."""
 
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
 
     def request(self, method: str, url: URL, **options: Any) -> "Sending":
-        """Send a request. Like aiohttp's, the result can be awaited or entered."""
+        """Send a request. As in aiohttp, the result supports both `await` and `async with`."""
         return Sending(self._respond(method, url, **options))
 
     async def _respond(
@@ -42,7 +42,7 @@ class Session:
         middlewares: Iterable[Any],
         **_: Any,
     ) -> "Response":
-        """Pass a request to the service, after the client's own checks."""
+        """Run the client's middleware, and then pass the request to the service."""
         send: Any = _send
         for middleware in reversed(tuple(middlewares)):
             send = partial(middleware, handler=send)
@@ -68,7 +68,7 @@ class Sending:
 
 
 class _AtOnce(aiohttp.ClientRequest):
-    """A request that reaches its service as soon as it is written."""
+    """A request that reaches the service immediately."""
 
     def __init__(self, service: Service, authorization: str) -> None:
         self._service, self._authorization = service, authorization
@@ -79,7 +79,7 @@ class _AtOnce(aiohttp.ClientRequest):
 
 
 class _Request(CheckedRequest, _AtOnce):
-    """A request that may be blocked before it is sent."""
+    """A request that is sent only if its permit is still valid."""
 
 
 async def _send(request: _Request) -> Any:
@@ -87,7 +87,7 @@ async def _send(request: _Request) -> Any:
 
 
 class Response:
-    """A response whose headers and body arrive at once."""
+    """A response whose headers and body arrive at the same time."""
 
     content_length = None
 

@@ -1,4 +1,7 @@
-"""A day: people ask, decide and change their minds despite faults; then the oracle checks."""
+"""People make requests, and approve or deny them, while faults occur.
+
+At the end of the day, the oracle checks whether the results are correct.
+"""
 
 import asyncio
 import os
@@ -55,7 +58,7 @@ ACTS = (*[Act.APPROVE] * 6, Act.DENY, Act.CANCEL, Act.RETRY, Act.UNDO, Act.UNDO)
 
 @dataclass
 class Result:
-    """The result of a day."""
+    """The result of a simulated day."""
 
     seed: int
     problems: list[str]
@@ -67,7 +70,7 @@ class Result:
 
 
 class Day:
-    """One day, run from one seed on a copy of a migrated, empty database."""
+    """Simulates a day, starting with an empty database. The seed determines what happens."""
 
     def __init__(self, seed: int, template: Path, folder: Path) -> None:
         self.seed = seed
@@ -102,7 +105,7 @@ class Day:
         self.asked: dict[str, str] = {}
 
     def run(self) -> Result:
-        """Run the day. Return its result, including any problems found at the end."""
+        """Simulate the day. Return the result, including any problems that were found."""
         inline_sqlite.install()
         gather_alike()
         bot.store.job_loop.POLL_SECONDS = POLL_SECONDS
@@ -142,7 +145,7 @@ class Day:
         ]
 
     async def _calm_down(self) -> None:
-        """Stop all faults, and start the missing processes."""
+        """Stop causing faults, and replace the processes that died."""
         self.faults.share, self.faults.storm = 0.0, ""
         bot.store.job_loop.POLL_SECONDS = POLL_AT_REST_SECONDS
         for name in sorted(self.loop.frozen):
@@ -162,7 +165,7 @@ class Day:
                 process.run(_quietly(self._do_something(process)))
 
     async def _program(self, client: str) -> None:
-        """Call through the gateway as another program, at once or after waiting for a turn."""
+        """Make calls through the gateway as a client would. Some calls wait for their turn."""
         while True:
             await asyncio.sleep(self.random.uniform(5, 60))
             seconds = self.random.choice((0.0, 0.0, 0.0, 5.0))
@@ -188,7 +191,7 @@ class Day:
             await self._click(process)
 
     def _look_at_organizations(self) -> None:
-        """Have several people look at once, so that they need more calls than are allowed."""
+        """List the organizations in up to six concurrent calls, which may exceed the limits."""
         cause = CallCause("list", OTTO)
         alive = self._alive()
         for process in alive and self.random.choices(alive, k=self.random.choice((1, 3, 6))):
@@ -228,7 +231,7 @@ class Day:
             self.known.append(asked.request.id)
 
     def _soon(self) -> str:
-        """Return a time at least a minute ahead, on a clock in Berlin, where all people live."""
+        """Return the time that clocks in Berlin will show in a few minutes."""
         minutes = self.random.randrange(2, 6)
         there = VirtualClock(self.loop).now().astimezone(ZoneInfo("Europe/Berlin"))
         return f"{there + timedelta(minutes=minutes):%H:%M}"
@@ -240,7 +243,7 @@ class Day:
         await presets.save_preset(process.bot, otto, PRESET, people)
 
     async def _click(self, process: Process) -> None:
-        """Press a button on any process: once, twice, or several buttons at the same moment."""
+        """Let one or more people press a button. Sometimes, one person presses the button twice."""
         act, request_id = self.random.choice(ACTS), self.random.choice(self.known[-6:])
         who = list(DECIDERS) if self.random.random() < 0.2 else [self.random.choice(DECIDERS)]
         if self.random.random() < 0.2:
@@ -253,7 +256,7 @@ class Day:
             taken_by.run(_quietly(self._press(taken_by, click, int(is_outdated))))
 
     async def _press(self, process: Process, click: StoredInteraction, behind: int) -> None:
-        """Press a button on a card that is `behind` versions old."""
+        """Press a button on a card that is out of date by `behind` versions."""
         assert process.bot is not None
         async with process.bot.database.read_only() as tx:
             request = await store.load_request(tx, click.request_id)
@@ -272,7 +275,7 @@ class Day:
             self.loop.after_steps(process.name, steps, partial(strike, process))
 
     async def _weather(self) -> None:
-        """Start and end storms of faults."""
+        """From time to time, make one kind of fault frequent for a while."""
         while self.faults.share:
             await asyncio.sleep(self.random.uniform(10, 60))
             self.faults.storm = self.random.choice(STORMS)
@@ -310,7 +313,7 @@ class Day:
         )
 
     async def _call_of(self, process: Process) -> str:
-        """Return the reason why a process can't call even without faults, or "" if it can."""
+        """Make a call after all faults have ended. Return the problem, or "" if there is none."""
         try:
             await process.run(process.client.organizations(KEY, CallCause("list", OTTO)))
         except GatehouseError as error:
@@ -319,7 +322,7 @@ class Day:
 
 
 async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
-    """Ignore refusals, which are normal during a simulated day."""
+    """Do the work, and ignore refusals, which are normal in a simulation."""
     try:
         await work
     except GatehouseError:
@@ -327,7 +330,11 @@ async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _patiently(call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-    """Call, then retry when told to, or at once if there was no response."""
+    """Make a call, and retry it up to two times.
+
+    If the guard declines the call, wait for as long as the guard specifies. After a timeout,
+    retry immediately.
+    """
     for _ in range(3):
         try:
             await call()

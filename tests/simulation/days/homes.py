@@ -1,4 +1,4 @@
-"""Home tabs in Slack; the seed decides which calls fail or lose their responses."""
+"""Simulates Home tabs. The seed determines which calls fail and which responses are lost."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ from tests.simulation.days.outside import Faults, at_their_place
 
 @dataclass
 class Homes:
-    """The view that each person sees."""
+    """Stores the Home tab that each person sees."""
 
     loop: SimulationLoop
     faults: Faults
@@ -40,7 +40,7 @@ class Homes:
 
 
 def about_requests(view: Mapping[str, Any]) -> list[Any]:
-    """Return the requests section of a tab; the limits section changes all the time."""
+    """Return the blocks that come before the limits in a Home tab. The limits keep changing."""
     return list(_until_limits(view))
 
 

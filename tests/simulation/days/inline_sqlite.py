@@ -1,7 +1,8 @@
-"""SQLite without threads or greenlets: each statement is executed where it is awaited.
+"""Runs SQLite without threads or greenlets. Each statement runs in the task that awaits it.
 
-Other tasks run before a transaction begins and before it commits. They would see no changes between
-its statements. With autocommit, other tasks run before each statement.
+Other tasks can run before a transaction begins and before it commits. Between the statements of
+a transaction, no other tasks run, because other tasks couldn't see the uncommitted changes anyway.
+With autocommit, other tasks can run before each statement.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ OPEN: dict[str, dict[Connection, sqlite3.Connection]] = {}
 
 
 def install() -> None:
-    """Use this engine for every database. Call this only in a separate process."""
+    """Use this engine for every database. Call this function only in a separate process."""
     bot.store.engine.sqlite_engine = InlineEngine  # type: ignore[assignment, misc]
 
 
@@ -34,7 +35,7 @@ def close_all(process: str) -> None:
 
 @cache
 def _engine(url: URL) -> Engine:
-    """Return the engine that all simulated processes use, so they share compiled statements."""
+    """Return one engine for all processes, so that the processes share compiled statements."""
     engine = create_engine(
         url.set(drivername="sqlite"),
         max_overflow=-1,
@@ -44,7 +45,7 @@ def _engine(url: URL) -> Engine:
 
 
 class InlineEngine:
-    """The part of an `AsyncEngine` that `Database` uses."""
+    """Implements the part of `AsyncEngine` that `Database` uses."""
 
     def __init__(self, url: URL) -> None:
         self._engine = _engine(url)
@@ -59,7 +60,7 @@ class InlineEngine:
 
 
 class InlineConnection:
-    """The part of an `AsyncConnection` that the bot uses."""
+    """Implements the part of `AsyncConnection` that the bot uses."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -70,7 +71,7 @@ class InlineConnection:
     async def execute(
         self, statement: Any, parameters: Any = None, **options: Any
     ) -> CursorResult[Any]:
-        """Execute a statement, in a transaction unless autocommit is set."""
+        """Execute a statement. Without autocommit, the statement is part of a transaction."""
         if not self._connection.in_transaction() or self._is_alone():
             await asyncio.sleep(0)
         return self._connection.execute(statement, parameters, **options)
@@ -92,7 +93,7 @@ class InlineConnection:
         return self
 
     async def run_sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function with the synchronous connection."""
+        """Call a function, and pass the synchronous connection as the first argument."""
         return function(self._connection, *arguments)
 
     @asynccontextmanager

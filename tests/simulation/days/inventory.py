@@ -1,4 +1,4 @@
-"""The simulated inventory service and the bot's clients for it."""
+"""Simulates the inventory service and the clients that call it."""
 
 import asyncio
 import io
@@ -57,13 +57,13 @@ GRANT = OAuthSettings(
 
 
 def make_limits_small() -> None:
-    """Lower the limits of all plans. Call this only in a separate process."""
+    """Lower the limits of the free plan. Call this function only in a separate process."""
     _LIMITS[Plan.FREE] = LIMITS
 
 
 @dataclass
 class Sent:
-    """The requests that one client call sent, and their tokens."""
+    """Records the cause of a call and the tokens that the call sent."""
 
     cause: CallCause
     tokens: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ SENT: ContextVar[Sent] = ContextVar("sent")
 
 @dataclass
 class Inventory:
-    """An organization that counts calls, and that another program may block."""
+    """Simulates an organization that is sometimes blocked, and counts the calls to it."""
 
     loop: SimulationLoop
     faults: Faults
@@ -93,7 +93,7 @@ class Inventory:
         self.tokens = Tokens(self.loop, self.faults)
 
     def look_at_pauses(self, reader: sqlite3.Connection, granted_at: float = 0.0) -> None:
-        """Check that no call is granted between a known pause and the probe that ends it."""
+        """Check that no call except the probe is granted during a known pause."""
         query = "SELECT blocks FROM quota_organizations WHERE organization_id = ?"
         (blocks,) = reader.execute(query, (KEY.organization_id,)).fetchone() or ("[]",)
         for since in (load["since"] for load in json.loads(blocks)):
@@ -103,7 +103,7 @@ class Inventory:
                 self.problems.append("a call is granted in a pause")
 
     def look_at_settled(self, reader: sqlite3.Connection, call: _Call) -> None:
-        """Check that a call that got a response no longer counts as in progress."""
+        """Check that a call no longer counts as in progress after the response has arrived."""
         query = "SELECT permit_until FROM quota_calls WHERE organization = ? AND number = ?"
         number = call.reservation.organization, call.reservation.number
         (until,) = reader.execute(query, number).fetchone() or (0,)
@@ -111,9 +111,9 @@ class Inventory:
             self.problems.append(f"call {number} was answered, and holds its place")
 
     def look_at_refused(self, sent: Sent) -> None:
-        """Check that a new token was used after a refusal, in the same call or the next one.
+        """Check that the client got a new token after the service refused the old one.
 
-        After several such tokens in ten minutes, a process stops asking the provider.
+        A process that got several new tokens within ten minutes doesn't request another one.
         """
         if self.tokens.has_many(PROCESS.get()):
             return
@@ -124,7 +124,7 @@ class Inventory:
             self.problems.append(f"{PROCESS.get()} has no other token than {sent.tokens}")
 
     async def answer(self, authorization: str) -> tuple[int, Mapping[str, Any]]:
-        """Return the listing, or an error from the service."""
+        """Return the listing or an error."""
         sent, token = SENT.get(), authorization.removeprefix("Bearer ")
         sent.tokens.append(token)
         is_probe = sent.cause.kind == PROBE
@@ -145,7 +145,7 @@ class Inventory:
         self.probing_until = now + TIMEOUT_SECONDS + GRACE_SECONDS
 
     async def _at_work(self, client: str, token: str) -> int:
-        """Return the status after some time."""
+        """Return the HTTP status after a random delay."""
         await asyncio.sleep(self.loop.random.uniform(0, 0.5))
         self._count(client)
         if not self.tokens.is_good(token):
@@ -182,7 +182,7 @@ class Inventory:
             self._count_of(client)
 
     def _count_of(self, client: str) -> None:
-        """Check that a client stays within its share, and all clients together within theirs."""
+        """Check the limits for this client and for all clients together."""
         for whose, share in (({client}, CLIENTS[client]), (set(CLIENTS), 1.0)):
             of_a_minute = sum(one in whose for _, one in self.arrivals)
             at_once = sum(item in whose for item in self.at_work)
@@ -191,7 +191,7 @@ class Inventory:
 
 
 class WatchedGuard(Guard):
-    """The real guard, with checks of its grants and settled calls."""
+    """A guard that also checks that calls are granted and settled correctly."""
 
     def __init__(self, inventory: Inventory, reader: sqlite3.Connection, *parts: Any) -> None:
         super().__init__(*parts)
@@ -199,7 +199,7 @@ class WatchedGuard(Guard):
 
     @asynccontextmanager
     async def granted(self, request: CallRequest, reservation: Reservation) -> AsyncIterator[_Call]:
-        """Grant a call as the real guard does, and check the grant."""
+        """Let the real guard grant a call, and check the result."""
         async with super().granted(request, reservation) as call:
             sent, before = SENT.get(), len(SENT.get().tokens)
             if request.cause.kind != PROBE:
@@ -220,7 +220,7 @@ class WatchedGuard(Guard):
 
 
 class Client:
-    """The clients used by the bot and its gateway, which share and renew one token."""
+    """Uses the same token to call the service for the bot and for the gateway."""
 
     data_centers: Sequence[str] = (KEY.data_center,)
 
@@ -253,7 +253,7 @@ class Client:
             raise
 
     async def through_gateway(self, client: str, seconds: float) -> None:
-        """Call as another program, after waiting for a turn for at most `seconds`."""
+        """Make a call through the gateway, and wait up to `seconds` for the call's turn."""
         SENT.set(Sent(CallCause(GATEWAY, background=True, client=client)))
         call = GatewayCall(client, KEY, "GET", ROOT, (), seconds)
         request: Any = SimpleNamespace(transport=SimpleNamespace(is_closing=lambda: False))
@@ -262,4 +262,4 @@ class Client:
 
 class _Forwarder(Forwarder):
     async def deliver(self, *_: Any) -> None:
-        """Deliver the response at once, because there is no connection."""
+        """Do nothing, because no real client is waiting for the response."""

@@ -1,9 +1,10 @@
-"""An event loop with virtual time, in which a seed chooses the next step.
+"""Provides an event loop that runs in virtual time. A seed determines the order of callbacks.
 
-Nothing waits: when no callback is ready, time jumps to the next timer. Every callback belongs to
-the simulated process in whose context it was made. Callbacks of a killed process never run again,
-not even a `finally` block. Callbacks of a frozen process wait until the process wakes. The timers
-of a process run by the process's own clock, which may be fast or slow.
+When no callback is ready, virtual time jumps to the next timer, so no test really waits. Each
+callback belongs to the simulated process that created it. After a process is killed, none of its
+callbacks run again, and its `finally` blocks don't run either. The callbacks of a frozen process
+wait until the process wakes up. A process's timers follow that process's clock, which may run fast
+or slow.
 """
 
 import asyncio
@@ -24,11 +25,11 @@ ROUNDING_SECONDS = 1e-6
 
 
 class Stuck(AssertionError):
-    """No callback is ready, and none will ever be."""
+    """Raised when no callback is ready and no timer is set."""
 
 
 class SimulationLoop(asyncio.base_events.BaseEventLoop):
-    """Runs callbacks in virtual time, in an order that the seed chooses."""
+    """Runs callbacks in virtual time, in an order determined by a seed."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -53,7 +54,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         return task
 
     def time(self) -> float:
-        """Return the virtual seconds since the beginning."""
+        """Return the virtual time in seconds."""
         return self._now
 
     def call_at(
@@ -63,7 +64,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         *arguments: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Set a timer, which runs by its process's own clock."""
+        """Set a timer that follows the clock of the callback's process."""
         process = PROCESS.get() if context is None else context.get(PROCESS, "")
         if process in self.rates:
             seconds = (when - self._now) / self.rates[process]
@@ -71,7 +72,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         return super().call_at(when, callback, *arguments, context=context)
 
     def trace(self, word: str) -> None:
-        """Add to the trace, which must be equal for the same seed."""
+        """Add a line to the trace. The same seed must always produce the same trace."""
         self._trace.update(f"{self._now:.6f} {word}\n".encode())
 
     @property
@@ -80,17 +81,17 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         return self._trace.hexdigest()[:16]
 
     def kill(self, process: str) -> None:
-        """Never run a callback of this process again."""
+        """Kill a process, so that none of its callbacks run again."""
         self.dead.add(process)
         self.frozen.discard(process)
         self.trace(f"kill {process}")
 
     def after_steps(self, process: str, steps: int, strike: Callable[[], None]) -> None:
-        """Kill or freeze a process before its n-th step from now."""
+        """Kill or freeze a process after the loop has taken `steps` more steps."""
         self._fuses[process] = (self.steps + steps, strike)
 
     def freeze(self, process: str) -> None:
-        """Run no callback of this process until `wake`."""
+        """Pause a process until `wake` is called."""
         self.frozen.add(process)
         self.trace(f"freeze {process}")
 
@@ -138,7 +139,7 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
                 self._ready.append(timer)
 
     def run_in_executor(self, executor: Any, function: Any, *arguments: Any) -> Any:
-        """Call the function at once instead of in a thread."""
+        """Call the function immediately instead of in another thread."""
         done = self.create_future()
         try:
             done.set_result(function(*arguments))
@@ -147,16 +148,17 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         return done
 
     def _process_events(self, event_list: Iterable[Any]) -> None:
-        """Do nothing: there is no input or output."""
+        """Do nothing, because the loop has no input or output."""
 
     def _write_to_self(self) -> None:
-        """Do nothing: there is no other thread."""
+        """Do nothing, because there are no other threads."""
 
 
 def gather_alike() -> None:
-    """Make `gather` take the same steps on every Python. Call this only in a separate process.
+    """Make `gather` behave the same on every Python version.
 
-    Since Python 3.12, `gather` takes no step for finished tasks.
+    Since Python 3.12, `gather` handles finished tasks immediately, without a step of the event
+    loop. Call this function only in a separate process, because it replaces `asyncio.gather`.
     """
     real = asyncio.gather
 
@@ -187,7 +189,10 @@ def _still_to_come(awaited: Any) -> Any:
 
 
 class SharedLock:
-    """The database's write lock for all processes, which is released when its holder dies."""
+    """Simulates the database's write lock.
+
+    If a process dies while it holds the lock, the lock is released.
+    """
 
     def __init__(self, loop: SimulationLoop) -> None:
         self._loop = loop
@@ -210,7 +215,7 @@ class SharedLock:
             raise
 
     def release(self) -> None:
-        """Give the lock to the next living process."""
+        """Give the lock to the next waiting process that is still alive."""
         self._holder = None
         while self._waiting:
             process, turn = self._waiting.popleft()
@@ -220,6 +225,6 @@ class SharedLock:
                 return
 
     def drop(self, process: str) -> None:
-        """End the session of a dead holder, as the server does."""
+        """Release the lock if the process died while holding it, as a database server would."""
         if self._holder == process:
             self.release()

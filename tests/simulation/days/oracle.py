@@ -1,4 +1,4 @@
-"""The checks at the end of a day, based on the audit log, which keeps everything."""
+"""Checks the results of a simulated day against the audit log, which records every event."""
 
 import json
 import uuid
@@ -55,7 +55,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Oracle:
-    """One day's audit log and the stored state at the end of the day."""
+    """Holds one day's audit log and the state that was stored at the end of that day."""
 
     database: Database
     outside: Outside
@@ -84,7 +84,7 @@ class Oracle:
 
     @property
     def ends(self) -> Counter[str]:
-        """The number of requests by final state."""
+        """The number of requests in each final state."""
         return Counter(self._moves(item)[-1].action.split(".")[1] for item in self.created)
 
     def _moves(self, request_id: str) -> list[Entry]:
@@ -93,7 +93,10 @@ class Oracle:
         ]
 
     async def problems(self, twice: Sequence[tuple[str, str]]) -> list[str]:
-        """Return all problems; `twice` holds pairs of requests that came from one delivery."""
+        """Return all problems.
+
+        Each pair in `twice` contains the request IDs from two copies of the same delivery.
+        """
         return [
             *self.outside.flows.problems,
             *self.outside.slack.problems,
@@ -112,7 +115,7 @@ class Oracle:
         ]
 
     def _wrong_lists(self) -> Iterator[str]:
-        """Check that each list holds the people that the latest audit log entries imply."""
+        """Check that each list matches the changes in the audit log."""
         expected: dict[tuple[str, str], tuple[bool, str]] = {}
         for entry in self.entries:
             expected |= _expected_after(entry)
@@ -124,7 +127,7 @@ class Oracle:
                     yield f"{identity} {verb} on {flow_sid[-1]}, and {why} was the last"
 
     def _wrong_decisions(self, request_id: str) -> Iterator[str]:
-        """Check that each request was decided in time, by enough people, all of them permitted."""
+        """Check that a request was decided in time and wasn't applied without enough approvals."""
         created, moves = self.created[request_id], self._moves(request_id)
         if moves[-1].action not in ENDS:
             yield f"{request_id}: {moves[-1].action} is the last of it"
@@ -159,7 +162,7 @@ class Oracle:
         return APPROVALS_NEEDED[created.detail["flow"]]
 
     def _made_twice(self, twice: Sequence[tuple[str, str]]) -> Iterator[str]:
-        """Check that a repeated delivery creates no new request while the first one is pending."""
+        """Check that a repeated delivery creates no second request while the first is pending."""
         for first, second in twice:
             if first == second or first not in self.created or second not in self.created:
                 continue
@@ -168,7 +171,7 @@ class Oracle:
                 yield f"{first} and {second} are of one delivery"
 
     async def _wrong_cards(self) -> list[str]:
-        """Check that each request has exactly one card, which shows the stored state."""
+        """Check that each request has exactly one card, and that the card is up to date."""
         renderer, problems = RequestMessages(self.process.bot), []
         for request in self.stored:
             async with self.database.read_only() as tx:
@@ -193,7 +196,7 @@ class Oracle:
         return sum(place[0] == channel for place in self.outside.slack.messages)
 
     async def _wrong_homes(self) -> list[str]:
-        """Check that open Home tabs show the stored requests."""
+        """Check that each open Home tab shows the current state of the requests."""
         problems, home = [], self.process.home
         for user, shown in self.outside.homes.shown.items():
             drawn = await home.draw(user)
@@ -202,7 +205,7 @@ class Oracle:
         return problems
 
     async def _wrong_alerts(self) -> list[str]:
-        """Check that each incident is over and has one message with one reply in its thread."""
+        """Check that each incident is over and has one message with a reply in its thread."""
         problems, known = [], await self._rows(incidents)
         notes = [row for row in await self._rows(outbox_messages) if row.kind == NOTE]
         for incident in known:
@@ -226,7 +229,7 @@ class Oracle:
         return problems + ([] if alerts == len(known) else [f"{alerts} alerts, {len(known)} began"])
 
     async def _wrong_messages(self) -> list[str]:
-        """Check that messages to people reached Slack in the order of their events."""
+        """Check that the messages reached Slack in the order in which the events occurred."""
         arrived = {name: at for at, name in enumerate(self.outside.slack.by_client_id)}
         problems, last = [], dict[str, tuple[datetime, int]]()
         rows = await self._rows(outbox_messages)
@@ -245,7 +248,7 @@ class Oracle:
         return problems
 
     def _is_of_no_account(self, row: Any) -> bool:
-        """Return True if the message was out of date by the time Slack became available again."""
+        """Return True if the message became out of date before the bot could send it."""
         event = row.payload.get("event")
         if event != "ended":
             moves = [move.at for move in self._moves(row.subject)]
@@ -261,7 +264,7 @@ class Oracle:
         return let_in.issuperset(row.payload["identities"])
 
     async def _left_over(self) -> list[str]:
-        """Check that every job has ended, every message was sent, and every grant ended in time."""
+        """Check that no job is overdue, all messages were sent, and all grants ended on time."""
         return [
             *(f"late: {row.key}" for row in await self._rows(jobs) if self._is_past(row.due_at)),
             *(
@@ -290,7 +293,7 @@ class Oracle:
             return (await tx.connection.execute(query)).all()
 
     async def _wrong_audit(self) -> list[str]:
-        """Check that the chain is intact and has only one entry for each one-time event."""
+        """Check that the audit log is intact, and that no one-time event was recorded twice."""
         async with self.database.read_only() as tx:
             verdict = await audit.verify(tx)
         times = Counter((entry.subject, entry.action) for entry in self.entries)
@@ -305,12 +308,15 @@ class Oracle:
 
     @staticmethod
     def _rounds_more(times: Counter[tuple[str, str]], subject: str, action: str) -> int:
-        """Return the number of extra approval rounds, each of which may have its own escalation."""
+        """Return how many more times this action may occur after the first time.
+
+        Each additional round of approval allows one more escalation.
+        """
         return times[subject, "request.asked_again"] if action == "request.escalated" else 0
 
 
 def _expected_after(entry: Entry) -> dict[tuple[str, str], tuple[bool, str]]:
-    """Return, for each flow and identity, whether it is on the list after this entry, and why."""
+    """Return whether each identity in this entry should be on the flow's list, and why."""
     detail, flow_sid = entry.detail, entry.detail.get("flow", entry.subject)
     there: set[str] = set()
     gone: set[str] = set()

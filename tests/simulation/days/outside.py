@@ -1,4 +1,4 @@
-"""Simulated Slack and flow service, with slow, late, lost, refused or ineffective calls."""
+"""Simulates Slack and the flow service. Calls may be slow or fail, and responses may get lost."""
 
 import asyncio
 from collections import Counter
@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 
 async def at_their_place(loop: SimulationLoop, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work in the service, where it continues even if the caller is killed or frozen."""
+    """Run the service's work, which continues even if the caller is killed or frozen."""
     return await asyncio.shield(loop.create_task(work, context=Context()))
 
 
 @dataclass
 class Faults:
-    """The probability of each fault, and how often it has occurred."""
+    """Decides at random when faults occur, and counts them."""
 
     loop: SimulationLoop
     share: float = 0.25
@@ -43,7 +43,10 @@ class Faults:
     storm: str = ""
 
     def happens(self, kind: str, weight: float = 1.0) -> bool:
-        """Return True if this fault occurs now, which is likely during a `storm` of it."""
+        """Decide at random whether this fault occurs now.
+
+        The fault named in `storm` occurs 90% of the time.
+        """
         share = 0.9 if kind == self.storm else self.share * weight
         if self.loop.random.random() >= share:
             return False
@@ -54,10 +57,12 @@ class Faults:
 
 @dataclass
 class Flows:
-    """The flow service: the list for each flow, and every stored list with its reason.
+    """Simulates the flow service.
 
-    If `respells` is set, the service stores identities in lower case. `former` holds the list
-    before the last change and the time of that change. For a while, reads may return that list.
+    `lists` holds each flow's current list, and `stored` holds every list that the bot has stored.
+    If `respells` is True, the service stores identities in lowercase. For each flow, `former` holds
+    the time of the most recent change and the list before that change. For a while after a change,
+    the service may still return the old list.
     """
 
     loop: SimulationLoop
@@ -72,13 +77,16 @@ class Flows:
     former: dict[str, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
 
     async def read(self, flow_sid: str) -> list[str]:
-        """Return the list after some time."""
+        """Return the flow's list after a short delay."""
         return await at_their_place(self.loop, self._read(flow_sid))
 
     async def replace(
         self, flow_sid: str, identities: Any, _may_send: Callable[[], bool]
     ) -> list[str]:
-        """Store the list now, late or never. Two updates at once are a bug in the bot."""
+        """Store the list immediately, later, or never.
+
+        If two processes update the same list at the same time, the bot has a bug.
+        """
         process = PROCESS.get()
         others = {item for item in self.posting.get(flow_sid, ()) if item not in self.loop.dead}
         if others - self.loop.frozen - {process}:
@@ -124,13 +132,13 @@ class Flows:
         return list(self.lists[flow_sid])
 
     def _but_for_one(self, listed: list[str], sent: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the list as sent, but with one of its changes left out."""
+        """Return the list that the bot sent, but leave out one change."""
         change = difference(listed, sent)
         one = self.loop.random.choice(change.identities)
         return tuple(who for who in sent if who != one) if one in sent else (*sent, one)
 
     def stored_as(self, identity: str) -> str:
-        """Return an identity as the service spells it."""
+        """Return the service's spelling of an identity."""
         return identity.casefold() if self.respells else identity
 
     def edit(self, flow_sid: str, identity: str) -> None:
@@ -155,7 +163,10 @@ class Flows:
 
 @dataclass
 class Slack:
-    """Slack: a `client_msg_id` is posted once; `messages` holds the messages outside threads."""
+    """Simulates Slack, which posts only one message for each `client_msg_id`.
+
+    `messages` holds the messages that were posted in channels, but not the replies in threads.
+    """
 
     loop: SimulationLoop
     faults: Faults
@@ -205,7 +216,7 @@ class Slack:
         return f"https://slack.example/{channel_id}/{message_ts}"
 
     async def say(self, response_url: str, message: Message, *, to: str, **_: Any) -> bool:
-        """Reply to a click; the reply may be lost."""
+        """Reply to a click. Replies may get lost."""
         await asyncio.sleep(0)
         self.loop.trace(f"said to {to}")
         return not self.faults.happens("reply lost", 0.3)

@@ -1,4 +1,7 @@
-"""Faults to plant in the bot, which the simulated days must find: `--plant NAME`."""
+"""Plants a fault in the bot to check that the simulated days detect it.
+
+The option `--plant NAME` selects the fault.
+"""
 
 import hashlib
 import uuid
@@ -44,7 +47,7 @@ async def _nothing(*_: Any, **__: Any) -> None:
 
 @_plant
 def no_compare_and_set() -> None:
-    """A write of a request overwrites another process's write."""
+    """Saving a request overwrites another process's changes to the request."""
 
     async def replace(tx: Any, request: Any) -> bool:
         values = {
@@ -62,7 +65,7 @@ def no_compare_and_set() -> None:
 
 @_plant
 def lease_not_checked() -> None:
-    """A process that has lost its lease on a job keeps working on it."""
+    """A process keeps working on a job after losing the lease."""
     Lease.confirm = _nothing  # type: ignore[method-assign]
     Lease.hold = _nothing  # type: ignore[method-assign]
     Lease.check = lambda _: None  # type: ignore[method-assign]
@@ -70,13 +73,13 @@ def lease_not_checked() -> None:
 
 @_plant
 def message_named_anew() -> None:
-    """A repeated post has a different `client_msg_id`."""
+    """When the bot retries a post to Slack, it uses a new `client_msg_id`."""
     bot.slack.sender.uuid = SimpleNamespace(uuid5=lambda *_: uuid.uuid4())  # type: ignore[assignment]
 
 
 @_plant
 def message_lost_with_slack() -> None:
-    """A message counts as sent while Slack is unavailable."""
+    """The bot marks messages as sent even if Slack is unavailable."""
     real = Sender._post_note
 
     async def post_note(self: Any, step: Any, message: Any, lease: Any) -> Any:
@@ -90,13 +93,13 @@ def message_lost_with_slack() -> None:
 
 @_plant
 def delivery_not_recognised() -> None:
-    """A repeated delivery of a command creates a second request."""
+    """If Slack delivers a command twice, the bot creates two requests."""
     asking.sha256 = lambda _: hashlib.sha256(uuid.uuid4().bytes)  # type: ignore[attr-defined]
 
 
 @_plant
 def job_put_meanwhile_forgotten() -> None:
-    """When a run ends, it removes a job that was added again in the meantime."""
+    """If a job is added again while it is running, the bot forgets the second run."""
     real = jobs.finish
 
     async def finish(tx: Any, owner: str, job: Any, *arguments: Any) -> None:
@@ -109,7 +112,7 @@ def job_put_meanwhile_forgotten() -> None:
 
 @_plant
 def process_clock_trusted() -> None:
-    """A process reads its own clock instead of the database's."""
+    """A process uses its own clock instead of the database server's clock."""
     real = Server.__init__
 
     def init(self: Any, outside: Any, clock: Any) -> None:
@@ -121,7 +124,7 @@ def process_clock_trusted() -> None:
 
 @_plant
 def own_request_approved() -> None:
-    """People approve their own requests."""
+    """People can approve their own requests."""
     real = Policy.judge
 
     def judge(*arguments: Any) -> Decision:
@@ -134,7 +137,7 @@ def own_request_approved() -> None:
 
 @_plant
 def quorum_ignored() -> None:
-    """One approval is enough for every policy."""
+    """A single approval is always enough, whatever the policy says."""
     real = FlowPolicy.__init__
 
     def init(self: Any, *arguments: Any, **named: Any) -> None:
@@ -151,7 +154,7 @@ def grants_never_end() -> None:
 
 @_plant
 def settings_not_read_again() -> None:
-    """A request is applied although the policy has changed."""
+    """The bot applies a request even if the policy no longer allows it."""
 
     def review_now(_: Any, request: Any, *rest: Any) -> Any:
         return review(request, request.flow, FlowPolicy(), *rest)
@@ -162,33 +165,33 @@ def settings_not_read_again() -> None:
 
 @_plant
 def posts_never_in_doubt() -> None:
-    """A POST without a response is forgotten."""
+    """The bot forgets POST requests that got no response."""
 
     store.post_of = _nothing
 
 
 @_plant
 def old_list_believed() -> None:
-    """A list that lacks a confirmed change is trusted."""
+    """The bot treats an outdated list as the current list."""
     lists.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant
 def new_spelling_ignored() -> None:
-    """An identity as spelled by the service counts as a different person."""
+    """The bot mistakes a different spelling of an identity for a different person."""
     for module in (bot.testusers.rules.applying, applying):
         module.stored_spellings = lambda *_: {}  # type: ignore[attr-defined]
 
 
 @_plant
 def permit_given_back_early() -> None:
-    """A call without a response returns its permit, though it may still be in progress."""
+    """If a call gets no response, the bot releases the call's permit too early."""
     _Call.is_whole = lambda *_: True  # type: ignore[method-assign]
 
 
 @_plant
 def pause_ended_by_anybody() -> None:
-    """After a pause, any call may be made, not just the probe."""
+    """After a pause, the bot allows any call, not just a probe."""
 
     def in_the_way_of(self: Any, _call_class: Any, now: float) -> Any:
         longest = self.longest
@@ -216,13 +219,13 @@ def incident_opened_twice() -> None:
 
 @_plant
 def share_ignored() -> None:
-    """A gateway client may use the shares of all clients."""
+    """A gateway client can use more than its share of the calls."""
     ledger._share_used_up = _nothing
 
 
 @_plant
 def tab_published_once() -> None:
-    """A Home tab is never updated after the click or opening that rendered it."""
+    """A person's Home tab is updated only when that person opens the tab or clicks a button."""
 
     async def sweep(_self: Any, job: Any, _lease: Any) -> Any:
         return job.due_at + SWEEP_EVERY
@@ -232,7 +235,7 @@ def tab_published_once() -> None:
 
 @_plant
 def renewals_overlap() -> None:
-    """A process renews a token while another task renews it."""
+    """Two tasks renew the same token at the same time."""
     real = OAuthCredential._renew_once
 
     async def renew_once(self: Any) -> Any:

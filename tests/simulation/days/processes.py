@@ -1,4 +1,4 @@
-"""A bot process: its workflows, job loop and outbox, without HTTP or Bolt."""
+"""Runs a bot's workflows, job loop and outbox without HTTP or Bolt."""
 
 import asyncio
 import sqlite3
@@ -62,32 +62,38 @@ APPROVALS_NEEDED = {WELCOME: 1, SURVEY: 2}
 
 @dataclass
 class VirtualClock:
-    """The loop's time as one process sees it: `ahead`, and running at its own `rate`."""
+    """Simulates a process's clock.
+
+    The clock starts `ahead` seconds ahead of virtual time, and runs `rate` times as fast.
+    """
 
     loop: SimulationLoop
     ahead: float = 0.0
     rate: float = 1.0
 
     def now(self) -> datetime:
-        """Return the date and time."""
+        """Return the current date and time."""
         return START + timedelta(seconds=self.monotonic() + self.ahead)
 
     def monotonic(self) -> float:
-        """Return seconds that never go backwards."""
+        """Return a time in seconds that never decreases."""
         return self.loop.time() * self.rate
 
     def since_boot(self) -> float:
-        """Return seconds that keep counting while the machine sleeps."""
+        """Return a time in seconds that keeps increasing while the machine is asleep."""
         return self.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; the loop runs a process's timers at the process's rate."""
+        """Wait for this many seconds on the process's clock."""
         await asyncio.sleep(seconds)
 
 
 @dataclass
 class Outside:
-    """Everything that all processes share; decided requests are kept for `kept_days`."""
+    """Holds everything that the processes share.
+
+    The bot keeps decided requests for `kept_days` days.
+    """
 
     loop: SimulationLoop
     faults: Faults
@@ -106,7 +112,7 @@ class Outside:
         self.flows.holds = self.slack.holds = self.homes.holds = self.is_lease_held
 
     def is_lease_held(self) -> bool:
-        """Return True if the sender, which runs in a job, holds the job's lease."""
+        """Return True if the running job's lease is still valid, or if no job is running."""
         run = RUN.get()
         if run is None:
             return True
@@ -116,7 +122,7 @@ class Outside:
 
 
 class Server(Database):
-    """A database on a server that can be unavailable, or fail before or after a commit."""
+    """Simulates a database server that sometimes fails, even just before or after a commit."""
 
     def __init__(self, outside: Outside, clock: VirtualClock, longest_seconds: int) -> None:
         # The server has its own clock, which can differ from the process's clock.
@@ -128,7 +134,7 @@ class Server(Database):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """Do the same as the real method."""
+        """Behave like the real method, but sometimes fail."""
         self._reach(0.02)
         async with super().transaction() as tx:
             position = (await audit.head(tx))[0]
@@ -139,20 +145,20 @@ class Server(Database):
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:
-        """Do the same as the real method."""
+        """Behave like the real method, but sometimes fail."""
         self._reach(0.02)
         async with super().autocommit() as tx:
             yield tx
 
     @asynccontextmanager
     async def read_only(self, **options: bool) -> AsyncIterator[Transaction]:
-        """Do the same as the real method."""
+        """Behave like the real method, but sometimes fail."""
         self._reach(0.02)
         async with super().read_only(**options) as tx:
             yield tx
 
     async def _watch(self, tx: Transaction, position: int) -> None:
-        """Check that a process approves no grant longer than its settings allow."""
+        """Check that no process approves a grant that is longer than the settings allow."""
         for entry in await audit.after(tx, position):
             if entry.action not in APPROVING:
                 continue
@@ -176,7 +182,7 @@ class Server(Database):
 
 
 class Quotas:
-    """The bot components that enforce limits."""
+    """Groups the bot's components for rate limits and alerts."""
 
     def __init__(self, database, client, directory, people, clock) -> None:
         self.ratelimits = RateLimits(database, directory, people, TERMS, clock)
@@ -189,7 +195,7 @@ class Quotas:
 
 
 class Process:
-    """A process; `bot` is None before the start."""
+    """Simulates a bot process. `bot` is None until the process has started."""
 
     def __init__(self, name: str, outside: Outside) -> None:
         self.name = name
@@ -208,7 +214,7 @@ class Process:
         self.home: Home
 
     def start(self) -> None:
-        """Start the process, which runs until `kill`."""
+        """Start the process, which then runs until `kill` is called."""
         self.run(self._serve())
 
     def run(self, work: Any) -> "asyncio.Task[Any]":
@@ -216,7 +222,7 @@ class Process:
         return self._outside.loop.create_task(work, context=self._context.copy())
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process immediately."""
         self._outside.loop.kill(self.name)
         inline_sqlite.close_all(self.name)
         self._outside.writer.drop(self.name)
@@ -310,7 +316,7 @@ class Process:
 
 
 def _as_run(runner: Runner) -> Runner:
-    """Wrap the runner so that its calls are known to come from this job and claim."""
+    """Wrap a runner so that it records which job is running and who holds the job's lease."""
 
     async def run(job: Job, lease: Lease) -> Outcome:
         RUN.set((job.key, lease.owner))

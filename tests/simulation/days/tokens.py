@@ -1,4 +1,4 @@
-"""A simulated access token provider."""
+"""Simulates a provider of access tokens."""
 
 import asyncio
 import math
@@ -29,7 +29,10 @@ REFUSALS = (
 
 @dataclass
 class Tokens:
-    """The tokens, which expire after a while; if there are too many, the oldest is revoked."""
+    """Issues access tokens that expire after a while.
+
+    When too many tokens exist, the oldest token is revoked.
+    """
 
     loop: SimulationLoop
     faults: Faults
@@ -49,21 +52,26 @@ class Tokens:
         self.most = self.loop.random.choice((3, 10))
 
     def is_good(self, token: str) -> bool:
-        """Return True if the token is valid; some tokens become invalid early."""
+        """Return True if the token is valid. Some tokens are revoked before they expire."""
         is_kept = token in list(self.issued)[-self.most :]
         if self.faults.happens("token ended", 0.1):
             self.issued[token] = -math.inf
         return is_kept and self.loop.time() < self.issued[token] + self.life
 
     def has_many(self, process: str) -> bool:
-        """Return True if the process recently got too many tokens to renew again after a 401."""
+        """Return True if the process has received many tokens recently.
+
+        A process that has received many tokens recently may ignore a 401 response.
+        """
         since = self.loop.time() - RENEWALS_WINDOW_SECONDS
         return sum(at > since for at in self.given_at.get(process, ())) > RENEWALS_AFTER_401
 
     async def renew(self, _: str) -> tuple[int, Mapping[str, Any]]:
-        """Return a new token. A process makes one request at a time, and none during a pause.
+        """Issue a new token, unless a fault occurs.
 
-        The process measures a pause from the failure, by a clock that may run fast.
+        A problem is recorded if a process sends two requests at the same time, or tries again too
+        soon after a failure. The pause after a failure may be slightly too short, because the
+        process's clock may run fast.
         """
         process, pause = PROCESS.get(), SHORT_PAUSE_SECONDS
         if process in self.asking:

@@ -1,18 +1,20 @@
-"""A database of version 0.3.0, dumped from SQLite and from PostgreSQL.
+"""Contains SQLite and PostgreSQL dumps of a database that Gatehouse 0.3.0 created.
 
-Version 0.3.0 left these requests, listed by their test users:
+The database contains the following requests, each identified by its test users.
 
-- `+15550001`: pending, for 2 hours.
-- `+15550002`: pending, with a planned start in 2099, for 2 hours.
-- `+15550003`: approved, with a planned start in 2099, for 2 days.
-- `+15550004`: approved, with a planned start and an end that have passed.
-- `+15550005`: failed; its planned start has passed and its end is in 2034.
-- `+15550006` and `+15550016`: failed; only the first is on the list, until 2099.
-- `+15550007`: applied, with an end that has passed.
-- `+15550008`: applied, with an end in 2099.
-- `+15550009`: approved and not applied yet; the start and the end are those of `+15550005`.
+The request for `+15550001` is pending and asks for 2 hours of access.
+The request for `+15550002` is pending, asks for 2 hours of access, and is planned to start in 2099.
+The request for `+15550003` is approved, asks for 2 days of access, and is planned to start in 2099.
+The request for `+15550004` is approved, but its planned start and its end time have passed.
+The request for `+15550005` failed, its planned start has passed, and its end time is in 2034.
+The request for `+15550006` and `+15550016` failed, and its end time is in 2099.
+The user `+15550006` is on the list of test users, but `+15550016` is not.
+The request for `+15550007` was applied, and its end time has passed.
+The request for `+15550008` was applied, and its end time is in 2099.
+The request for `+15550009` is approved but not applied yet.
+The requests for `+15550009` and `+15550005` have the same planned start and the same end time.
 
-There is a preset, and an incident of the organization 20077314 is open.
+The database also contains a preset, and an open incident for organization 20077314.
 """
 
 import sqlite3
@@ -28,7 +30,7 @@ HERE = Path(__file__).parent
 
 
 async def write(url: str) -> None:
-    """Write the dumped database to `url`, which is empty."""
+    """Load the dump into the empty database at `url`."""
     if url.startswith("sqlite:"):
         with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
             file.executescript((HERE / "sqlite.sql").read_text("utf-8"))
@@ -40,7 +42,7 @@ async def write(url: str) -> None:
 
 
 async def cards(url: str) -> dict[str, str]:
-    """Return the keys of the requests' cards by their first test user."""
+    """Map each request's first test user to the key of the request's card."""
     database = Database(url, SystemClock())
     about = "SELECT id, CAST(requested AS TEXT) FROM requests"
     async with database.read_only() as tx:
@@ -50,7 +52,7 @@ async def cards(url: str) -> dict[str, str]:
 
 
 async def move_card(url: str, key: str, message_ts: str) -> None:
-    """Record another message as the place of a card."""
+    """Record that the card is in the message with the timestamp `message_ts`."""
     database = Database(url, SystemClock())
     async with database.transaction() as tx:
         moved = text("UPDATE cards SET message_ts = :ts WHERE key = :key")
@@ -59,7 +61,7 @@ async def move_card(url: str, key: str, message_ts: str) -> None:
 
 
 async def set_revision(url: str, revision: str) -> None:
-    """Record another revision in the database."""
+    """Change the migration revision that is stored in the database."""
     database = Database(url, SystemClock())
     async with database.transaction() as tx:
         stated = text("UPDATE alembic_version SET version_num = :revision")

@@ -1,4 +1,4 @@
-"""A world for every test in this folder."""
+"""Provides the fixture `world` for the tests in this folder."""
 
 import pytest
 

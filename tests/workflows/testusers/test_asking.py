@@ -1,4 +1,4 @@
-"""A request is checked before it is posted, and then stored."""
+"""Tests the checks that a request must pass before the request is stored and posted."""
 
 import random
 
@@ -191,7 +191,7 @@ async def test_an_undo_gives_no_longer_access_than_the_policy_allows(database, c
 
 
 async def test_until_is_measured_against_the_longest_time(database, clock):
-    """The clock shows 10:00 in Berlin."""
+    """The test starts at 10:00 Berlin time."""
     world = with_policy(database, clock, longest_seconds=24 * HOUR)
     await world.ask("add welcome +1 until 2026-03-03 9:59")
     with pytest.raises(Conflict, match="at most 1d"):
@@ -237,7 +237,7 @@ async def test_explaining_agrees_with_what_then_happens(database, clock):
 
 
 async def is_taken(world: World, request, user: str) -> bool:
-    """Return True if a person's approval counts, or has counted before."""
+    """Try to approve a request, and return True if the person is allowed to approve it."""
     try:
         await world.decide(Act.APPROVE, request, user)
     except Refused:
