@@ -104,10 +104,10 @@ def _parser() -> argparse.ArgumentParser:
         "--url", metavar="https://bot.example.com", help="the public address that Slack calls"
     )
     manifest.add_argument(
-        "--socket", action="store_true", help="use Socket Mode (needs no address)"
+        "--socket", action="store_true", help="use Socket Mode, which needs no address"
     )
     manifest.add_argument(
-        "--link", action="store_true", help="print an address that creates the app at Slack"
+        "--link", action="store_true", help="print a link that creates the Slack app"
     )
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
@@ -129,7 +129,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     verify = audit.add_parser("verify", help="check every entry of the audit log")
     verify.add_argument(
-        "--head", type=str.lower, metavar="HASH", help="an earlier head, to detect removed entries"
+        "--head",
+        type=str.lower,
+        metavar="HASH",
+        help="a hash that you saved earlier, to detect removed entries",
     )
     verify.set_defaults(run=lambda options: asyncio.run(verify_audit(_settings(), options.head)))
     export = audit.add_parser("export", help="print the entries in JSON Lines format")

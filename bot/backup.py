@@ -11,8 +11,8 @@ from bot.store.engine import sqlite_file
 
 UNUSABLE = 2
 USE_PG_DUMP = (
-    "Gatehouse backs up only SQLite databases. Use pg_dump for PostgreSQL: docs/operations.md has"
-    " the commands."
+    "Gatehouse backs up only SQLite databases. For PostgreSQL, use pg_dump with the"
+    " commands in docs/operations.md."
 )
 NO_RESTORE = (
     "`gatehouse restore` no longer exists. To restore a backup, follow the steps in"

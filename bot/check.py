@@ -49,14 +49,18 @@ def examine_settings(settings: Settings) -> list[Finding]:
         plan = quota_terms(settings).plan_of(OrganizationKey.of_path(path))
         if reserve.day >= (day := limits_of(plan).day):
             sentence = (
-                f"reserves {reserve.day:,} of the {day:,} calls per day that the plan {plan} allows"
-                f" for “{path}”, so Gatehouse makes only one call. Reserve less, or set the plan."
+                f"reserves {reserve.day:,} calls per day for “{path}”, but the {plan} plan allows"
+                f" only {day:,}, so Gatehouse makes only one call per day. Reserve fewer calls, or"
+                " set the right plan."
             )
             found.append(Finding("INVENTORY_RESERVE", "reserve_too_large", sentence))
     secret = revealed(settings.slack_signing_secret) or ""
     is_real = not is_loopback(URL(settings.slack_api_url).host)
     form = SIGNING_SECRET if is_real else SIGNING_SECRET_OF_A_STAND_IN
     if secret and not form.fullmatch(secret):
-        sentence = "must be 32 hexadecimal digits. Copy the Signing Secret from Basic Information."
+        sentence = (
+            "must be 32 hexadecimal digits. Copy the Signing Secret from the app's Basic"
+            " Information page."
+        )
         found.append(Finding("SLACK_SIGNING_SECRET", "signing_secret_form", sentence))
     return found

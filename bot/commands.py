@@ -92,8 +92,15 @@ RATELIMITS = Command(
     "/ratelimits",
     "See API usage and limits per organization",
     (
-        Form("all", "", "API usage of all organizations, closest to a limit first", READ),
-        Form("one", "<org>", "one organization's usage over the last 24 h", READ, "10234695"),
+        Form(
+            "all",
+            "",
+            "show the API usage of every organization, starting with those closest to a limit",
+            READ,
+        ),
+        Form(
+            "one", "<org>", "show one organization's usage over the last 24 hours", READ, "10234695"
+        ),
         Form("check", "check <org>", "make one test call", Permission.REFRESH, "check 10234695"),
         Form(
             "plan",
@@ -113,7 +120,7 @@ TESTUSERS = Command(
         Form(
             "list",
             "list <flow> [<text>]",
-            "who can test the flow, who approved their access, and when it ends",
+            "show who can test the flow, who approved their access, and when it ends",
             READ,
             "list welcome",
             hint="list <flow>",
@@ -123,7 +130,7 @@ TESTUSERS = Command(
             "add <flow> <identity or @preset>… [for <duration>] [until <time>] [because <reason>]",
             "ask to add people",
             REQUEST,
-            "add welcome +15550100 for 2h because we demo it on Friday",
+            "add welcome +15550100 for 2h because we will demo it on Friday",
             hint="add <flow> <identity>…",
         ),
         Form(
@@ -145,26 +152,32 @@ TESTUSERS = Command(
         Form(
             "history",
             "history <flow>",
-            "past requests, and who approved or denied them",
+            "show past requests, and who approved or denied them",
             READ,
             "history welcome",
             hint="history …",
         ),
-        Form("requests", "requests", "requests waiting for approval", READ, "requests"),
-        Form("mine", "mine", "your requests, and the access you requested", READ, "mine"),
+        Form(
+            "requests",
+            "requests",
+            "list the requests that are waiting for approval",
+            READ,
+            "requests",
+        ),
+        Form("mine", "mine", "show your requests, and the access you requested", READ, "mine"),
         Form(
             "review",
             "review [<flow>]",
-            "everyone whose access has no end date",
+            "list everyone whose access has no end date",
             REQUEST,
             "review",
             hint="review",
         ),
-        Form("presets", "presets", "saved groups of people", READ, "presets"),
+        Form("presets", "presets", "list saved groups of people", READ, "presets"),
         Form(
             "save_preset",
             "preset save <name> <identity>…",
-            "save a group of people, to use as `@name` in add and remove",
+            "save a group of people, so that `@name` stands for all of them",
             REQUEST,
             "preset save demo-team +15550100 +15550101",
             hint="preset …",
@@ -191,13 +204,19 @@ EMAILKEY = Command(
 
 GATEHOUSE = Command(
     "/gatehouse",
-    "Help, your permissions, bot status, audit log",
+    "See help, your permissions, the bot's status and the audit log",
     (
         Form(
-            "whoami", "whoami", "your role and what you can do", Permission.ASK_FOR_HELP, "whoami"
+            "whoami",
+            "whoami",
+            "show your role and what you can do",
+            Permission.ASK_FOR_HELP,
+            "whoami",
         ),
         Form("status", "status", "check that everything is working", READ, "status"),
-        Form("audit", "audit [n]", "recent audit log entries", Permission.READ_AUDIT, "audit 20"),
+        Form(
+            "audit", "audit [n]", "show recent audit log entries", Permission.READ_AUDIT, "audit 20"
+        ),
     ),
 )
 

@@ -64,7 +64,7 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
             resource = typed_name.strip("/").removeprefix("v3/")
             if len(resource) <= LONGEST_RESOURCE and RESOURCE.fullmatch(resource):
                 return EmailKeyRequest("check", resource)
-            sentence = "A resource is one name like templates or a path like user/profile."
+            sentence = "A resource is a name, such as templates, or a path, such as user/profile."
             raise EMAILKEY.misuse(sentence, "check")
     raise unknown(EMAILKEY, words)
 
@@ -91,8 +91,9 @@ class EmailClient:
         """Return the parsed JSON of `/v3/<resource>`, or None if the response has no body."""
         refused = (
             "Usually, the key is incorrect or has been deleted, or EMAIL_BASE_URL belongs"
-            " to another region. Create a new key in the settings of the account's console, and set"
-            " EMAIL_API_KEY. To sign in, you need a phone that can receive a code by SMS."
+            " to another region. Create a new key in your account's settings, and use it as"
+            " EMAIL_API_KEY. To sign in to the account, you need a phone that can receive a code"
+            " by SMS."
         )
         lacking = (
             "Usually, the key lacks a permission. Give the key read access to"

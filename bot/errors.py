@@ -118,8 +118,8 @@ class DatabaseUnavailable(GatehouseError):
     outcome = "database"
     is_passing = True
     sentence = (
-        "Gatehouse can't reach its database. Nothing was changed. Please try again. If this goes"
-        " on, ask whoever runs Gatehouse."
+        "Gatehouse can't reach its database. Nothing was changed. Please try again. If this keeps"
+        " happening, contact whoever runs Gatehouse."
     )
 
 
@@ -131,7 +131,7 @@ class DatabaseInUse(DatabaseUnavailable):
     def __init__(self, lock_path: str) -> None:
         super().__init__(
             f"Another Gatehouse process is using this SQLite database (lock {lock_path}). "
-            "Stop it, or use PostgreSQL, which any number of processes can share."
+            "Stop that process, or use PostgreSQL, which any number of processes can share."
         )
 
 
@@ -168,7 +168,7 @@ class DatabaseTooOld(DatabaseUnavailable):
 
     outcome = "database_too_old"
     sentence = (
-        "This database was written by a version of Gatehouse before 0.3.0, which can't be upgraded."
+        "This database is from a version of Gatehouse before 0.3.0, so it can't be upgraded."
         " Set DATABASE_URL to a new database."
     )
 
@@ -178,8 +178,9 @@ class OrganizationWideInstall(GatehouseError):
 
     outcome = "organization_wide_install"
     sentence = (
-        "The Slack app is installed in a whole Enterprise organization, which Gatehouse doesn't"
-        " support. Install the app in one workspace, and set SLACK_BOT_TOKEN to that token."
+        "The Slack app is installed for an entire Enterprise organization, which Gatehouse doesn't"
+        " support. Install the app in one workspace, and set SLACK_BOT_TOKEN to the token for that"
+        " workspace."
     )
 
 
@@ -190,7 +191,7 @@ class CommitUnknown(DatabaseUnavailable):
     is_passing = False
     sentence = (
         "The database connection dropped at the last moment, so I can't tell whether this went"
-        " through. Please check before you try again."
+        " through. Please check the result before you try again."
     )
 
 
@@ -255,7 +256,8 @@ class SlackRateLimited(SlackError):
 
     def __init__(self, retry_after_seconds: float) -> None:
         super().__init__(
-            f"Slack is limiting Gatehouse's requests. Retrying in {retry_after_seconds:.0f} s."
+            "Slack is limiting Gatehouse's requests."
+            f" Gatehouse will try again in {retry_after_seconds:.0f} s."
         )
         self.retry_after_seconds = retry_after_seconds
 

@@ -67,7 +67,7 @@ async def explain(people: People, flow: Flow, slack_user_id: str) -> list[str]:
             lines.append(f"{who} can {does} {how} [{decision.setting}]")
         else:
             reason = await people.explain(person, decision)
-            lines.append(f"{who} can't {does}. Gatehouse would tell them: {reason}")
+            lines.append(f"{who} can't {does}. Gatehouse would reply: {reason}")
     may = "can" if policy.allow_self_approval else "can't"
     lines.append(f"People {may} approve their own requests [ALLOW_SELF_APPROVAL]")
     return lines
@@ -78,7 +78,8 @@ def _shown(key: str, value: object) -> str:
         case AutomaticRule():
             longest = spell_duration(value.longest_seconds)
             asks = ", ".join(value.requesters)
-            return f"from {asks}, for at most {longest}, {value.a_day} per person per day"
+            most = f"up to {value.a_day} per person per day"
+            return f"requests from {asks} for at most {longest}, {most}"
         case None:
             return "not set"
         case tuple():

@@ -21,6 +21,6 @@ def like(pattern: str, problem: str) -> BeforeValidator:
 
 ChannelId = Annotated[str, Field(pattern=r"^[CGD][A-Za-z0-9_]+$")]
 SlackId = Annotated[str, like(r"\*|[UWS]\w*", "is not a user ID (U…, W…), a group ID (S…) or *")]
-NamedId = Annotated[SlackId, like(r"(?!\*$).*", "* is not allowed here: list people or groups")]
+NamedId = Annotated[SlackId, like(r"(?!\*$).*", "can't be *, so list people or groups")]
 NamedIds = Annotated[tuple[NamedId, ...], Field(min_length=1)]
 FlowSid = Annotated[str, Field(pattern=f"^{FLOW_SID}$")]

@@ -49,7 +49,7 @@ class Metrics:
         )
         self.ack_seconds = histogram(
             "gatehouse_ack_seconds",
-            "Time until the acknowledgement is sent to Slack",
+            "Time taken to acknowledge a request from Slack",
             buckets=ACK_BUCKETS,
         )
         # `status` is an HTTP status or an error name. Slack's `outcome` is `ok` or an error name.
@@ -61,7 +61,9 @@ class Metrics:
         self.refused = counter("gatehouse_slack_refused", refused, ["cause"])
         self.working = gauge("gatehouse_working", "1 if the part works, otherwise 0", ["part"])
         self.jobs = gauge("gatehouse_jobs", "Jobs that are waiting, due or late", ["state"])
-        self.waiting = gauge("gatehouse_waiting", "Work waiting for people or services", ["what"])
+        self.waiting = gauge(
+            "gatehouse_waiting", "Work that is waiting for people or services", ["what"]
+        )
         self.database_up = gauge("gatehouse_database_up", "1 if the database responds, otherwise 0")
         limit_labels = ["data_center", "organization", "limit"]
         used = "Calls that count against the limit"

@@ -23,7 +23,7 @@ class Permission(StrEnum):
     """A permission that roles grant. The value completes "You need the … role to …"."""
 
     ASK_FOR_HELP = "ask for help"
-    READ = "see organizations, limits, lists and the email key"
+    READ = "see organizations, limits or test users, or check the email key"
     SEE_IDENTITIES = "see identities in full"
     REFRESH = "refresh lists, check limits or mute alerts"
     REQUEST = "request or cancel changes to test users"

@@ -20,7 +20,7 @@ NOT_SEEN = (
     "I can't see whether this channel is shared with another workspace. Add Gatehouse to the"
     " channel, and try again."
 )
-UNSURE = "Slack didn't say whether it posted the answer. Please look in the channel."
+UNSURE = "Slack didn't say whether it posted the answer. Please look for it in the channel."
 
 
 def with_share(message: Message, command: str, body: Body) -> Message:

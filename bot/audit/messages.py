@@ -30,14 +30,14 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Mapping[str, str])
         for entry in entries
     ]
     footer = (
-        f"Latest hash: {text.code(head)}. Save it to detect deleted entries later with"
-        " `gatehouse audit verify --head`."
+        f"Latest hash: {text.code(head)}. Save this hash, so that `gatehouse audit verify"
+        " --head` can detect deleted entries later."
     )
     chunks = block_kit.paragraphs(lines)[:MOST_CHUNKS]
     shown = sum(chunk.count("\n") + 1 for chunk in chunks)
     title = f"*Last {text.count(shown, 'audit entry', 'audit entries')}*"
     if shown < len(lines):
-        title += " (as many as fit in one message)"
+        title += ". This message has no room for more entries."
     fallback = text.cut("\n".join((title, *chunks)), TEXT_CHARACTERS - len(footer) - 1)
     sections = [block_kit.section(part) for part in (title, *chunks)]
     return Message(f"{fallback}\n{footer}", (*sections, block_kit.context(footer)))
@@ -59,7 +59,7 @@ def head_message(position: int, head: str) -> Message:
 SENTENCES = {
     "request.created": "{actor} asked for a change to {flow} (request {subject})",
     "request.created_without_approval": (
-        "{actor} asked for a change to {flow} without approval (request {subject})"
+        "{actor} asked to change {flow} without approval (request {subject})"
     ),
     "request.approved": "{actor} approved a change to {flow} (request {subject})",
     "request.approved_by_rule": "A rule approved a change to {flow} (request {subject})",
@@ -74,8 +74,8 @@ SENTENCES = {
     "request.refused": "{actor} couldn't {act} a request (request {subject})",
     "flow.changed": "The test users of {subject} changed",
     "grant.ended": "Access to {flow} ended for {identity}",
-    "grant.end_failed": "Access to {flow} expired but couldn't be removed",
-    "permission.refused": "{actor} was refused the permission {subject}",
+    "grant.end_failed": "Access to {flow} expired, but Gatehouse couldn't remove it",
+    "permission.refused": "{actor} was denied the permission {subject}",
     "plan.set": "{actor} changed the plan of {subject} from {before} to {plan}",
     "alert.muted": "{actor} muted alerts about {subject}",
     "preset.saved": "{actor} saved the preset {subject}",

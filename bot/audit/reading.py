@@ -57,7 +57,10 @@ async def verify_audit(settings: Settings, noted_head: str | None) -> int:
             verdict = await audit.verify(tx, noted_head)
         print(verdict)
         if verdict.is_intact and noted_head is None:
-            print("To also detect changes to the latest entries, pass an older hash: --head HASH.")
+            print(
+                "To also detect changes to the latest entries, use --head HASH with a hash that you"
+                " saved earlier."
+            )
         return 0 if verdict.is_intact else BROKEN
 
     return await _with_audit(settings, verify)
@@ -92,10 +95,7 @@ async def _with_audit(settings: Settings, work: Callable[[Database], Awaitable[i
             print(f"No database file exists at {database.file}. Check DATABASE_URL.")
             return UNUSABLE
         if await revision(database) is None:
-            print(
-                "Gatehouse has never used this database: the database doesn't contain Gatehouse's"
-                " tables."
-            )
+            print("Gatehouse has never used this database. It doesn't contain Gatehouse's tables.")
             return UNUSABLE
         return await work(database)
     except DatabaseUnavailable as error:

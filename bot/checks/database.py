@@ -79,7 +79,10 @@ async def database(parts: CheckParts) -> list[Finding]:
         if await notice_newer(database):
             return [failed(Part.DATABASE, DatabaseTooNew())]
         if not await is_current(database) and await revision(database) is not None:
-            sentence = "The database has an older schema. Gatehouse upgrades it at the next start."
+            sentence = (
+                "The database has an older schema. When Gatehouse starts next, it will upgrade the"
+                " database."
+            )
             return [Finding(Part.DATABASE, "database_outdated", sentence)]
         await database.ping_writing()
     except (DatabaseTooOld, DatabaseReplaced) as error:
@@ -87,7 +90,7 @@ async def database(parts: CheckParts) -> list[Finding]:
     except DatabaseUnavailable as error:
         return [_failure(error)]
     kind = "SQLite" if database.is_sqlite else "PostgreSQL"
-    return [well(Part.DATABASE, f"{kind} is reachable, migrated and writable.")]
+    return [well(Part.DATABASE, f"The {kind} database is reachable, up to date and writable.")]
 
 
 def slack_clock(parts: CheckParts, date: str) -> list[Finding]:
@@ -108,7 +111,7 @@ def slack_clock(parts: CheckParts, date: str) -> list[Finding]:
         return [well(Part.CLOCK, "agrees with Slack's clock.")]
     side = "ahead of" if ahead > 0 else "behind"
     sentence = (
-        f"This machine's clock is {abs(round(ahead))} s {side} Slack's. From a difference of 300 s"
-        " on, Gatehouse refuses every request from Slack. Turn on time synchronization."
+        f"This machine's clock is {abs(round(ahead))} s {side} Slack's. If the difference is more"
+        " than 300 s, Gatehouse refuses every request from Slack. Turn on time synchronization."
     )
     return [Finding(Part.CLOCK, "clock_off", sentence)]

@@ -150,7 +150,8 @@ class Health:
             self._heard_at = now
         if now - self._heard_at >= DEAF_SECONDS:
             problem = (
-                "Socket Mode is not connected, so commands don't arrive. Check SLACK_APP_TOKEN."
+                "Socket Mode is not connected, so commands don't reach the bot."
+                " Check SLACK_APP_TOKEN."
             )
             self.note([Finding(Part.SOCKET, "socket_closed", problem)])
         else:

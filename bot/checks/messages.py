@@ -75,5 +75,5 @@ def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | N
         small = f"Since {text.time(opened_at)}. For details, use `/gatehouse status`."
     else:
         headline = f":white_check_mark: *Working again: {NOUNS[part]}.* The problem was: {reason}"
-        small = f"It lasted from {text.time(opened_at)} to {text.time(ended_at)}."
+        small = f"The problem lasted from {text.time(opened_at)} to {text.time(ended_at)}."
     return Message(f"{headline}\n{small}", (block_kit.section(headline), block_kit.context(small)))

@@ -21,8 +21,8 @@ from bot.testusers.client import NO_SUCH_FLOW, FlowClient
 
 CAUSE = CallCause("check")
 NO_FLOW_SERVICE = (
-    "That address returns 404 for every request, even with an incorrect token, so it is not the"
-    " flow service. Check FLOW_BASE_URL, which must not include /v2."
+    "The configured address returned 404 for every request, even with an incorrect token, so it is"
+    " not the address of the flow service. Check FLOW_BASE_URL, which must not include /v2."
 )
 
 
@@ -39,7 +39,10 @@ async def inventory(
     if not centers:
         return [_missing(parts.settings, "inventory")], listed
     if not can_be_granted:
-        sentence = "Not checked: Gatehouse can't count or make calls without the database."
+        sentence = (
+            "Gatehouse didn't check this, because it can't count or make calls without the"
+            " database."
+        )
         return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in centers], listed
 
     async def look(name: str, organization_id: str | None) -> Finding:
@@ -117,7 +120,7 @@ async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
             return failed(subject, error)
         if not alias:
             return well(subject, "accepts the credentials (no alias is configured).")
-        sentence = f"There is no flow {flow_sid}: correct “{alias}” in FLOW_ALIASES."
+        sentence = f"There is no flow {flow_sid}. Correct “{alias}” in FLOW_ALIASES."
         return Finding(subject, "flow_unknown", sentence)
     return well(subject, f"exists and has {count(len(users), 'test user')}.")
 
@@ -146,9 +149,9 @@ async def credentials(parts: CheckParts) -> list[Finding]:
 def _missing(settings: Settings, service: ServiceName) -> Finding:
     missing = settings.missing_for(service)
     if len(missing) == len(SERVICES[service]):
-        sentence = f"is not configured. Its commands need {', '.join(missing)}."
+        sentence = f"is not configured. To use this service's commands, set {', '.join(missing)}."
         return Finding(service, NOT_CONFIGURED, sentence)
-    sentence = f"Not set: {', '.join(missing)}. Set all or none of this service's settings."
+    sentence = f"Set {', '.join(missing)} too, or remove this service's other settings."
     return Finding(service, "half_configured", sentence)
 
 
@@ -168,6 +171,9 @@ def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[F
             if key.organization_id not in listed.get(key.data_center, [key.organization_id])
         ]
     if unknown:
-        sentence = f"GATEWAY_CLIENTS has organizations that aren't listed: {', '.join(unknown)}."
+        sentence = (
+            "GATEWAY_CLIENTS names organizations that the inventory service doesn't list:"
+            f" {', '.join(unknown)}."
+        )
         return [Finding("gateway", "organization_not_listed", sentence)]
     return [well("gateway", f"has {count(len(clients), 'client')}.")]

@@ -82,9 +82,9 @@ async def _channel(parts: CheckParts, setting: Part, channel_id: str) -> Finding
         if name not in {"channel_not_found", "not_in_channel"}:
             return failed(setting, error)
         sentence = (
-            f"{channel_id} was not found ({name}): the ID is incorrect, or the channel is private"
-            " and the bot is not in it. Copy the ID from the channel's details, or use /invite to"
-            " add the bot."
+            f"Slack can't find {channel_id} ({name}). Either the ID is incorrect, or the channel is"
+            " private and the bot is not in it. Copy the ID from the channel's details, or use"
+            " /invite to add the bot."
         )
         return Finding(setting, "channel_unknown", sentence)
     if channel.get("is_archived"):
@@ -95,7 +95,10 @@ async def _channel(parts: CheckParts, setting: Part, channel_id: str) -> Finding
         return Finding(setting, "bot_not_in_channel", sentence)
     is_open = not (channel.get("is_private") or channel.get("is_im"))
     if setting is Part.APPROVALS_CHANNEL and is_open:
-        sentence = f"{channel_id} is public, but its cards show identities. Make it private."
+        sentence = (
+            f"{channel_id} is public, but the cards in it show identities. Make the channel"
+            " private."
+        )
         return Finding(setting, "channel_public", sentence)
     return well(setting, f"{channel_id} exists, and the bot is in it.")
 
@@ -155,8 +158,8 @@ def _too_few(policy: Policy, people: Mapping[str, frozenset[str]]) -> Iterator[F
         for key, listed in (("requesters", rules.requesters), ("auto", rules.automatic)):
             if listed and operators.isdisjoint(_all_of(people, listed)):
                 sentence = (
-                    f"Nobody in “{key}” of flow {flow_sid} can make requests. Give them the"
-                    " operator role in ROLES."
+                    f"None of the people in “{key}” for flow {flow_sid} can make requests. Give"
+                    " them the operator role in ROLES."
                 )
                 yield Finding(ROLES, "nobody_can_ask", sentence)
         holders = policy.holders(Permission.DECIDE, flow_sid)

@@ -22,8 +22,8 @@ def client_of(clients: Mapping[str, ClientSettings], tokens: Collection[str]) ->
     ]
     if len(tokens) != 1 or not matches:
         sentence = (
-            "Send exactly one gateway client's token, as “Authorization: Bearer …”, or as"
-            " authtoken=… in the query."
+            "Send exactly one gateway token, either in the header “Authorization: Bearer …” or"
+            " as authtoken=… in the query."
         )
         raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence)
     return matches[0]

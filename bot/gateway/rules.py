@@ -161,7 +161,7 @@ def _segment(raw: str) -> str:
     # Some servers treat text after a semicolon as a parameter of the segment, and ignore it.
     is_ambiguous = any(sign in "/\\%;\ufffd" or not sign.isprintable() for sign in decoded)
     if _ESCAPE.search(raw) or is_ambiguous or decoded.strip() in {".", ".."}:
-        raise malformed(f"Servers may interpret the part “{raw}” of the path in different ways.")
+        raise malformed(f"Different servers may interpret “{raw}” in a path differently.")
     return decoded
 
 
@@ -178,7 +178,9 @@ def _require_plain_names(query: str) -> None:
     for matters in (ORGANIZATION, TOKEN):
         written = [name for name in names if _squashed(name) == _squashed(matters)]
         if written and (written != [matters] or matters not in plain):
-            raise malformed(f"The query can contain {matters} once, in exactly this spelling.")
+            raise malformed(
+                f"The query can contain {matters} only once, spelled exactly like this."
+            )
 
 
 def _squashed(name: str) -> str:

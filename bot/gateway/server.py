@@ -179,7 +179,7 @@ class Gateway:
         allowed = self.clients[name].organizations
         if target.lists_organizations and "*" not in allowed:
             raise forbidden(
-                f"The client {name} is limited to some organizations, so can't list them."
+                f"The client {name} can use only some organizations, so it can't list all of them."
             )
         for organization_id in target.organizations:
             key = OrganizationKey(target.data_center, organization_id)

@@ -24,9 +24,11 @@ LIMITS = "Limits"
 WAITING_SHOWN = 10
 ENDING_SHOWN = 10
 MORE_ACCESS = "`/testusers mine` shows everyone you requested access for."
-NO_ACCESS = "You don't have access to Gatehouse yet:"
-MORE_REQUESTS = "`/testusers requests` shows all of them."
-NO_REQUESTS = "You have no open requests, and no requests were decided in the last 7 days."
+NO_ACCESS = "You don't have access to Gatehouse yet."
+MORE_REQUESTS = "`/testusers requests` shows all open requests."
+NO_REQUESTS = (
+    "You have no open requests, and none of your requests were decided in the last 7 days."
+)
 REVIEW = block_kit.section(
     "Who has access with no end date?",
     block_kit.button("Review", ids.RUN_COMMAND, "/testusers review"),

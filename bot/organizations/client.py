@@ -96,8 +96,8 @@ class InventoryClient:
             data_center=key.data_center,
             advice={
                 HTTPStatus.UNAUTHORIZED: (
-                    "Replace the data center's credential in INVENTORY_DATA_CENTERS. The new one"
-                    f" needs the scope {access.scope}."
+                    "Replace the data center's credential in INVENTORY_DATA_CENTERS. The new"
+                    f" credential needs the scope {access.scope}."
                 ),
                 HTTPStatus.FORBIDDEN: f"The credential needs the scope {access.scope}.",
                 HTTPStatus.NOT_FOUND: "The data center's URL is probably wrong.",

@@ -66,7 +66,7 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
         [_summary(found, directory, wanted.words), *problems(directory.failures)],
         [HEADINGS, *rows],
         lines,
-        f"{turning}{as_of} · {search} to search · {details} for details",
+        f"{turning}{as_of} · To search, use {search}. For details, use {details}.",
         controls,
     )
 
@@ -85,7 +85,7 @@ def _summary(found: Sequence[Place], directory: Directory, words: str) -> str:
         usage = text.code(ORGS.usage())
         example = text.code(ORGS.example("show"))
         how = f"Usage: {usage}\nExample: {example}"
-        everyone = f"`/orgs` lists all {len(directory.places):,} {where}."
+        everyone = f"`/orgs` lists all {len(directory.places):,} organizations {where}."
         return f"No organization matches {matched}. {everyone}\n{how}"
     return f"*{text.count(len(found), 'organization')}* matching {matched} {where}"
 

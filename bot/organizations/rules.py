@@ -283,5 +283,5 @@ def _ambiguous(found: Sequence[Place], shown: str) -> Ambiguous:
         for place in found[:CANDIDATES]
     }
     example = next(iter(choices))
-    sentence = f"{shown} matches {len(found):,} organizations. Use the ID, as in {example}."
+    sentence = f"{shown} matches {len(found):,} organizations. Use the ID, for example {example}."
     return Ambiguous(sentence, choices)

@@ -82,7 +82,10 @@ def overview(
 ) -> Message:
     """Show a page of organizations, and list the data centers that couldn't be loaded."""
     total = sum(bool(standing.key.organization_id) for standing in standings)
-    summary = f"*API usage of {text.count(total, 'organization')}*, closest to the limit first"
+    summary = (
+        f"*API usage of {text.count(total, 'organization')}*, starting with those closest to a"
+        " limit"
+    )
     pages = block_kit.page_count(len(standings), ORGANIZATIONS_SHOWN)
     page = min(page, pages - 1)
     rows: list[Sequence[str]] = []
@@ -104,7 +107,7 @@ def overview(
         menu = block_kit.select("Open an organization…", ids.RATELIMITS_SHOW, options)
         controls.insert(0, menu)
     number = f"Page {page + 1} of {pages} · " if pages > 1 else ""
-    details = f"{text.code('/ratelimits <org>')} shows an organization's last 24 hours"
+    details = f"{text.code('/ratelimits <org>')} shows an organization's calls in the last 24 hours"
     return block_kit.tabular(
         [summary, *problems(directory.failures)],
         [HEADINGS, *rows],
@@ -119,7 +122,9 @@ def _state(standing: Standing) -> str:
     if block := standing.blocks.longest:
         return f"{standing.state} ({int(block.code)})"
     if lowered := standing.lowered.get(LimitKind.MINUTE):
-        return f"{standing.state}, scripts at most {lowered.limit} per minute"
+        most = text.count(lowered.limit, "call")
+        limited = f"scripts and background jobs are limited to {most} per minute"
+        return f"{standing.state}; {limited}"
     return str(standing.state)
 
 
@@ -207,17 +212,17 @@ def _meter(standing: Standing, kind: LimitKind) -> str:
         resets = "" if day.resets_at is None else f", resets {_moment(day.resets_at)}"
         lines.append(f"{SOURCES[day.source]}{resets}")
     if lowered := standing.lowered.get(kind):
-        whose = "scripts and background calls: " if kind is LimitKind.MINUTE else ""
-        lines.append(
-            f"{whose}at most {lowered.limit} until {_moment(lowered.until)} because the service"
-            " blocked calls"
-        )
+        limited = f"limited to {lowered.limit}"
+        if kind is LimitKind.MINUTE:
+            most = text.count(lowered.limit, "call")
+            limited = f"scripts and background jobs are limited to {most} per minute"
+        lines.append(f"{limited} until {_moment(lowered.until)} because the service blocked calls")
     return "\n".join(lines)
 
 
 def _made(hours: Sequence[HourOfCalls], people: Mapping[str, str]) -> str:
     if not hours:
-        return "No calls in the last 24 hours."
+        return "Gatehouse made no calls in the last 24 hours."
     made = calls_by("slack_user_id", hours).most_common()
     callers = []
     for caller, calls in made[:PEOPLE_SHOWN]:
@@ -249,10 +254,10 @@ def checked(
     block = standing.blocks.longest
     until = "" if block is None else f" Gatehouse will try again {_moment(block.until)}."
     if seconds is not None:
-        verdict = f":white_check_mark: Test call to {name} succeeded ({seconds:.2f} s)."
+        verdict = f":white_check_mark: The test call to {name} succeeded ({seconds:.2f} s)."
     elif refusal is not None:
         words = f": “{text.escape(refusal, 300)}”" if refusal else "."
-        verdict = f":no_entry: Test call to {name} was blocked{words}{until}"
+        verdict = f":no_entry: The test call to {name} was blocked{words}{until}"
     else:
         verdict = f":no_entry: {name} is still blocked, so no call was made.{until}"
     meters = " · ".join(f"{kind.in_words} {standing.meter(kind)}" for kind in LimitKind)
@@ -264,11 +269,11 @@ def checked(
 def plan_set(name: str, before: Plan, now: Plan) -> Message:
     """Confirm an organization's plan."""
     limits = limits_of(now)
-    allowed = (
-        f"{limits.minute:,} calls per minute, {limits.day:,} per day, {limits.concurrent:,} at once"
+    return Message.of(
+        f"*{text.escape(name, 300)}* is now on the *{now}* plan, which allows {limits.minute:,}"
+        f" calls per minute, {limits.day:,} per day, and {limits.concurrent:,} at once. Until"
+        f" now, the organization was on the {before} plan."
     )
-    markup = f"*{text.escape(name, 300)}* is now on the *{now}* plan (was {before}): {allowed}."
-    return Message.of(markup)
 
 
 def incident_card(incident: Incident, name: str) -> Message:
@@ -277,9 +282,10 @@ def incident_card(incident: Incident, name: str) -> Message:
     center = f" ({text.escape(incident.key.data_center)})" if incident.key.organization_id else ""
     subject = f"*{text.escape(name, 300)}*{center}"
     exceeded = _exceeded(incident)
-    headline = f":no_entry: {subject} is blocked: {exceeded}"
+    headline = f":no_entry: {subject} is blocked, because {exceeded}."
     if incident.closed_at is not None:
-        headline = f"{_outcome(incident, incident.closed_at, subject)}\nIt was blocked: {exceeded}."
+        outcome = _outcome(incident, incident.closed_at, subject)
+        headline = f"{outcome}\nIt was blocked because {exceeded}."
     lines = [headline, " ".join((_cause(incident), *_effects(incident)))]
     if reason := text.escape(told.words, 300):
         lines.append(f"> {reason}")
@@ -315,7 +321,7 @@ def muted(name: str, until: datetime) -> Message:
     """Confirm that alerts were muted."""
     name = text.escape(name, 300)
     return Message(
-        f"Muted: no new alerts about {name} until {text.time(until)}. This alert keeps updating."
+        f"New alerts about {name} are muted until {text.time(until)}. This alert keeps updating."
     )
 
 
@@ -323,10 +329,12 @@ def _exceeded(incident: Incident) -> str:
     told = incident.detail
     kind = BlockCode(incident.code).kind
     if not told.is_code_known:
-        sent = "without a code" if told.sent_code is None else f"with code {told.sent_code}"
-        return f"the service sent a 429 {sent}, which isn't documented"
+        sent = "without a code"
+        if told.sent_code is not None:
+            sent = f"with the undocumented code {told.sent_code}"
+        return f"the service sent a 429 {sent}"
     _, limit = told.own[kind.value]
-    return f"limit of {limit:,} requests {kind.unit} exceeded"
+    return f"the limit of {limit:,} requests {kind.unit} was exceeded"
 
 
 def _cause(incident: Incident) -> str:
@@ -336,7 +344,7 @@ def _cause(incident: Incident) -> str:
         return "Gatehouse doesn't know which limit this is."
     if used >= limit:
         return f"Gatehouse itself had reached the limit ({used:,} requests {kind.unit})."
-    made = f"Gatehouse made {used:,} of these calls, so *another client* used up the limit"
+    made = f"Gatehouse made only {used:,} of these calls, so *another client* used up the limit"
     # Every plan has the same limit per minute.
     is_by_plan = kind is not LimitKind.MINUTE
     return f"{made}{', or the organization has a smaller plan' if is_by_plan else ''}."
@@ -346,11 +354,11 @@ def _effects(incident: Incident) -> Iterator[str]:
     is_minute = incident.code == BlockCode.MINUTE
     is_open = incident.closed_at is None
     if is_minute and is_open and incident.detail.is_code_known:
-        yield "People who use the service in their browser may be locked out too."
+        yield "People who use the service in a browser may be locked out too."
     if lowered := incident.lowered:
         most = text.count(lowered.limit, "call")
         yield (
-            f"For an hour, scripts and background calls get at most {most} per minute."
+            f"For an hour, scripts and background jobs are limited to {most} per minute."
             if is_minute
             else f"For a day, Gatehouse makes at most {most} at once."
         )

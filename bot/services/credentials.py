@@ -260,8 +260,8 @@ class OAuthCredential(Credential):
         renewal = model_in(call, body, _Renewal)
         if renewal.refresh_token not in (None, self.grant.refresh_token.get_secret_value()):
             sentence = (
-                f"{call.subject} issues a new refresh token each time, which is not supported."
-                " Turn off token rotation at the provider, or use an authtoken."
+                f"{call.subject} issues a new refresh token at each renewal, which Gatehouse"
+                " doesn't support. Turn off token rotation at the provider, or use an authtoken."
             )
             raise RotatingRefreshToken("oauth", sentence)
         return renewal

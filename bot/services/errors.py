@@ -270,5 +270,5 @@ def model_in(call: ServiceCall, body: bytes, model: type[Model]) -> Model:
 
 
 def _not_json(call: ServiceCall) -> NotJson:
-    sentence = f"{call.subject} sent a response that Gatehouse can't read (not JSON)."
+    sentence = f"{call.subject} sent a response that Gatehouse can't read, because it is not JSON."
     return NotJson(call.service, sentence)

@@ -173,8 +173,14 @@ _UNCONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]] = (
     (NeverSentError, _HELD_UP),
     (_CERTIFICATE, "{subject} has an invalid TLS certificate."),
-    (aiohttp.ClientConnectorDNSError, "{subject} can't be reached: its host name doesn't exist."),
-    (aiohttp.ClientHttpProxyError, "{subject} can't be reached: the proxy refused to connect."),
+    (
+        aiohttp.ClientConnectorDNSError,
+        "{subject} can't be reached, because its host name doesn't exist.",
+    ),
+    (
+        aiohttp.ClientHttpProxyError,
+        "{subject} can't be reached, because the proxy refused to connect.",
+    ),
     (_UNCONNECTED, "{subject} can't be reached."),
 )
 

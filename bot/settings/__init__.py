@@ -181,7 +181,10 @@ def _roots(settings: Settings) -> Problems:
         return
     host = URL(settings.inventory_base_url or "").host or ""
     if dependent not in ([], ["com"]) and not host.endswith(".com"):
-        problem = "must be on the com host, so that .com can be replaced for other data centers"
+        problem = (
+            "must have a host that ends in .com, because Gatehouse replaces .com for other data"
+            " centers"
+        )
         yield "INVENTORY_BASE_URL", problem
 
 
@@ -216,4 +219,4 @@ def _clients(settings: Settings) -> Problems:
     for name, client in settings.gateway_clients.items():
         for path in client.organizations:
             if centers and path.partition("/")[0] not in {*centers, "*"}:
-                yield "GATEWAY_CLIENTS", f"{name}: {path} is in no configured data center"
+                yield "GATEWAY_CLIENTS", f"{name}: {path} isn't in a configured data center"

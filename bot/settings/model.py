@@ -80,7 +80,7 @@ def _proxy_address(value: str) -> str:
 def _unquoted(value: object) -> object:
     """Refuse text in quotes. In many places, quotes become part of the value."""
     if isinstance(value, str) and len(value) > 1 and QUOTES.get(value[0]) == value[-1]:
-        raise ValueError("is in quotes that are part of the value. Remove the inner quotes")
+        raise ValueError("has quotation marks around its value. Remove these inner quotation marks")
     return value
 
 
@@ -130,13 +130,17 @@ HeaderTemplate = Annotated[str, like(r".*\{token\}.*", "must contain {token}")]
 BotToken = Annotated[SecretStr, like("xoxb-.*", "must start with xoxb-")]
 AppToken = Annotated[SecretStr, like("xapp-.*", "must start with xapp-")]
 SigningSecret = Annotated[
-    SecretStr, like("(?!xox|xapp-).*", "is a token: copy the Signing Secret from Basic Information")
+    SecretStr,
+    like(
+        "(?!xox|xapp-).*",
+        "is a token, not the Signing Secret. Copy the secret from the app's Basic Information page",
+    ),
 ]
 EmailAuth = Annotated[
     Literal["bearer", "basic"],
     like(
         "bearer|basic",
-        "must be bearer or basic: support for account passwords ended in Q4 2020",
+        "must be bearer or basic, because support for account passwords ended in Q4 2020",
     ),
 ]
 Json = BeforeValidator(_from_json)
@@ -174,7 +178,7 @@ class DataCenterSettings(_Part):
     @model_validator(mode="after")
     def _one_credential(self) -> "DataCenterSettings":
         if (self.authtoken is None) == (self.oauth is None):
-            raise ValueError("needs exactly one of authtoken and oauth")
+            raise ValueError("needs either authtoken or oauth, but not both")
         return self
 
 

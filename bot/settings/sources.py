@@ -98,12 +98,12 @@ def _text_of(setting: str, path: Path) -> str:
         modes = {place: place.stat().st_mode for place in (path, path.resolve().parent)}
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SettingsError([f"{setting} {path} cannot be read: {reason}"]) from None
+        raise SettingsError([f"{path} ({setting}) can't be read: {reason}"]) from None
     for place, mode in modes.items():
         # Devices such as /dev/null may be writable.
         if mode & stat.S_IWOTH and path.is_file():
             reason = f"because {place} is writable by every user"
-            raise SettingsError([f"{setting} {path} is refused, {reason}"])
+            raise SettingsError([f"{path} ({setting}) is refused, {reason}"])
     return text
 
 
@@ -117,7 +117,9 @@ def _read_env_file(path: Path) -> dict[str, str]:
             # The parser counts from the end of the previous line.
             skipped = written[: len(written) - len(written.lstrip())].count("\n")
             line = binding.original.line + skipped
-            problems.append(f"{ENV_FILE} {path}, line {line}: can't be read; write NAME='value'")
+            problems.append(
+                f"In {path} ({ENV_FILE}), line {line} can't be read. Write NAME='value'"
+            )
         elif binding.key:
             found[binding.key] = binding.value or ""
     if problems:
@@ -130,7 +132,7 @@ def _read_toml(path: Path) -> dict[str, object]:
     try:
         table = TomlConfigSettingsSource(Settings, path)()
     except tomllib.TOMLDecodeError as error:
-        last = f"at line {len(text.splitlines())}, the last"
+        last = f"at line {len(text.splitlines())}, the last line"
         problem = str(error).replace("at end of document", last)
         raise SettingsError([f"{path} is not valid TOML: {problem}"]) from None
     except RecursionError:

@@ -78,14 +78,14 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
         return tokens.refresh_token
     problem = (
         "no refresh token was returned for the code, so access would end within an hour. Create"
-        " the code in a self client or with offline access."
+        " the code in a self client, or request offline access for it."
     )
     if tokens.error:
         refused = "client_id or client_secret" if tokens.error in REFUSED_CLIENT else "code"
         problem = (
-            f"{refused} was rejected ({tokens.error[:80]}). All three have to come from the self"
-            " client of this data center. A code works only once, and expires after three minutes"
-            " unless you chose a longer time."
+            f"{refused} was rejected ({tokens.error[:80]}). The client ID, client secret and code"
+            " must come from this data center's self client. A code works only once, and expires"
+            " after three minutes unless you chose a longer time."
         )
     raise SetupError(f"{data_center}: {problem}")
 

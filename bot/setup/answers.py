@@ -57,7 +57,7 @@ class DataCenterAnswer(_Answer):
     def _one_credential(self) -> Self:
         client = (self.client_id, self.client_secret, self.code)
         if (any(client) and not all(client)) or bool(self.authtoken) == all(client):
-            raise ValueError("needs authtoken, or client_id, client_secret and code")
+            raise ValueError("needs either authtoken, or client_id, client_secret and code")
         return self
 
 

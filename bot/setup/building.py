@@ -89,7 +89,7 @@ def inventory_settings(answer: InventoryAnswer, others: Table) -> Table:
                 oauth["refresh_token"] = asyncio.run(exchange)
             except SetupError as error:
                 raise SetupError(*error.problems, *problems) from None
-            problems.append(f"The code for {name} has been used. Create a new one.")
+            problems.append(f"The code for {name} has already been used. Create a new one.")
     return settings
 
 

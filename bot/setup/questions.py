@@ -41,19 +41,20 @@ SECOND_SECRETS = {
     "slack_app_token": "app-level token (xapp-…)",
 }
 TOKENS_ADVICE = (
-    "The Bot User OAuth Token is on the app's Install App page. Basic Information has the Signing"
-    " Secret and, for Socket Mode, App-Level Tokens: create a token with the scope"
-    " connections:write."
+    "The Bot User OAuth Token is on the app's Install App page. The Signing Secret is on the Basic"
+    " Information page. For Socket Mode, create a token with the scope connections:write under"
+    " App-Level Tokens on that page."
 )
 MANIFEST_ADVICE = (
     "Go to https://api.slack.com/apps, choose Create New App → From a manifest, and paste the\n"
-    "text above. Install the app, and then type /invite @gatehouse in both channels."
+    "text above. Install the app, and then type /invite @gatehouse in the channel for alerts and\n"
+    "in the channel for approvals."
 )
 PEOPLE = {
     "approver": "Who can approve changes? Enter at least two people, such as @ada @abel, or a user"
     " group",
-    "operator": "Who can request changes? Enter people, groups, or * for everyone",
-    "admin": "Who are the admins? They can apply changes without approval (leave empty for none)",
+    "operator": "Who can request changes? Enter people or user groups, or * for everyone",
+    "admin": "Who are the admins? Admins can apply changes without approval (leave empty for none)",
 }
 CREDENTIAL = ("client_id", "client_secret", "code")
 Taken = TypeVar("Taken")
@@ -66,7 +67,8 @@ def ask(rest: Table) -> Table:
     """
     if not sys.stdin.isatty():
         raise SetupError(
-            "The questions need a terminal. To answer from a JSON file instead, use --answers FILE."
+            "Setup can ask its questions only in a terminal. To answer from a JSON file instead,"
+            " use --answers FILE."
         )
     return _Questions(rest).ask()
 
@@ -106,7 +108,7 @@ class _Questions:
         )
         second = _ask(
             1,
-            "Public address where Slack can reach the bot, such as https://bot.example.com"
+            "Enter the public address where Slack can reach the bot, such as https://bot.example.com"
             " (leave empty to use Socket Mode, which needs no address)",
             self._take_url,
         )
@@ -119,7 +121,7 @@ class _Questions:
         )
         _ask(
             3,
-            "Channels for alerts and approvals, in that order [#alerts #approvals]",
+            "Enter the channels for alerts and approvals, in that order [#alerts #approvals]",
             self._take_channels,
         )
         for number, (role, question) in enumerate(PEOPLE.items(), start=4):
@@ -129,7 +131,8 @@ class _Questions:
         self._ask_flow()
         _ask(
             12,
-            "SendGrid: API key (leave empty to skip; for another vendor, enter its address first)",
+            "Enter the SendGrid API key (leave empty to skip; for another vendor, enter its address"
+            " first)",
             self._take_email,
             EMAIL["sendgrid"].advice,
         )
@@ -176,22 +179,22 @@ class _Questions:
                 return None
             vendor, words = _vendor(text, "zoho")
             if not words or not set(words) <= set(DATA_CENTERS):
-                raise SetupError(f"Enter data centers: {' '.join(DATA_CENTERS)}.")
+                raise SetupError(f"Enter data centers from this list: {' '.join(DATA_CENTERS)}.")
             return {**vendor, "data_centers": words}
 
         place = _ask(
             7,
-            "Zoho Inventory: data centers, separated by spaces, such as com eu (leave empty to"
-            " skip; for another vendor, enter the URL, then the token URL if it has one, then the"
-            " data centers)",
+            "Enter the Zoho Inventory data centers, separated by spaces, such as com eu (leave"
+            " empty to skip; for another vendor, enter its URL, then its token URL if it has one,"
+            " then its data centers)",
             take_place,
         )
         if place is None:
             return
         reports = _ask(
             8,
-            f"For {', then '.join(place['data_centers'])}: enter the client ID, client secret and"
-            " code, or only an authtoken, separated by spaces",
+            f"For {', then '.join(place['data_centers'])}, enter either the client ID, client"
+            " secret and code, or only an authtoken. Separate all values with spaces",
             partial(self._take_inventory, place),
             INVENTORY[place["vendor"]].advice or "Ask the vendor for these credentials.",
         )
@@ -213,9 +216,9 @@ class _Questions:
 
         _ask(
             9,
-            "Listing organizations makes a few API calls, which count against one organization's"
-            " limit. Which organization should they count against? Enter a number for each data"
-            " center (leave empty for the account's default organization)",
+            "Listing organizations takes a few API calls, which count against one organization's"
+            " limit. Which organization should these calls count against? For each data center,"
+            " enter one organization's number (leave empty for the account's default organization)",
             choose,
         )
 
@@ -239,8 +242,8 @@ class _Questions:
     def _ask_flow(self) -> None:
         flows = _ask(
             10,
-            "Twilio Studio: account SID and auth token, separated by a space (leave empty to skip;"
-            " for another vendor, enter its address first)",
+            "Enter the Twilio Studio account SID and auth token, separated by a space (leave empty"
+            " to skip; for another vendor, enter its address first)",
             self._take_flow,
             FLOW["twilio"].advice,
         )

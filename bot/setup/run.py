@@ -46,14 +46,14 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
             print(f"  {on_one_line(problem)}", file=sys.stderr)
         return NOT_WRITTEN
     except (KeyboardInterrupt, EOFError):
-        print(f"\nStopped: {out} was not written.", file=sys.stderr)
+        print(f"\nSetup was stopped, so {out} was not written.", file=sys.stderr)
         return NOT_WRITTEN
     print(f"Wrote {out}. Checking the settings:\n")
     findings = asyncio.run(examine(checked))
     print(redactor_of(checked).clean(as_table(findings)))
     start = f"{CONFIG}={shlex.quote(str(out))} {shlex.quote(sys.executable)} -m bot"
     if not all(finding.is_well for finding in findings):
-        print(f"\nCorrect {out} and try again: {start} check")
+        print(f"\nCorrect {out}, and then check it again: {start} check")
         return FOUND
     print(f"\nStart the bot: {start}")
     return WELL

@@ -52,8 +52,8 @@ EMAIL = {
     "sendgrid": Vendor(
         base_url="https://api.sendgrid.com",
         advice=(
-            "Create the key in the console under Settings, API Keys, with read access to templates."
-            " To sign in, you need a phone that receives the code by SMS."
+            "In SendGrid's console, open Settings → API Keys, and create a key with read access to"
+            " templates. To sign in, you need a phone that can receive a code by SMS."
         ),
     ),
     "other": OTHER,

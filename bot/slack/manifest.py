@@ -23,7 +23,7 @@ SCOPES = {
     "commands": "receiving slash commands",
     "chat:write": "posting alerts, approval cards and direct messages",
     "users:read": "checking that a person is a full member of this workspace",
-    "usergroups:read": "listing the members of user groups in the settings",
+    "usergroups:read": "listing the members of the user groups that the settings name",
     "channels:read": "checking that a public channel exists and that the bot is in it",
     "groups:read": "checking that a private channel exists and that the bot is in it",
     "im:history": "answering direct messages to the bot",

@@ -62,7 +62,7 @@ def unknown(command: Command, words: Sequence[Word]) -> UsageError:
     first = words[0].keyword
     known = command.subcommands
     if first in known:
-        return command.misuse(f"Use {command.name} {first} alone, with nothing after it.")
+        return command.misuse(f"Use {command.name} {first} with nothing after it.")
     close = closest(first, known)
     guess = f" Did you mean “{close[0]}”?" if close else ""
     return command.misuse(f"Unknown subcommand “{words[0].text[:80]}”.{guess}")

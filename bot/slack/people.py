@@ -44,7 +44,7 @@ CACHE_SECONDS = 240
 NOT_FOUND = {"user_not_found", "user_not_visible", "users_not_found", "no_such_subteam"}
 # Slack's errors that only whoever runs Gatehouse can fix.
 SETUP_ERRORS = {"missing_scope", "no_permission", "access_denied", "not_allowed_token_type"}
-HIDDEN = "Slack doesn't show your profile to Gatehouse, so trying again doesn't help."
+HIDDEN = "Slack doesn't show your profile to Gatehouse, so trying again won't help."
 NOT_SET_UP = (
     "Gatehouse's Slack app lacks a permission. Please ask whoever runs Gatehouse to run"
     " gatehouse check."
@@ -54,7 +54,9 @@ WINDOW_SECONDS = 60.0
 PEOPLE_COUNTED = 10_000
 # The limit for each kind of action, as a multiple of the command limit.
 FACTORS = {"commands": 1, "clicks": 2}
-NOT_A_MEMBER = "You're from another workspace. Only members of Gatehouse's workspace can use it."
+NOT_A_MEMBER = (
+    "You're from another workspace. Only members of Gatehouse's workspace can use Gatehouse."
+)
 GROUPS_UNKNOWN = "I couldn't check the user groups with Slack."
 
 
@@ -264,7 +266,7 @@ class People:
             case Reason.STRANGER:
                 return person.stranger or NOT_A_MEMBER
             case Reason.UNKNOWN:
-                why = f"{person.doubt} Until then, you can't {permission}."
+                why = f"{person.doubt} Until this check works, you can't {permission}."
             case Reason.OWN_REQUEST:
                 why = "You can't approve your own request."
             case Reason.NOT_AN_APPROVER_OF_THIS_FLOW | Reason.NOT_A_REQUESTER_OF_THIS_FLOW:
@@ -298,7 +300,7 @@ class People:
     async def _who(self, decision: Decision) -> str:
         """Return a sentence naming everyone who has the permission."""
         if EVERY_FULL_MEMBER in decision.holders:
-            return "Any full member of this workspace can, but guests can't."
+            return "All full members of this workspace have this permission, but guests don't."
         if decision.holders:
             return f"People with this permission: {await self.named(decision.holders)}."
         return (

@@ -21,8 +21,8 @@ GENESIS = "0" * 64
 PAGE = 1000
 EDITED = "its content was edited"
 HEAD_MISSING = (
-    "the given head isn't in the chain: it was mistyped, it is newer than this database, or the"
-    " newest entries were removed"
+    "the given head isn't in the chain, because it was mistyped or is newer than this database, or"
+    " because the newest entries were removed"
 )
 UNREADABLE = "its content can't be read"
 # The SQLite driver's message for text that isn't valid UTF-8.

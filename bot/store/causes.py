@@ -48,7 +48,7 @@ NO_FILE = DatabaseCause(
     "The file can't be opened. Its folder must exist and be writable by the bot's user.",
     "SQLITE_CANTOPEN ENOENT ENOTDIR",
 )
-REFUSAL = "The database can't be reached or refused to work"
+REFUSAL = "The database can't be reached, or it refused the operation"
 UNKNOWN_CAUSE = DatabaseCause("database_refused", f"{REFUSAL}. Ask whoever runs Gatehouse.")
 CAUSES = (
     DatabaseCause(
@@ -68,18 +68,20 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_not_writable",
-        "The database is read-only. Connect to the primary, free disk space, or fix permissions.",
+        "The database is read-only. Connect to the primary, free up disk space, or fix"
+        " permissions.",
         "25006 SQLITE_READONLY SQLITE_PERM EROFS EACCES EPERM",
     ),
     DatabaseCause(
         "database_permission",
-        "The database user lacks a permission. Make the user the database's owner:"
+        "The database user lacks a permission. Make this user the owner of the database with"
         " ALTER DATABASE … OWNER TO ….",
         "42501",
     ),
     DatabaseCause(
         "database_encoding",
-        "The database isn't UTF-8 and can't store every name. Recreate it with ENCODING 'UTF8'.",
+        "The database doesn't use UTF-8, so it can't store every name. Recreate the database with"
+        " ENCODING 'UTF8'.",
         "22021 22P05",
     ),
     DatabaseCause(
@@ -101,7 +103,7 @@ CAUSES = (
     ),
     DatabaseCause(
         "database_starting",
-        "The server is starting, stopping, or in recovery. Wait, or check its log.",
+        "The server is starting, stopping, or in recovery. Wait, or check the server's log.",
         "57P01 57P02 57P03 ECONNRESET EPIPE",
     ),
 )

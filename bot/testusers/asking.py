@@ -192,7 +192,7 @@ async def _open(
         if len(own) >= MOST_PENDING:
             raise Conflict(
                 f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"
-                " decision, or cancel one of them: /testusers requests"
+                " decision, or cancel one of your requests: /testusers requests"
             )
         await write_card(tx, request.id)
         await write_related_cards(tx, request, waiting)

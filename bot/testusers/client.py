@@ -140,7 +140,7 @@ class Flows:
             return found
         self.service()
         known = ", ".join(sorted(self.sids)[:FLOWS_NAMED]) or "an alias"
-        hint = f"Use {known}, or a SID: FW followed by 32 hexadecimal digits."
+        hint = f"Use {known}, or a SID, which is FW followed by 32 hexadecimal digits."
         error = NotFound(f"I don't know a flow called “{typed[:80]}”. {hint}")
         near = closest(typed, sorted(self.sids), FLOWS_MEANT)
         raise error.suggesting(typed, dict.fromkeys(near, ""))

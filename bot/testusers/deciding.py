@@ -239,9 +239,11 @@ NEXT_STEP = {
 
 
 SENTENCES = {
-    Reason.APPROVED_BEFORE: "You've already approved this. It still needs someone else's approval.",
+    Reason.APPROVED_BEFORE: (
+        "You've already approved this request, but it still needs someone else's approval."
+    ),
     Reason.BEING_UNDONE: (
-        "This can't be retried, because someone has asked to undo it, or it was undone."
+        "This change can't be retried, because it was undone or someone has asked to undo it."
     ),
     Reason.IN_DOUBT: STILL_CHECKING,
 }

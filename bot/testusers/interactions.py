@@ -32,8 +32,8 @@ INTERACTION = "testusers.interaction"
 UNDO = "testusers.undo"
 READY_SECONDS = 0.5
 STORED = Message(
-    "Your click is stored, but the database can't be written at the moment. I'll carry out the"
-    " click as soon as that works again."
+    "Your click was saved, but then the database became unavailable. I'll process the click as"
+    " soon as the database is available again."
 )
 # The number of tries for a click while Slack is unavailable, and the seconds between tries.
 WHO_TRIES, WHO_SECONDS = 6, 10.0

@@ -84,5 +84,5 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
 
 
 def _unknown_preset(name: str) -> NotFound:
-    quoted = "If it's a test user, put it in quotes."
+    quoted = f"If “@{name}” is a test user, put it in quotes."
     return NotFound(f"There's no preset “@{name}”. See /testusers presets. {quoted}")

@@ -90,7 +90,7 @@ async def addressed(bot: Parts, request: Request) -> str:
     notified = [*first]
     if not await deciders(bot, request, first):
         notified += able
-    only = f"Only {text.escape(await bot.people.named(able), 500)} can approve."
+    only = f"Only {text.escape(await bot.people.named(able), 500)} can approve this request."
     return f"{only if able else phrases.NOBODY} Notified: {phrases.mentions(notified)}"
 
 

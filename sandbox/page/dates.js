@@ -50,7 +50,7 @@ const seconds24 = format({
   hourCycle: "h23",
 });
 const long = format({ weekday: "long", day: "numeric", month: "long", year: "numeric" });
-// Those of Slack's formats that the bot uses, and the simplest ones.
+// Slack's date formats: those that the bot uses, and the simplest others.
 const TOKENS = {
   date_num: (when) => wall(when).slice(0, 10),
   date_short_pretty: pretty(short),
@@ -76,5 +76,5 @@ export function messageTime(ts) {
 /** The day of a message, in words. */
 export const dayOf = (ts) => pretty(long)(new Date(Number(ts) * 1000));
 
-/** Hours, minutes and seconds, where calls are listed. */
+/** A time with seconds, for the list of calls. */
 export const clock = (seconds) => seconds24(new Date(seconds * 1000));

@@ -1,4 +1,4 @@
-// The first steps. A step is ticked when what it describes has happened.
+// The first steps. A step is ticked once it has happened.
 
 import { byId, el } from "./dom.js";
 import { HOME } from "./home.js";
@@ -47,12 +47,12 @@ const STEPS = [
   {
     title: "Skip the wait",
     about:
-      "The flow “practice” has a rule: nobody needs to approve up to 4 hours, five times a day.",
+      "The flow “practice” has a rule: access of up to 4 hours needs no approval, five times a day.",
     tip: "The rule approved it at once. See the card in #approvals, which has an Undo button.",
     as: OTTO,
     channel: GENERAL,
     text: `/testusers add practice ${NUMBER} for 2h because trying the new draft`,
-    isDone: () => isOnCard(/\*Applied\*.*Rule .*used today/),
+    isDone: () => isOnCard(/\*Applied\*.*The rule .*used today/),
   },
   {
     title: "Block an organization",
@@ -118,7 +118,7 @@ function item(step, take) {
     button.setAttribute("aria-current", "step");
     button.scrollIntoView({ block: "nearest", inline: "center" });
     tip.textContent = isDone ? "" : step.tip;
-    // A step that is done only shows where it happened.
+    // Pressing a step that is done only shows the place where it happened.
     await take(isDone ? { as: step.as, channel: step.channel } : step);
   };
   const done = el("span", { class: "unseen" });
@@ -135,7 +135,7 @@ export function showGuide() {
     done.textContent = " (done)";
   }
   for (const { step, node, button } of items) {
-    // A tip is about the person and channel of its step, or about what is left to do.
+    // Hide the tip elsewhere, as another person, and when nothing is left to do.
     const isLeft = step.as !== store.me || step.channel !== store.channel;
     const isOver = !step.text && node.classList.contains("done");
     if (button.getAttribute("aria-current")) tip.hidden = isLeft || isOver;

@@ -1,4 +1,4 @@
-// Messages. Only changed messages are drawn again, so that choices and open menus in others stay.
+// Messages. Only changed messages are drawn again, so choices and open menus in others are kept.
 
 import { blocks } from "./blocks.js";
 import { dayOf, messageTime } from "./dates.js";
@@ -14,7 +14,7 @@ const HUES = [262, 12, 152, 205, 330, 42, 95, 290];
 export function stayAtEnd(list) {
   const size = () => `${list.clientWidth} ${list.clientHeight}`;
   let [atEnd, known] = [true, size()];
-  // After a change of size, the browser scrolls by itself, which isn't the person's scrolling.
+  // After a change of size, the browser scrolls by itself. Only the person's scrolling counts.
   list.addEventListener("scroll", () => size() === known && (atEnd = isAtEnd(list)), {
     passive: true,
   });

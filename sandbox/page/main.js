@@ -53,7 +53,7 @@ function show(screen) {
   if (isHome) {
     title("Home", HOME);
     showHome(screen.home);
-    // Slack delivers much later what it couldn't deliver while the bot was stopped.
+    // Slack retries much later if the bot was stopped, so open the Home tab again now.
     if (isBack) openHome();
   } else showChannel(channel);
   showGuide();

@@ -9,7 +9,7 @@ const WAYS = [
     "directly",
     "Run directly",
     "Directly, with the inventory service’s own token. It never pauses. Meanwhile, type " +
-      "/ratelimits check and the organization’s ID: Gatehouse meets the block and posts an alert.",
+      "/ratelimits check and the organization’s ID: Gatehouse finds the block and posts an alert.",
   ],
   [
     "gateway",

@@ -1,4 +1,4 @@
-"""The accepted values of every setting, and the error messages for invalid ones."""
+"""Each setting accepts valid values, and an error message explains each invalid value."""
 
 import base64
 import json
@@ -69,7 +69,7 @@ MISTAKES = [
     ("ALERTS_CHANNEL", "#alerts", "doesn't look like the example"),
     ("APPROVALS_CHANNEL", "approvals", "doesn't look like the example"),
     ("INVENTORY_DATA_CENTERS", '{"uk": {"authtoken": "secret-word"}}', "uk: must be 'com', 'eu'"),
-    ("INVENTORY_DATA_CENTERS", '{"eu": {}}', "eu: needs exactly one of authtoken and oauth"),
+    ("INVENTORY_DATA_CENTERS", '{"eu": {}}', "eu: needs either authtoken or oauth, but not both"),
     ("INVENTORY_DATA_CENTERS", '{"eu": {"authtoken": ""}}', "eu → authtoken: must not be empty"),
     (
         "INVENTORY_DATA_CENTERS",
@@ -103,10 +103,10 @@ MISTAKES = [
     ("FLOW_ALIASES", '{"welcome": "FW12"}', "welcome: doesn't look like the example"),
     ("FLOW_ALIASES", f'{{"two words": "{SID}"}}', "two words: doesn't look like the example"),
     ("FLOW_APPROVERS", '{"nowhere": ["U0ADA"]}', "refers to “nowhere”, which is neither"),
-    ("FLOW_APPROVERS", f'{{"{SID}": ["*"]}}', "* is not allowed here"),
+    ("FLOW_APPROVERS", f'{{"{SID}": ["*"]}}', "can't be *"),
     ("FLOW_POLICIES", '{"nowhere": {}}', "refers to “nowhere”, which is neither"),
     ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": []}}}}', "approvers: must not be empty"),
-    ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": ["*"]}}}}', "* is not allowed here"),
+    ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": ["*"]}}}}', "can't be *"),
     ("FLOW_POLICIES", '{"*": {"longest": "soon"}}', '* → longest: must be a duration such as "2h"'),
     ("FLOW_POLICIES", '{"*": {"approvals_needed": 0}}', "must be greater than or equal to 1"),
     ("FLOW_POLICIES", '{"*": {"aprovers": ["U0ADA"]}}', "aprovers: is not a known key"),
@@ -133,14 +133,14 @@ MISTAKES = [
     ("FLOW_BASE_URL", "https://flow.example.com/v2", "must not end with /v2"),
     ("EMAIL_BASE_URL", "https://email.example.com/v3/", "must not end with /v2 or /v3"),
     ("SLACK_SIGNING_SECRET", "xoxb-1234-abcd-1234", "is a token"),
-    ("SLACK_BOT_TOKEN", '"xoxb-1"', "is in quotes that are part of the value"),
-    ("SLACK_SIGNING_SECRET", "'8f742231b10e8888abcd99yyyzzz85a5'", "is in quotes that are part"),
-    ("DATABASE_URL", "“postgresql://db.example.com/x”", "is in quotes that are part"),
-    ("ROLES", """'{"viewer": ["*"]}'""", "is in quotes that are part"),
+    ("SLACK_BOT_TOKEN", '"xoxb-1"', "has quotation marks around its value"),
+    ("SLACK_SIGNING_SECRET", "'8f742231b10e8888abcd99yyyzzz85a5'", "has quotation marks around"),
+    ("DATABASE_URL", "“postgresql://db.example.com/x”", "has quotation marks around"),
+    ("ROLES", """'{"viewer": ["*"]}'""", "has quotation marks around"),
     (
         "INVENTORY_DATA_CENTERS",
         """{"eu": {"authtoken": "'secret-word'"}}""",
-        "eu → authtoken: is in quotes that are part",
+        "eu → authtoken: has quotation marks around",
     ),
     ("HTTPS_PROXY", "proxy:3128", "must be an address that starts with"),
     ("HTTPS_PROXY", "socks5://proxy:1080", "must be an address that starts with"),
@@ -204,7 +204,7 @@ def test_plain_http_is_not_taken_on_what_only_looks_like_this_machine(host):
 
 def test_the_root_must_be_on_the_com_host_to_be_replaced():
     given = {"INVENTORY_DATA_CENTERS": ONE_EU, "INVENTORY_BASE_URL": "https://inventory.example.eu"}
-    assert "must be on the com host" in problems(**given)[0]
+    assert "must have a host that ends in .com" in problems(**given)[0]
 
 
 def test_data_centers_with_an_address_of_their_own_need_no_root():
@@ -277,7 +277,7 @@ def test_gateway_client_may_read_everything_of_its_organizations():
         ({"organizations": "eu/10"}, "must be a list"),
         ({"organizations": ["us/10"]}, "doesn't look like the example"),
         ({"organizations": ["eu"]}, "doesn't look like the example"),
-        ({"organizations": ["eu/10", "com/10"]}, "com/10 is in no configured data center"),
+        ({"organizations": ["eu/10", "com/10"]}, "com/10 isn't in a configured data center"),
         ({"methods": ["BREW"]}, "must be 'GET', 'HEAD'"),
         ({"methods": []}, "must not be empty"),
         ({"share": 0}, "must be greater than 0"),

@@ -1,4 +1,7 @@
-"""Settings files: which source takes precedence, and errors that name the line or key."""
+"""Environment variables override the settings files.
+
+An error message about a settings file says which line or key is wrong.
+"""
 
 import json
 import os
@@ -25,7 +28,7 @@ def path(tmp_path) -> Path:
 
 
 def in_env_file(path: Path, content: str | bytes, **environment: str) -> dict[str, str]:
-    """Return the variables that a dotenv file with this content sets."""
+    """Write a dotenv file, and return the variables that the file sets."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     given = {"GATEHOUSE_ENV_FILE": str(path), "GATEHOUSE_CONFIG": "", **environment}
     found = dict(find_sources(given).environment)
@@ -34,7 +37,7 @@ def in_env_file(path: Path, content: str | bytes, **environment: str) -> dict[st
 
 
 def read(path: Path, content: str, **environment: str):
-    """Return the settings read from a TOML file with this content."""
+    """Write a TOML file, and return the settings that are read from the file."""
     path.write_text(content, encoding="utf-8")
     given = {**LEAST, "GATEHOUSE_CONFIG": str(path), **environment}
     return settings_from(find_sources(given))
@@ -85,7 +88,7 @@ def test_unreadable_line_is_named_by_its_number_only(path, line, gap):
         in_env_file(path, f"# Slack\nB=secret-word\n{gap}{line}\nC=x\n")
     number = 3 + len(gap)
     assert caught.value.problems == [
-        f"GATEHOUSE_ENV_FILE {path}, line {number}: can't be read; write NAME='value'"
+        f"In {path} (GATEHOUSE_ENV_FILE), line {number} can't be read. Write NAME='value'"
     ]
 
 
@@ -173,10 +176,10 @@ def test_policy_is_never_merged_key_by_key(path, is_in_env_file):
         ("roles = ['U0ADA']", "ROLES in {} must be a JSON object"),
         ("email_api_key = 12345678901234567", "EMAIL_API_KEY in {} must be a string"),
         ("metrics_token = 'short'", "METRICS_TOKEN in {} is too short"),
-        ("email_api_key = '\"SG.abc\"'", "EMAIL_API_KEY in {} is in quotes that are part"),
+        ("email_api_key = '\"SG.abc\"'", "EMAIL_API_KEY in {} has quotation marks around"),
         ("port = 1\nport = 2", "{} is not valid TOML: "),
         ("port = 1\n[roles\n", "(at line 2, column 7)"),
-        ("port = 1\nroles = [\n", "(at line 2, the last)"),
+        ("port = 1\nroles = [\n", "(at line 2, the last line)"),
         ("port = " + "[" * 5000, "{} is nested too deeply"),
         ("_cli_parse_args = true", "_cli_parse_args in {} is not a setting"),
     ],
@@ -235,14 +238,14 @@ def test_mistakes_in_all_places_are_named_together(path, tmp_path):
 @pytest.mark.parametrize("name", ["GATEHOUSE_CONFIG", "GATEHOUSE_ENV_FILE"])
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "cannot be read: No such file or directory"), (b"\xff\xfe", "it is not UTF-8 text")],
+    [(None, "can't be read: No such file or directory"), (b"\xff\xfe", "it is not UTF-8 text")],
 )
 def test_file_that_cannot_be_read_is_named(path, name, content, said):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(SettingsError) as caught:
         find_sources({"GATEHOUSE_CONFIG": "", name: str(path)})
-    assert caught.value.problems == [f"{name} {path} cannot be read: {said.rpartition(': ')[2]}"]
+    assert caught.value.problems == [f"{path} ({name}) can't be read: {said.rpartition(': ')[2]}"]
 
 
 @pytest.mark.parametrize("name", ["GATEHOUSE_CONFIG", "GATEHOUSE_ENV_FILE"])
@@ -341,7 +344,7 @@ NAMED = [
     "APPROVALS_CHANNEL in gatehouse.toml doesn't look like the example",
     "DATABASE_URL in gatehouse.toml must start with postgresql://",
     "HTTPS_PROXY in gatehouse.toml must be an address that starts with",
-    "FLOW_AUTH_TOKEN in gatehouse.toml is in quotes that are part of the value",
+    "FLOW_AUTH_TOKEN in gatehouse.toml has quotation marks around its value",
     "ROLES in gatehouse.toml approver → 0: is not a user ID",
     "welcome → aprovers: is not a known key. Did you mean approvers?",
     "survey → auto → longest: must be a duration",

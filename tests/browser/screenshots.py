@@ -1,4 +1,4 @@
-"""`make screenshots`: take the README's pictures of the sandbox with the real bot."""
+"""`make screenshots` takes screenshots for the README in a sandbox that runs the real bot."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ CALLERS = [("U0OPERATOR", "list"), ("U0ADMIN", "refresh"), ("U0OPERATOR", "check
 
 
 async def take_all() -> None:
-    """Take all the pictures; each one starts from the state that the previous one left behind."""
+    """Take all the pictures in order, because each one depends on the one before it."""
     PICTURES.mkdir(exist_ok=True)
     async with running_sandbox(INVENTORY_WATCH="off") as sandbox, chromium() as browser:
         await remember_a_day(sandbox.database)
@@ -53,7 +53,7 @@ async def take_all() -> None:
 
 
 async def an_approval(person: Person, browser: Browser) -> None:
-    """Take a picture of a request, and of the same message after its approval."""
+    """Take one picture of a request before it is approved, and another one afterwards."""
     command = "add welcome +15550142 whatsapp:+15550177 for 2h because trying the new draft"
     await person.type(f"/testusers {command}")
     await expect(person.newest).to_contain_text("Sent to #approvals")
@@ -71,7 +71,7 @@ async def an_approval(person: Person, browser: Browser) -> None:
 
 
 async def one_above_the_other(browser: Browser, *pictures: bytes) -> None:
-    """Join the two pictures of the approval, one above the other."""
+    """Combine the two pictures of the approval into one picture."""
     page = await browser.new_page(viewport={"width": 920, "height": 400}, device_scale_factor=1.5)
     images = [
         f'<img src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
@@ -88,7 +88,7 @@ async def one_above_the_other(browser: Browser, *pictures: bytes) -> None:
 
 
 async def a_quota(person: Person) -> None:
-    """Take a picture of an organization with its meters and one day's calls."""
+    """Take a picture of an organization's quotas and the calls that were made during one day."""
     await person.go_to("#general")
     await person.type(f"/ratelimits {ORGANIZATION.organization_id}")
     await expect(person.newest.get_by_role("figure").first).to_be_visible()
@@ -97,17 +97,17 @@ async def a_quota(person: Person) -> None:
 
 
 async def an_alert(person: Person, sandbox: Sandbox) -> None:
-    """Take a picture of the alert about a block that another client caused."""
+    """Take a picture of the alert that the bot posts when another client has caused a block."""
     sandbox.services.state.limits.block(("eu", ORGANIZATION.organization_id), 44, None)
     await person.go_to("#alerts")
     await person.type(f"/ratelimits check {ORGANIZATION.organization_id}")
-    await expect(person.log).to_contain_text("is blocked: limit of")
+    await expect(person.log).to_contain_text("is blocked, because the limit of")
     alert = person.log.get_by_role("article").filter(has_text="is blocked")
     await shoot(person, alert.first, "alert")
 
 
 async def make_the_film() -> None:
-    """Film a request, its approval and a greedy script, in a new sandbox."""
+    """Film a request, its approval, a shared list and a greedy script in a new sandbox."""
     size = {"width": 1180, "height": 740}
     part = {"x": 272.0, "y": 0.0, "width": 908.0, "height": 740.0}
     async with running_sandbox() as sandbox, chromium() as browser:
@@ -124,7 +124,7 @@ async def make_the_film() -> None:
 
 
 async def film_an_approval(film: Film) -> None:
-    """Film `/testusers add`, the card, the click and the result."""
+    """Film Otto requesting a test user and Ada approving the request."""
     person = film.person
     await film.caption("Otto asks for access, in Slack")
     await film.type("/testusers add welcome +15550142 for 2h because trying the new draft")
@@ -144,7 +144,7 @@ async def film_an_approval(film: Film) -> None:
 
 
 async def film_sharing(film: Film) -> None:
-    """Film how Otto lists the test users for himself and shares the list in the channel."""
+    """Film Otto listing the test users and sharing the list in the channel."""
     person = film.person
     await person.act_as("Otto")
     await person.go_to("#general")
@@ -160,7 +160,7 @@ async def film_sharing(film: Film) -> None:
 
 
 async def film_the_script(film: Film, name: str, result: str) -> None:
-    """Film the greedy script until one of its results is above 0."""
+    """Film the greedy script, and check that the number next to `result` isn't 0."""
     panel = await film.person.services()
     way = panel.get_by_role("group", name=name)
     caption = {
@@ -180,7 +180,7 @@ async def film_the_script(film: Film, name: str, result: str) -> None:
 
 
 async def remember_a_day(database: Path) -> None:
-    """Record a day of calls for an organization in the bot's ledger."""
+    """Add one day's worth of API calls for an organization to the bot's ledger."""
     hour_at = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     clock = FakeClock(hour_at - timedelta(hours=23))
     store = Database(f"sqlite:///{database}", clock)

@@ -1,4 +1,4 @@
-"""The page shows quotas, faulty services, and what happens after too many calls."""
+"""The page shows quotas, faulty services, and the effects of too many calls."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def sandbox() -> AsyncIterator[Sandbox]:
-    """Yield a new sandbox, because blocks and their alerts would disturb other tests."""
+    """Yield a new sandbox, because blocked organizations would disturb other tests."""
     async with sandbox_with_bot() as running:
         yield running
 
@@ -46,7 +46,7 @@ async def test_an_alert_opens_and_clears(person: Person, sandbox: Sandbox) -> No
     panel = page.get_by_role("complementary", name="Services")
     lift = panel.get_by_role("button", name="Unblock 🌵 Cactus & Co")
     await expect(lift).to_be_visible()
-    await expect(person.log).to_contain_text("is blocked: limit of")
+    await expect(person.log).to_contain_text("is blocked, because the limit of")
     await expect(person.button("Check now")).to_be_visible()
     await expect(person.log).not_to_contain_text("Cleared")
     assert await violations(person) == []
@@ -78,7 +78,7 @@ async def test_a_broken_data_center_is_named_and_its_last_listing_shown(person: 
 
 
 def got(way: Locator, what: str) -> Locator:
-    """Return the number next to a word in a result."""
+    """Find the number that is displayed next to a label."""
     return way.locator(f"dt:text-is('{what}') + dd")
 
 

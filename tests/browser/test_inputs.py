@@ -1,4 +1,4 @@
-"""The page draws every kind of input and block."""
+"""The page displays the different kinds of inputs and blocks."""
 
 from typing import Any
 

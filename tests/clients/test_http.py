@@ -1,4 +1,4 @@
-"""The HTTP calls to all services, made to real local servers."""
+"""These tests use real local servers to test HTTP calls to services."""
 
 import asyncio
 import gzip
@@ -58,7 +58,7 @@ def a_call(url: str, method: str = "GET", *, service: str = "email", **more: obj
 
 
 class FakeAttempts(Permit):
-    """Counts attempts, and records the results that each attempt reported."""
+    """Limits the number of attempts, and records the result of each attempt."""
 
     def __init__(self, *, refuse_after: int = 99, broken: bool = False) -> None:
         self.events: list[object] = []
@@ -335,7 +335,8 @@ async def test_broken_ledger_is_not_called_the_services_fault(
 async def test_an_answer_that_cannot_be_read_is_no_success(bench: Bench) -> None:
     def read(_: bytes) -> None:
         raise NotJson(
-            "email", "The email service sent a response that Gatehouse can't read (not JSON)."
+            "email",
+            "The email service sent a response that Gatehouse can't read, because it is not JSON.",
         )
 
     attempts = FakeAttempts()
@@ -425,7 +426,7 @@ async def test_a_host_that_does_not_exist_is_named() -> None:
 
 
 async def test_a_call_without_a_connection_counts_as_unsent(bench: Bench, monkeypatch) -> None:
-    """This happens where a firewall drops every packet."""
+    """This test simulates a firewall that drops every packet."""
     monkeypatch.setattr(http, "CONNECT_SECONDS", 0.05)
 
     async def silent(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""The inventory client's requests and responses; it makes no call without a grant."""
+"""The inventory client gets a grant before each call, and checks every response."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ LISTING = {
 
 
 class FakeCredential:
-    """A credential that is renewed each time it is refused."""
+    """A fake credential that counts how many times it is renewed."""
 
     def __init__(self) -> None:
         self.renewals = 0
@@ -116,7 +116,7 @@ async def test_a_background_call_takes_one_grant(
         (
             {"status": 401, "payload": {"code": 57}},
             CredentialsRefused,
-            f"INVENTORY_DATA_CENTERS. The new one needs the scope {LISTING_SCOPE}.",
+            f"INVENTORY_DATA_CENTERS. The new credential needs the scope {LISTING_SCOPE}.",
         ),
         ({"status": 400, "payload": {"code": 5, "message": "Hm"}}, ServiceRefused, "Hm"),
     ],

@@ -1,4 +1,4 @@
-"""Access tokens that renew themselves."""
+"""Access tokens are renewed before they expire, and also when a service refuses them."""
 
 import asyncio
 from typing import Any
@@ -168,7 +168,7 @@ async def test_no_call_is_granted_while_there_is_no_token(
             200,
             {"access_token": "one", "refresh_token": "next"},
             RotatingRefreshToken,
-            "not supported",
+            "doesn't support",
         ),
     ],
 )
@@ -322,7 +322,10 @@ def _answer(status: int, **payload: object) -> CallbackResult:
 
 
 class FakeProvider:
-    """Issues at most `most` tokens in ten minutes, each valid for `life` seconds."""
+    """Issues a limited number of tokens in ten minutes.
+
+    `most` is the maximum number of tokens. `life` is how many seconds a token is valid.
+    """
 
     def __init__(self, bench: Bench, life: float, most: float) -> None:
         self.bench = bench

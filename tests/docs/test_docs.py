@@ -1,4 +1,4 @@
-"""The documentation matches the code: settings, commands, metrics, alerts, roles and codes."""
+"""Test that the documented settings, commands, metrics, alerts and roles match the code."""
 
 import ast
 import re
@@ -37,13 +37,13 @@ def read(name: str) -> str:
 
 
 def rows(name: str) -> list[list[str]]:
-    """Return the cells of every table row on a page."""
+    """Return the cells of each table row on a page."""
     lines = [line for line in read(name).splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])] for line in lines]
 
 
 def named(name: str) -> set[str]:
-    """Return the words in backticks in the first column of a page's tables."""
+    """Return the inline code in the first column of every table on a page."""
     return {word for row in rows(name) for word in re.findall(r"`([^`]+)`", row[0])}
 
 
@@ -115,7 +115,7 @@ def test_the_clip_is_short_and_small() -> None:
 
 
 def loaded(clip: Image.Image) -> Iterator[Image.Image]:
-    """Yield each frame, with its duration in milliseconds."""
+    """Load and yield each frame of the clip. Loading a frame sets its duration."""
     for frame in ImageSequence.Iterator(clip):
         frame.load()
         yield frame
@@ -143,7 +143,7 @@ def test_every_metric_is_in_the_page_and_no_other() -> None:
 
 
 def test_metrics_used_by_alerts_begin_at_zero() -> None:
-    """A counter that starts at 1 shows no increase, so the first event would raise no alert."""
+    """If a counter first appears with the value 1, Prometheus doesn't see an increase."""
     metrics = Metrics()
     metrics.expect_commands({entry.name for entry in ENTRY_POINTS})
     page = metrics.page().decode()
@@ -215,7 +215,8 @@ def _codes_of_check() -> set[str]:
 
 
 def test_everything_that_check_can_say_is_in_the_page() -> None:
-    section = read("docs/operations.md").split("## Problems that check finds")[1].split("\n## ")[0]
+    page = read("docs/operations.md")
+    section = page.split("## Problems that `check` finds")[1].split("\n## ")[0]
     told = set(
         re.findall(
             r"`([a-z]+(?:_[a-z]+)*)`",
@@ -336,7 +337,7 @@ def _imported(*folders: str) -> set[str]:
 
 
 def _packages(*folders: str) -> set[str]:
-    """Return the packages that these folders import, under their names in the package index."""
+    """Return the PyPI names of the packages that the code in these folders imports."""
     theirs = {name.split(".")[0] for name in _imported(*folders)} - {"bot", "handlers", "sandbox"}
     packages = packages_distributions()
     found = {packages[name][0] for name in theirs - sys.stdlib_module_names}

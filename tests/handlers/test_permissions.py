@@ -1,7 +1,7 @@
-"""Each role at each entry point over signed HTTP; no listener is missing from the table.
+"""Test over signed HTTP that every listener enforces its permission.
 
-A refusal means a reply that only the person sees, an audit entry that names the permission, and no
-call to a service.
+After a refusal, only the person sees the reply, an audit entry names the permission, and no service
+is called.
 """
 
 import json
@@ -46,7 +46,7 @@ async def world(tmp_path_factory):
 
 
 def is_granted(who: str, permission: Permission) -> bool:
-    """Return True if the roles table gives this sandbox person this permission."""
+    """Return True if this kind of person should have the permission."""
     if who in NOBODY:
         return False
     if permission is Permission.ASK_FOR_HELP:
@@ -57,14 +57,14 @@ def is_granted(who: str, permission: Permission) -> bool:
 
 
 async def refusals(world: World) -> list[tuple[str, str]]:
-    """Return the refusals, each with its person and permission, newest first."""
+    """Return the person and the permission for each refusal in the audit log, newest first."""
     entries, _ = await latest(world.bot.database, 1000)
     refused = [entry for entry in entries if entry.action == "permission.refused"]
     return [(entry.actor, entry.subject) for entry in refused]
 
 
 def least_and_next(permission: Permission) -> list[str]:
-    """Return the lowest role with the permission, and the highest role without it."""
+    """Return the lowest role that has the permission and the highest role that lacks it."""
     if permission is Permission.ASK_FOR_HELP:
         return ["no role", "of another workspace"]
     rank = RANK[LEAST_ROLE[permission]]
@@ -141,7 +141,7 @@ def needs_of(listener: Any) -> Needs | None:
 
 
 async def reached(world: World, app: AsyncApp, entry: EntryPoint) -> Any:
-    """Return the first listener that matches the entry point, as Bolt does."""
+    """Find the first listener that matches the entry point, just as Bolt would."""
     if entry.kind == "command":
         body: dict[str, Any] = {"command": entry.name}
     elif entry.kind == "event":
@@ -199,7 +199,10 @@ async def test_the_star_is_every_full_member(tmp_path, user, flags, sees) -> Non
         answer = await world.ask(user, "/orgs")
         assert ("Northwind" in answer.all_text) is sees
         if not sees:
-            assert "Any full member of this workspace can, but guests can't." in answer.all_text
+            assert (
+                "All full members of this workspace have this permission, but guests don't."
+                in answer.all_text
+            )
             assert world.services.state.calls == []
 
 
@@ -254,7 +257,7 @@ async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path, error, a
     ("error", "words"),
     [
         ("missing_scope", "lacks a permission"),
-        ("user_not_visible", "trying again doesn't help"),
+        ("user_not_visible", "trying again won't help"),
         ("internal_error", "Please try again."),
     ],
 )

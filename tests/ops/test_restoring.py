@@ -1,4 +1,4 @@
-"""The commands in docs/operations.md, run unchanged, make and restore a backup."""
+"""The backup and restore commands in docs/operations.md work exactly as written."""
 
 import os
 import stat
@@ -50,7 +50,7 @@ async def test_sqlite_backup_is_restored(tmp_path, ending):
 
 @pytest.fixture
 async def role_url() -> AsyncIterator[str]:
-    """Yield a database owned by a role with the same name, as in docs/install.md."""
+    """Create a database in the way that docs/install.md describes, and yield its URL."""
     name = f"gatehouse_{uuid.uuid4().hex[:12]}"
     admin = await connect(server_url())
     await admin.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'word'")
@@ -88,7 +88,7 @@ async def test_postgresql_backup_is_restored_after_a_kill(role_url, tmp_path):
 
 
 async def until_nobody_is_connected(name: str) -> None:
-    """Wait until the server has noticed that the processes are gone."""
+    """Wait until nothing is connected to the database."""
     admin = await connect(server_url())
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
     while await (await admin.execute(query, (name,))).fetchone() != (0,):
@@ -101,7 +101,7 @@ def test_commands_for_systemd_name_the_units_folder() -> None:
     folder = "/var/lib/gatehouse"
     assert f"WorkingDirectory={folder}\nStateDirectory=gatehouse\n" in unit
     section = " ".join(backup_steps.section().split())
-    assert f"write to `{folder}`" in section
+    assert f"write the backup to `{folder}`" in section
     assert f"as root in `{folder}`" in section
     for action in ("stop", "start"):
         assert f"`sudo systemctl {action} gatehouse`" in section

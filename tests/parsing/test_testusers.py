@@ -1,4 +1,4 @@
-"""`/testusers` is understood as typed, or refused with the reason and an example."""
+"""`/testusers` does what the text asks for, or explains the problem and shows an example."""
 
 import re
 from datetime import time
@@ -93,12 +93,12 @@ def test_typed_commands_are_understood(text: str, request_: TestusersRequest) ->
     ("text", "said"),
     [
         ("frobnicate", "Unknown subcommand “frobnicate”"),
-        ("requests all", "alone, with nothing after it"),
+        ("requests all", "with nothing after it"),
         ("list", "Which flow"),
         ("history welcome x", "Unexpected word: “x”"),
         ("add", "Which flow"),
-        ("add +1 welcome for 2h", "Put it first"),
-        ("add for 2h", "Put it first"),
+        ("add +1 welcome for 2h", "Put the flow first"),
+        ("add for 2h", "Put the flow first"),
         ("add welcome", "Add at least one"),
         ('add welcome ""', "empty"),
         ("add welcome +1 +1", "“+1” is listed twice"),
@@ -107,12 +107,12 @@ def test_typed_commands_are_understood(text: str, request_: TestusersRequest) ->
         ("add welcome +1 for 1h for 2h", "only once"),
         ("add welcome +1 for 2 hiurs", "“2 hiurs” as a duration"),
         ("add welcome +1 for “2 hours” +2", "Add a duration after “for”"),
-        ("add welcome +1 for 2h until 9:00", "Use “for” or “until”, not both, and only once."),
+        ("add welcome +1 for 2h until 9:00", "Use either “for” or “until”, and use it only once."),
         ("add welcome +1 until soon", "“soon” as a time. Try 18:00, friday, tomorrow 9:00 or"),
         ("add welcome +1 until", "Add a time after “until”, e.g. 18:00"),
         ("add welcome +1 until 9:00 until 9:00", "only once"),
-        ("add welcome +1 from tomorrow 9:00", "so “from” isn't possible. Ask later instead."),
-        ("remove welcome +1 from 9:00", "so “from” isn't possible. Ask later instead."),
+        ("add welcome +1 from tomorrow 9:00", "so you can't use “from”. Ask later instead."),
+        ("remove welcome +1 from 9:00", "so you can't use “from”. Ask later instead."),
         ("preset", "“preset save” or “preset delete”"),
         ("preset save", "Which preset?"),
         ("preset save a/b +1", "Use up to 40 characters"),
@@ -125,7 +125,7 @@ def test_typed_commands_are_understood(text: str, request_: TestusersRequest) ->
         ("add welcome +1 because", "Add a reason after"),
         ("add welcome +1 because \ud83d", "a character I can't store"),
         ("add welcome +1 now", "needs a reason"),
-        ("add welcome +1 because " + "x" * 501, "501 characters, limit 500"),
+        ("add welcome +1 because " + "x" * 501, "too long: it has 501 characters"),
         ("remove welcome +1 for 2h", "only works with “add”"),
         ("add welcome sip:" + "x" * 297, "301 bytes"),
         ("add welcome " + "x" * 12_000, "Send at most 12,000 characters"),

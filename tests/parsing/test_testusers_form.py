@@ -1,4 +1,4 @@
-"""The `/testusers` form, its initial values, and the request that it creates."""
+"""The `/testusers` form starts with the right values and creates the right request."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -86,10 +86,10 @@ def test_a_form_requests_exactly_its_content(inputs: dict[str, Any], asked: Chan
         ({"lines": ("+1", "+1")}, "lines", "“+1” is listed twice."),
         ({"duration": "soon"}, "duration", "I can't read “soon” as a duration."),
         ({"duration": "2h", "kind": "remove"}, "duration", "A duration only works with Add."),
-        ({"until": LATER, "kind": "remove"}, "until", "An end only works with Add."),
+        ({"until": LATER, "kind": "remove"}, "until", "An end date only works with Add."),
         ({"until": LATER, "duration": "2h"}, "duration", "not both"),
         ({"lines": ("+1 555 0142",)}, "lines", "Did you mean “+15550142”?"),
-        ({"reason": "x" * 501}, "reason", "501 characters, limit 500"),
+        ({"reason": "x" * 501}, "reason", "too long: it has 501 characters"),
     ],
 )
 def test_an_error_appears_at_its_input(inputs: dict[str, Any], wrong: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""Automatic approval by a policy's rule, with no click from another person."""
+"""A rule in a policy can approve a request automatically."""
 
 import asyncio
 import json
@@ -29,7 +29,10 @@ async def test_addition_within_the_rule_is_applied_at_once(world):
     answer = await world.ask(OTTO, "/testusers", "add welcome +1 for 2h")
     assert "Approved automatically" in answer.all_text
     message = await world.card()
-    rule = "Rule `auto` in FLOW_POLICIES (this flow): at most 4 h, 1 of 2 requests used today"
+    rule = (
+        "The rule `auto` in FLOW_POLICIES (this flow) allows at most 4 h of access (1 of 2"
+        " requests used today)"
+    )
     await world.shows(message, "*Applied*", rule)
     assert message.buttons == ["Undo"]
     assert "<@" not in message.all_text
@@ -74,7 +77,7 @@ async def test_the_daily_count_starts_again_the_next_day(sqlite_url, clock):
 
 
 async def test_the_day_begins_at_midnight_of_the_requester(sqlite_url, clock):
-    """In Berlin, that is 23:00 UTC, 14 hours after the clock's start."""
+    """The clock starts at 09:00 UTC, which is 14 hours before midnight in Berlin."""
     rule = FlowPolicy(auto=AutomaticRule((FAKE_OTTO,), 14_400, 1))
     database = Database(sqlite_url, clock)
     world = World(database, clock, policy=default_policy(flow_policies={"*": rule}))
@@ -88,7 +91,7 @@ async def test_the_day_begins_at_midnight_of_the_requester(sqlite_url, clock):
 
 @pytest.fixture
 def unlocked_audit(monkeypatch):
-    """Leave the limits only their own lock: no transaction locks the audit log's last row."""
+    """Turn off the audit log, because its lock would hide a missing lock on the limits."""
 
     async def append(*_):
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""Approve and Retry do what the card says, or change nothing."""
+"""The Approve and Retry buttons either do what the card says or change nothing."""
 
 import json
 import re
@@ -23,12 +23,12 @@ async def denied(world, message, by: str = ADA) -> None:
 
 
 def times(message) -> list[str]:
-    """Return the times in a message, as seconds since 1970."""
+    """Return the times in a message as Unix timestamps."""
     return re.findall(r"<!date\^(\d+)", message.all_text)
 
 
 async def home_of(world, user: str) -> str:
-    """Open a person's Home tab."""
+    """Open a person's Home tab, and return its text."""
     await world.slack.open_home(user)
     return (await world.slack.until(lambda: world.slack.workspace.homes.get(user))).all_text
 
@@ -81,7 +81,7 @@ async def test_extension_of_somebody_removed_in_the_console_asks_again(
     world.flow.identities[:] = edited
     await world.approve(message, "*Needs approval again*")
     await world.shows(message, now)
-    assert "so this adds them" in message.all_text
+    assert "so it adds them" in message.all_text
     assert (world.flow.identities, len(world.flow.history)) == (edited, 1)
     await world.later(timedelta(seconds=200))
     await world.approve(message, "*Applied*")
@@ -91,7 +91,7 @@ async def test_extension_of_somebody_removed_in_the_console_asks_again(
 async def test_addition_of_somebody_added_in_the_console_asks_again(world):
     message = await world.asked("add welcome +1 +2 for 2h")
     world.flow.identities[:] = ["+1"]
-    await world.approve(message, "already on the list with longer access, so this shortens it")
+    await world.approve(message, "already on the list with longer access")
     assert "keep *1 test user* on *welcome* only until 2 h after approval" in message.all_text
     assert world.flow.history == []
     await world.approve(message, "*Applied*")
@@ -122,12 +122,12 @@ async def test_access_without_an_end_says_so(world):
 
 
 def restarted(sqlite_url, **settings):
-    """Restart the bot with a different channel, so that it posts its cards again."""
+    """Restart the bot with a different channel for approvals, so that it posts the cards again."""
     return empty_world(sqlite_url, approvals_channel="C0ALERTS", **settings)
 
 
 async def moved_card(world):
-    """Wait for the only request's card after a restart."""
+    """Wait until the card appears in the new channel."""
     cards = world.slack.workspace.messages
     return await world.slack.until(lambda: cards("C0ALERTS") and cards("C0ALERTS")[-1])
 
@@ -203,7 +203,8 @@ async def test_card_says_who_can_approve_though_others_are_notified(sqlite_url):
     policy = limited(approvers=[ADA], notify=["S0APPROVERS"])
     async with empty_world(sqlite_url, flow_policies=policy) as world:
         message = await world.asked("add welcome +1")
-        assert "Only Ada Approver can approve. Notified: <!subteam^S0APPROVERS>" in message.all_text
+        told = "Only Ada Approver can approve this request. Notified: <!subteam^S0APPROVERS>"
+        assert told in message.all_text
 
 
 async def cancelled(world, message) -> None:

@@ -1,4 +1,4 @@
-"""`/emailkey`, from the signed request to what the person sees."""
+"""Tests `/emailkey` end to end, from the signed request to the bot's reply."""
 
 import pytest
 from aiohttp import web
@@ -49,7 +49,7 @@ async def test_each_state_of_the_key_has_its_words(sqlite_url, settings, says):
         ("templates", "Give the key read access to “templates”"),
         ("resource", "The email key works"),
         ("nonsense", "doesn't have this resource"),
-        ("templates resource", "A resource is one name"),
+        ("templates resource", "A resource is a name"),
     ],
 )
 async def test_a_resource_is_tested(sqlite_url, resource, says):

@@ -1,4 +1,4 @@
-"""The flow service's responses, and their effects on an approved change."""
+"""Tests how the flow service's responses affect an approved change."""
 
 import unicodedata
 from datetime import timedelta
@@ -105,7 +105,7 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
 
 
 def storing(monkeypatch, form) -> None:
-    """Make the flow service store each identity as `form` returns it."""
+    """Make the flow service apply `form` to each identity before storing it."""
     real = flow_service._store
     monkeypatch.setattr(
         flow_service,
@@ -115,7 +115,7 @@ def storing(monkeypatch, form) -> None:
 
 
 def with_mobile_prefix(identity: str) -> str:
-    """Return a Mexican number as some vendors store it."""
+    """Insert a 1 after Mexico's country code, as some vendors do."""
     is_without = identity.startswith("whatsapp:+52") and not identity.startswith("whatsapp:+521")
     return identity.replace("+52", "+521") if is_without else identity
 
@@ -133,8 +133,8 @@ async def test_another_form_of_the_service_is_the_identity_and_ends(world, monke
 async def test_a_list_with_unknown_entries_is_never_sent_again(world, monkeypatch):
     storing(monkeypatch, with_mobile_prefix)
     message = await world.asked("add welcome whatsapp:+525512345678 whatsapp:+525512345679")
-    await world.approve(message, "Failed: the list holds something else")
-    assert "2 of its 2 entries in another form" in message.all_text
+    await world.approve(message, "Failed: the list has unexpected entries")
+    assert "Entries that I don't recognize: 2 of 2." in message.all_text
     assert "nothing was changed" not in message.all_text
     await world.later(timedelta(minutes=5))
     assert posts(world) == [["whatsapp:+5215512345678", "whatsapp:+5215512345679"]]
@@ -147,7 +147,7 @@ async def test_an_unknown_entry_fails_only_the_requests_it_may_belong_to(world, 
     assert world.flow.identities == ["+1", "user-1"]
     storing(monkeypatch, lambda one: {"chat:b": "user-2", "chat:c": "user-3"}.get(one, one))
     message = await world.asked("add welcome +2 chat:b chat:c")
-    await world.approve(message, "Failed: the list holds something else")
+    await world.approve(message, "Failed: the list has unexpected entries")
     assert len(posts(world)) == 2
     assert "*On the list now:* `+2`" in message.all_text
     assert message.buttons == ["Retry", "Undo"]
@@ -290,7 +290,7 @@ async def test_a_lost_answer_and_unknown_entries_are_never_followed_by_another_p
     await world.click(ADA, message, "Approve")
     await world.until(lambda: lost.struck)
     await world.later(timedelta(seconds=70))
-    await world.shows(message, "Failed: the list holds something else", "1 of its")
+    await world.shows(message, "Failed: the list has unexpected entries", "recognize: 1 of ")
     await world.later(timedelta(minutes=5))
     assert posts(world) == [[*others, "whatsapp:+5215512345678"]]
     assert message.buttons == ["Retry"]
@@ -303,7 +303,7 @@ async def test_an_outside_edit_after_a_lost_post_is_not_taken_for_its_spelling(w
     await world.until(lambda: lost.struck)
     world.flow.identities[:] = ["+9"]
     await world.later(timedelta(seconds=70))
-    await world.shows(message, "Failed: the list holds something else")
+    await world.shows(message, "Failed: the list has unexpected entries")
     await world.click(ADA, message, "Retry")
     await world.shows(message, "*Applied*")
     assert world.flow.identities == ["+9", "+1"]

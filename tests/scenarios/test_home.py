@@ -1,4 +1,4 @@
-"""The Home tab, from the signed event to the tab that people see and what their clicks do."""
+"""The Home tab shows the right content, and its buttons work."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ async def opened(world, user: str):
 
 
 def publishes(world, user: str) -> list[float]:
-    """Return the times when the person's tab was published."""
+    """Return the times at which the person's Home tab was published."""
     calls = world.slack.workspace.calls_of("views.publish")
     return [call.at for call in calls if call.args["user_id"] == user and call.ok]
 
@@ -87,7 +87,7 @@ async def test_own_requests_do_not_wait_for_oneself(world):
 async def test_person_without_a_role_reads_who_manages_access(world):
     home = await opened(world, NORA)
     assert home.all_text.strip() == (
-        "You don't have access to Gatehouse yet: Adam Admin manages access."
+        "You don't have access to Gatehouse yet. Adam Admin manages access."
     )
     assert home.buttons == []
 

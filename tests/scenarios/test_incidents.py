@@ -1,4 +1,4 @@
-"""Each block has a single alert message, from the first 429 until a call succeeds."""
+"""The bot posts one alert for each block, and updates the alert until a call succeeds."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ async def check(world):
 
 
 async def blocked(world, code=1070) -> tuple[str, str]:
-    """Block the organization, and run a check that notices the block."""
+    """Block the organization, and run a check so that the bot notices the block."""
     at = the_organization(world)
     world.services.state.limits.block(at, code)
     await check(world)
@@ -48,7 +48,7 @@ def alerts(world):
 
 
 async def the_alert(world, words=""):
-    """Wait until the only alert contains these words."""
+    """Wait until the alert contains these words. There must be exactly one alert."""
     await world.slack.until(lambda: alerts(world) and words in alerts(world)[0].all_text)
     [message] = alerts(world)
     return message
@@ -71,7 +71,7 @@ async def test_the_first_429_opens_a_complete_alert(world, code, limit):
     name = world.services.state.data_centers["eu"].organizations[0].name
     assert name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in message.text
     assert at[1] in message.text
-    assert f"is blocked: limit of {limit} exceeded" in message.text
+    assert f"is blocked, because the limit of {limit} was exceeded." in message.text
     assert f"eu, code {code} · " in message.text
     words = world.services.state.limits._sentence(code, at)
     assert words in message.text
@@ -151,7 +151,7 @@ async def test_muting_keeps_new_alerts_of_the_organization_away(world):
     assert "to refresh lists, check" in (await world.answer("U0VIEWER", after=before)).all_text
     before = len(world.slack.workspace.ephemerals("U0OPERATOR"))
     await world.slack.click("U0OPERATOR", message, "Mute 1 h")
-    assert "no new alerts about" in (await world.answer("U0OPERATOR", after=before)).text
+    assert "are muted until" in (await world.answer("U0OPERATOR", after=before)).text
     await the_alert(world, "*Cleared* after")
     world.services.state.limits.block(at, 44)
     await check(world)
@@ -164,7 +164,7 @@ async def test_slack_answering_429_twice_loses_nothing(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=1, times=2)
     world.services.state.limits.block(the_organization(world), 44)
     await check(world)
-    await the_alert(world, "is blocked: limit of")
+    await the_alert(world, "is blocked, because the limit of")
     assert len(alerts(world)) == 1
 
 
@@ -255,7 +255,7 @@ async def test_use_block_and_alert_survive_kill_minus_nine(sqlite_url):
         assert "4/1,000" in shown.all_text
         assert "*Blocked (44)* since" in shown.all_text
         assert len(state.calls) == calls
-        assert "is blocked: limit of" in the_only_alert(fleet).text
+        assert "is blocked, because the limit of" in the_only_alert(fleet).text
         assert fleet.tracebacks == []
 
 
@@ -269,5 +269,5 @@ async def test_the_watcher_notices_a_block_with_nobody_asking(sqlite_url):
         async with world.bot.database.transaction() as tx:
             await jobs.put(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, await tx.now()))
         world.bot.jobs.wake()
-        assert "another client" in (await the_alert(world, "is blocked: limit of")).text
+        assert "another client" in (await the_alert(world, "is blocked, because the limit of")).text
         assert len(state.calls) == before + 1

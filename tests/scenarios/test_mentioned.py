@@ -1,4 +1,4 @@
-"""Wherever people are waiting for approval, the text mentions someone who can approve now."""
+"""Each message that asks for approval mentions someone who can approve the request now."""
 
 import json
 from datetime import timedelta
@@ -98,7 +98,7 @@ async def test_an_approver_is_mentioned_beside_people_who_are_only_notified(sqli
     policy = json.dumps({"welcome": {"approvers": [ADA], "notify": [VERA]}})
     async with empty_world(sqlite_url, flow_policies=policy) as world:
         message = await world.asked("add welcome +1")
-        assert "Only Ada Approver can approve." in message.all_text
+        assert "Only Ada Approver can approve this request." in message.all_text
         assert mentioned(message) == {ADA, VERA}
         deactivate(world, ADA)
         other = await world.asked("add welcome +2")

@@ -10,7 +10,7 @@ from tests.support.world import ADA, NORA, OTTO, VERA, WELCOME
 
 
 async def pressed(world, user: str, message, button: str, words: str):
-    """Press a button on a reply, and wait until its replacement contains the words."""
+    """Press a button on a reply, and wait until the updated reply contains these words."""
     await world.slack.click(user, message, button)
     await world.shows(message, words)
 
@@ -88,7 +88,7 @@ async def test_organization_leads_to_its_rate_limits(world):
     assert "Check now" in (await world.answer(OTTO, after=before)).buttons
     before = len(world.slack.workspace.ephemerals(OTTO))
     await world.slack.click(OTTO, answer, "Check now")
-    assert "Test call to *Northwind" in (await world.answer(OTTO, after=before)).text
+    assert "The test call to *Northwind" in (await world.answer(OTTO, after=before)).text
 
 
 async def test_organization_offers_no_test_call_to_a_viewer(world):
@@ -200,7 +200,7 @@ async def test_unknown_word_is_named_the_same_way_everywhere(world):
         ("/testusers", "lst", "Unknown subcommand “lst”. Did you mean “list”?"),
         ("/emailkey", "chek", "Unknown subcommand “chek”. Did you mean “check”?"),
         ("/gatehouse", "statuss", "Unknown subcommand “statuss”. Did you mean “status”?"),
-        ("/gatehouse", "status now", "Use /gatehouse status alone, with nothing after it."),
+        ("/gatehouse", "status now", "Use /gatehouse status with nothing after it."),
     ):
         assert said in (await world.ask(OTTO, command, typed)).all_text
 
@@ -234,7 +234,7 @@ async def test_a_confirmation_dialog_names_its_change(world):
     assert "wants to add `+15550100` to *welcome*" in str(form)
     await world.slack.click(ADA, card, "Approve")
     await world.shows(card, "Applied")
-    assert dialogs_of(card) == {"Undo": f"This makes a request to reverse the change: {change}"}
+    assert dialogs_of(card) == {"Undo": f"This creates a request to reverse the change: {change}"}
 
 
 async def test_undo_answers_with_a_link_to_its_card(world):

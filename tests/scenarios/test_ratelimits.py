@@ -1,4 +1,4 @@
-"""`/ratelimits`, from the signed request to what the person sees."""
+"""Tests `/ratelimits` end to end, from the signed request to the bot's reply."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ def organization_of(world, data_center="eu"):
 
 
 async def check_at_once(world, organization_id, times, user="U0OPERATOR"):
-    """Send the same check `times` times at once. Return the replies."""
+    """Request the same check several times at once. Return the replies."""
     ephemerals = world.slack.workspace.ephemerals
     before = len(ephemerals(user))
     typed = (user, "C0GENERAL", "/ratelimits", f"check {organization_id}")
@@ -40,7 +40,10 @@ async def test_all_organizations_at_a_glance_worst_first(world):
     await world.ask("U0OPERATOR", "/ratelimits", f"check {one.organization_id}")
     answer = await world.ask("U0VIEWER", "/ratelimits")
     total = sum(len(dc.organizations) for dc in world.services.state.data_centers.values())
-    assert f"*API usage of {total} organizations*, closest to the limit first" in answer.all_text
+    assert (
+        f"*API usage of {total} organizations*, starting with those closest to a limit"
+        in answer.all_text
+    )
     rows = next(block for block in answer.blocks if block["type"] == "table")["rows"]
     cells = [[cell["text"] for cell in row] for row in rows]
     assert cells[0] == ["Organization", "State", "Minute", "Day", "At once", "Data center"]
@@ -118,11 +121,11 @@ async def test_a_check_is_one_call_that_names_the_organization(world):
     answer = await world.ask("U0OPERATOR", "/ratelimits", f"check {one.name}")
     [call] = world.services.state.calls[before:]
     assert (call.data_center, call.organization_id) == ("eu", one.organization_id)
-    assert re.search(r"Test call to .* succeeded \(\d", answer.all_text)
+    assert re.search(r"The test call to .* succeeded \(\d", answer.all_text)
 
 
 class StoppedClock(SystemClock):
-    """A stopped clock, so that all calls are in the same minute even on a slow machine."""
+    """A stopped clock keeps all calls in the same minute, even on a slow machine."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,7 +171,8 @@ async def test_a_plan_is_set_by_admins_audited_and_in_force(world):
     refused = await world.ask("U0APPROVER", "/ratelimits", f"plan {one.organization_id} premium")
     assert "You need the admin role to change a plan" in refused.all_text
     answer = await world.ask("U0ADMIN", "/ratelimits", f"plan {one.organization_id} premium")
-    assert "is now on the *premium* plan (was free)" in answer.all_text
+    assert "is now on the *premium* plan, which allows" in answer.all_text
+    assert "Until now, the organization was on the free plan." in answer.all_text
     assert "0/10,000" in (await world.ask("U0VIEWER", "/ratelimits", one.organization_id)).all_text
     entries, _ = await latest(world.bot.database, 10)
     assert ("plan.set", "U0ADMIN", f"eu/{one.organization_id}") in [

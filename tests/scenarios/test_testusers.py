@@ -1,4 +1,4 @@
-"""`/testusers` and its approvals, from the signed request to the messages and service calls."""
+"""Tests `/testusers` end to end, from the signed request to the messages and service calls."""
 
 import json
 from datetime import timedelta
@@ -46,7 +46,7 @@ async def test_an_outside_edit_survives_and_the_card_mentions_it(world):
     world.services.state.edit_flow(WELCOME, ["new"])
     await world.approve(message, "Applied")
     assert world.flow.identities == ["new", "+1"]
-    assert "Changes made by someone else in the meantime, and kept" in message.all_text
+    assert "Someone else made these changes in the meantime, and I kept them" in message.all_text
     assert "added `new`; removed `old`" in message.all_text
 
 
@@ -192,7 +192,7 @@ async def test_the_form_keeps_its_input_until_it_is_valid(world):
 
 
 async def fill_in(world, **inputs):
-    """Fill in the form and return the response."""
+    """Fill in and submit the form. Return the bot's reply."""
     before = len(world.slack.workspace.ephemerals(OTTO))
     view = await world.opened_form()
     await world.slack.suggest(OTTO, view, "Flow", "wel")
@@ -374,7 +374,7 @@ async def test_the_audit_says_who_by_name(world):
 async def test_second_card_of_a_lost_answer_becomes_true_when_it_is_clicked(
     world, monkeypatch, clicked
 ):
-    """Slack does not guarantee that it honours `client_msg_id`; here, it ignores the ID."""
+    """Slack may ignore `client_msg_id`, as it does in this test."""
     monkeypatch.setattr("sandbox.slack.chat.same_client_message", lambda *_: None)
     world.slack.workspace.faults.cut("chat.postMessage")
     await world.ask(OTTO, "/testusers", "add welcome +15550001111")

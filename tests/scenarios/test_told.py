@@ -1,4 +1,4 @@
-"""Each fault, and how each instrument reports it, as in the table in docs/operations.md."""
+"""The bot reports each fault in all the places that docs/operations.md lists."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ Act = Callable[[Broken, str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Case:
-    """A fault that occurs before the start or while the bot is running."""
+    """A fault that occurs before the bot starts or while it is running."""
 
     name: str
     before: Act | None = None
@@ -56,7 +56,7 @@ def setting(**changed: str) -> Act:
 
 
 def no_database(name: str, change: Callable[[str], str], database: str = "postgres") -> Case:
-    """Return a case in which the bot never becomes ready, because of a changed database address."""
+    """Return a case in which the bot never becomes ready, because the database address is wrong."""
 
     async def act(broken: Broken, url: str) -> None:
         broken.environment["DATABASE_URL"] = change(url)
@@ -95,7 +95,7 @@ async def set_clock(_broken: Broken, _url: str) -> None:
 
 
 class _Ahead:
-    """The module `time` with a clock that is `seconds` ahead."""
+    """Replaces the module `time`, and sets the clock ahead by `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -230,7 +230,7 @@ async def lock(broken: Broken, url: str) -> None:
 
 
 async def fill(broken: Broken, _url: str) -> None:
-    """Completely fill the database's disk."""
+    """Fill the disk that holds the database."""
     folder = Path(broken.environment["DATABASE_URL"].removeprefix("sqlite:///")).parent
     with (folder / "ballast").open("wb", buffering=0) as ballast:
         for size in (65536, 4096, 512):
@@ -322,7 +322,7 @@ CASES = (
 
 
 def rows() -> dict[str, list[str]]:
-    """Return the page's table as fault → other cells."""
+    """Read the table in docs/operations.md, and map each fault to the cells in its row."""
     page = (ROOT / "docs/operations.md").read_text("utf-8")
     table = page.split(BEGIN)[1].split("\n\n")[0] if BEGIN in page else ""
     lines = [line for line in table.splitlines()[2:] if line.startswith("| ")]
@@ -332,7 +332,7 @@ def rows() -> dict[str, list[str]]:
 
 @pytest.fixture
 def haste(monkeypatch):
-    """Make the bot check ten times a second, and report lasting faults at once."""
+    """Make the bot run its checks every 0.2 seconds, and report faults without delay."""
     for check in health.EVERY:
         monkeypatch.setitem(health.EVERY, check, 0.2)
     for name in ("SOCKET_EVERY", "ALERTS_EVERY", "DEAF_SECONDS"):
@@ -350,7 +350,7 @@ def haste(monkeypatch):
 
 @pytest.fixture
 def url(request, tmp_path) -> Iterator[str]:
-    """Yield the address of the database that a case needs."""
+    """Yield the URL of the database that the test case needs."""
     case: Case = request.node.callspec.params["case"]
     if case.database != "small":
         yield request.getfixturevalue(f"{case.database}_url")
@@ -374,7 +374,7 @@ async def test_each_instrument_says_what_the_page_says(case: Case, url: str, has
 
 
 async def said(broken: Broken, cells: list[str], events: set[str]) -> tuple[list[str], set[str]]:
-    """Wait until all instruments report this. Return the final cells and the logged events."""
+    """Wait for these values and events, and return the ones that the bot reported."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + SECONDS
     while (now := await broken.row()) != cells or not events <= broken.logged():
@@ -392,7 +392,7 @@ async def test_unreadable_line_ends_the_start_as_the_page_says(tmp_path) -> None
     file.write_text("SLACK_BOT_TOKEN='xoxb-1'\nAPPROVALS_NEEDED='2'x\n", encoding="utf-8")
     environment = {"PATH": os.environ["PATH"], "GATEHOUSE_ENV_FILE": str(file)}
     status, printed = await run_forked((), environment)
-    assert "line 2: can't be" in printed
+    assert "line 2 can't be" in printed
     checked_status, checked = await run_forked(("check", "--json"), environment)
     assert status == checked_status
     (found,) = json.loads(checked)["checks"]

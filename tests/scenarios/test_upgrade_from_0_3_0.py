@@ -1,4 +1,4 @@
-"""The bot carries on with requests from version 0.3.0, which had planned starts."""
+"""After an upgrade from version 0.3.0, old requests can still be approved, retried or undone."""
 
 import pytest
 from sqlalchemy import text
@@ -59,9 +59,7 @@ async def stored(world: World, user: str):
 
 async def test_nothing_that_was_approved_for_later_is_applied(world, cards):
     for user in (PLANNED, SCHEDULED):
-        waits = (
-            "This change no longer waits for 05 January 2099 09:00 UTC: it applies when approved"
-        )
+        waits = "This change is no longer scheduled for 05 January 2099 09:00 UTC. It will be"
         await world.shows(cards[user], "*Needs approval again*", waits)
         assert cards[user].buttons == ["Approve", "Deny", "Cancel"]
     await world.shows(
@@ -88,7 +86,7 @@ async def test_every_request_can_be_decided_retried_or_undone(world, cards):
     survey = world.services.state.flows[SURVEY]
     assert {HALF, REST, FAILED}.issubset(survey.identities)
     said = (await world.click(OTTO, cards[APPLIED], "Undo")).all_text
-    assert "Nothing was applied. The button was from before an upgrade." in said
+    assert "Nothing was applied. The button was from an older version of Gatehouse." in said
     for user in (APPLIED, HALF):
         await world.shows(cards[user], "*Applied*")
         number = len(world.cards())
@@ -103,7 +101,7 @@ async def test_access_ends_and_what_was_saved_is_kept(world, cards):
     assert ENDED not in world.flow.identities
     assert APPLIED in (await world.ask(OTTO, "/testusers", "list welcome")).all_text
     assert "@demo" in (await world.ask(VERA, "/testusers", "presets")).all_text
-    assert "Failed: only some of it was changed" in cards[HALF].all_text
+    assert "Failed: only part of the change was made" in cards[HALF].all_text
     async with world.bot.database.read_only() as tx:
         still_open = await tx.connection.scalar(text("SELECT count(*) FROM incidents"))
     assert still_open == 1

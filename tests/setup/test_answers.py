@@ -1,4 +1,4 @@
-"""`gatehouse setup --answers` writes a settings file, and names each wrong answer."""
+"""`gatehouse setup --answers` writes a settings file, and reports each wrong answer."""
 
 import json
 import re
@@ -132,7 +132,11 @@ async def test_a_wrong_answer_is_named_and_no_list_is_changed(place, path, value
         ("url", 7, "url must be a string."),
         ("inventory/vendor", "zoo", "inventory → vendor must be 'zoho' or 'other'"),
         ("inventory/data_centers/uk", {"authtoken": "a"}, "inventory → data_centers → uk"),
-        ("inventory/data_centers/eu/authtoken", "a", "data_centers → eu needs authtoken, or"),
+        (
+            "inventory/data_centers/eu/authtoken",
+            "a",
+            "data_centers → eu needs either authtoken, or",
+        ),
         ("flow/form_field", "TestUsers", "flow → form_field is not a known key"),
     ],
 )
@@ -173,7 +177,7 @@ async def test_code_that_was_used_before_another_failed_is_named(place):
     status, said = await place.set_up()
     assert status == 2
     assert "in: code was rejected" in said
-    assert "The code for eu has been used. Create a new one." in said
+    assert "The code for eu has already been used. Create a new one." in said
 
 
 async def test_workspace_without_user_groups_can_be_set_up(place):

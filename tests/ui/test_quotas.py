@@ -1,4 +1,4 @@
-"""The messages about incidents and rate limits."""
+"""Tests the messages about incidents and rate limits."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ def an_incident(code=BlockCode.MINUTE, **changed) -> Incident:
 
 
 @pytest.mark.parametrize(
-    ("sent", "shown"), [(57, "a 429 with code 57"), (None, "a 429 without a code")]
+    ("sent", "shown"), [(57, "a 429 with the undocumented code 57"), (None, "a 429 without a code")]
 )
 def test_a_code_that_is_not_documented_is_shown_as_sent(sent, shown):
     assert shown in messages.incident_card(an_incident(detail={"sent_code": sent}), "Acme").text
@@ -109,12 +109,13 @@ def test_the_forecast_in_words(pace, words):
 def test_a_lowered_minute_limit_is_shown():
     lowered = replace(standing(), lowered={LimitKind.MINUTE: Lowered(4, NOW + 600)})
     shown = the_detail(lowered)
-    assert "scripts and background calls: at most 4 until <!date^" in shown.text
-    assert "Within limits, scripts at most 4 per minute" in shown.text
+    limited = "scripts and background jobs are limited to 4 calls per minute"
+    assert f"{limited} until <!date^" in shown.text
+    assert f"Within limits; {limited}" in shown.text
     overview = messages.overview([lowered], a_directory("Acme", "10"), AT)
-    assert "within limits, scripts at most 4 per minute" in overview.text
+    assert f"within limits; {limited}" in overview.text
     card = messages.incident_card(an_incident(lowered=Lowered(4, NOW + 600)), "Acme")
-    assert "scripts and background calls get at most 4 calls per minute." in card.text
+    assert f"{limited}." in card.text
 
 
 @pytest.mark.parametrize("sent", [6, None])
@@ -122,6 +123,6 @@ def test_nothing_is_claimed_about_the_limit_of_an_unknown_code(sent):
     for closed_at in (None, AT):
         incident = an_incident(detail={"sent_code": sent}, closed_at=closed_at)
         card = messages.incident_card(incident, "Acme").text
-        assert "per minute exceeded" not in card
+        assert "per minute was exceeded" not in card
         assert "another client" not in card
         assert "Gatehouse doesn't know which limit this is." in card

@@ -21,7 +21,10 @@ depends_on = None
 
 # Settings aren't known here, so this is the default of REQUEST_HOURS.
 EXPIRES_AFTER = timedelta(hours=24)
-NEWS = "This change no longer waits for {start:%d %B %Y %H:%M} UTC: it applies when approved."
+NEWS = (
+    "This change is no longer scheduled for {start:%d %B %Y %H:%M} UTC. It will be applied when it"
+    " is approved."
+)
 
 CHANGED_TABLES = ("requests", "outbox_messages", "jobs", "audit_head", "audit_entries")
 OPEN = ("pending", "scheduled", "applying", "failed")

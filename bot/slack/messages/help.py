@@ -11,8 +11,8 @@ from bot.spelling import closest
 TITLE = "*What you can do*"
 NOTHING = "You don't have access to this command."
 SHARING = (
-    "Only you see the answers. To show an answer to everyone in the channel, with identities"
-    " masked, press `Share in channel` below it."
+    "Only you can see the answers. To show an answer to everyone in the channel, press `Share in"
+    " channel` below it. The shared answer masks identities."
 )
 ABOUT_TEST_USERS = (
     "Test users are the people who can try a flow's unpublished draft. Everyone else gets the"

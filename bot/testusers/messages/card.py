@@ -27,7 +27,7 @@ STYLES = {Act.APPROVE: "primary", Act.DENY: "danger"}
 DIALOGS = {
     Act.CANCEL: ("Cancel this request?", "This request will be withdrawn", "Cancel it"),
     Act.RETRY: ("Try again?", "The approved change will be sent again", "Retry"),
-    Act.UNDO: ("Ask to undo this?", "This makes a request to reverse the change", "Ask to undo"),
+    Act.UNDO: ("Ask to undo this?", "This creates a request to reverse the change", "Ask to undo"),
 }
 ENDED_SHOWN = 5
 RELATED_SHOWN = 3
@@ -185,7 +185,7 @@ def _surprises(request: Request, done: Done) -> Iterator[str]:
         yield f"*Already removed:* {brief(already.removals)}"
     edits = (("added", done.outside.additions), ("removed", done.outside.removals))
     if kept := "; ".join(f"{verb} {brief(people)}" for verb, people in edits if people):
-        yield f"*Changes made by someone else in the meantime, and kept:* {kept}"
+        yield f"*Someone else made these changes in the meantime, and I kept them:* {kept}"
 
 
 def _people(request: Request, *, each_end: bool) -> Iterator[str]:

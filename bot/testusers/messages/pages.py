@@ -176,7 +176,7 @@ def history(flow: Flow, page: Page[Request], reader: Reader) -> Message:
     Requests that can be undone have an `Undo` button, because their cards may have been deleted.
     """
     if not page.total:
-        return Message.of(f"No requests for {flow_name(flow)} yet.")
+        return Message.of(f"There are no requests for {flow_name(flow)} yet.")
     title = f"*{text.count(page.total, 'request')}* for {flow_name(flow)}, newest first"
     rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO)]
     return _message(rows, page.turning("history"))

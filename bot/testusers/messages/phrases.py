@@ -85,8 +85,8 @@ def rule_named(rule: ApprovedByRule) -> str:
     """Describe the rule that approved a request."""
     longest = text.duration(rule.longest_seconds)
     return (
-        f"Rule `auto` in {text.escape(rule.source)}: at most {longest},"
-        f" {rule.used} of {rule.a_day} requests used today"
+        f"The rule `auto` in {text.escape(rule.source)} allows at most {longest} of access"
+        f" ({rule.used} of {rule.a_day} requests used today)"
     )
 
 
@@ -296,15 +296,15 @@ def what_failed(request: Request) -> str:
     if request.attempts.is_unsure:
         return "not sure whether the change went through"
     if request.attempts.failure.startswith(OTHER_ENTRIES):
-        return "the list holds something else"
-    return "only some of it was changed" if request.result.done else "nothing was changed"
+        return "the list has unexpected entries"
+    return "only part of the change was made" if request.result.done else "nothing was changed"
 
 
 def after_all(request: Request) -> str:
     """Return a note if a failed change may still go through, or an empty string if it can't."""
     if not request.attempts.is_unsure:
         return ""
-    return " If it goes through after all, I'll update the card."
+    return " If the change goes through after all, I'll update the card."
 
 
 def masked_reason(request: Request, reason: str, show: Show = in_full) -> str:
@@ -337,7 +337,7 @@ def state_sentence(request: Request, now: datetime) -> str:
         return f"This request expired {when}: {change}."
     retried = request.attempts.retried_by
     if retried and state in {State.APPLYING, State.APPLIED}:
-        return f"{retried.name} already retried this: {change}."
+        return f"{retried.name} already retried this request: {change}."
     by = request.round.decided_by.name if request.round.decided_by else "Nobody"
     did = "applied" if request.requested.without_approval else "approved"
     if state in {State.DENIED, State.CANCELLED}:
@@ -351,7 +351,8 @@ def outdated(request: Request, version: int) -> str:
 
     `version` is 0 if the clicked button is from before cards had versions.
     """
-    news = " ".join(request.round.news) if version else "The button was from before an upgrade."
+    older = "The button was from an older version of Gatehouse."
+    news = " ".join(request.round.news) if version else older
     return f"Nothing was applied. {news} The card is up to date now. Check it, then click again."
 
 

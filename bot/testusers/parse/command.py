@@ -30,7 +30,9 @@ from bot.testusers.rules.changes import MAX_REASON_CHARS, identities_problem, is
 
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 PRESET_ACTIONS = ("save", "delete")
-NO_START = "A change is applied once it's approved, so “from” isn't possible. Ask later instead."
+NO_START = (
+    "Changes are applied as soon as they're approved, so you can't use “from”. Ask later instead."
+)
 # The noun and the examples for each keyword that only works with `add`.
 EXAMPLES = {
     "for": ("a duration", "30m, 2h or 3d"),
@@ -81,7 +83,7 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
     """Return the change requested by the words after `add` or `remove` in the command `text`."""
     first = words[0] if words else None
     if first is None or first.keyword in KEYWORDS or is_identity(first.keyword):
-        raise misuse(kind, f"Which flow? Put it first, e.g. {kind} welcome …")
+        raise misuse(kind, f"Which flow? Put the flow first, e.g. {kind} welcome …")
     change = ChangeRequest(kind, first.text, ())
     named = list[Word]()
     left = list(words[1:])
@@ -126,7 +128,7 @@ def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str)
     if kind == "remove":
         raise misuse(kind, f"“{keyword}” only works with “add”.")
     if change.duration_seconds or change.until:
-        raise misuse(kind, "Use “for” or “until”, not both, and only once.")
+        raise misuse(kind, "Use either “for” or “until”, and use it only once.")
     typed = plain_words(left)
     found = ENDS[keyword](typed)
     if found is None:
@@ -149,7 +151,10 @@ def end_problem(keyword: str, typed: str) -> str:
 def reason_problem(reason: str) -> str | None:
     """Return a sentence that explains why the reason isn't accepted, or None if it is."""
     if len(reason) > MAX_REASON_CHARS:
-        return f"The reason is too long ({len(reason)} characters, limit {MAX_REASON_CHARS})."
+        return (
+            f"The reason is too long: it has {len(reason):,} characters. A reason can have at most"
+            f" {MAX_REASON_CHARS} characters."
+        )
     if reason and not is_sendable(reason):
         return "The reason contains a character I can't store. Please retype it."
     return None
@@ -161,11 +166,11 @@ def end_of(time_zone: str, requested: ChangeRequest, now: datetime) -> datetime 
         return None
     zone = zone_of(time_zone)
     if zone is None:
-        problem = f"I don't know your time zone ({time_zone}), so I don't know when that is."
+        problem = f"I don't recognize your time zone ({time_zone}), so I can't tell when that is."
         raise misuse("add", problem)
     ends_at = moment_of(requested.until, now, zone)
     if ends_at is None:
-        raise misuse("add", "The end has passed, or is more than ten years away.")
+        raise misuse("add", "That time has already passed, or it's more than ten years away.")
     return ends_at
 
 

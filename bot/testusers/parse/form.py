@@ -86,7 +86,7 @@ def parse_form(form: Prefilled) -> ChangeRequest | dict[str, str]:
         wrong["duration"] = end_problem("for", typed)
     if form.kind == "remove":
         wrong["duration"] = "A duration only works with Add." if typed else ""
-        wrong["until"] = "An end only works with Add." if form.until else ""
+        wrong["until"] = "An end date only works with Add." if form.until else ""
     if found := {name: problem for name, problem in wrong.items() if problem}:
         return found
     return ChangeRequest(form.kind, form.flow, identities, seconds, reason=reason, until=form.until)

@@ -141,9 +141,9 @@ class StoredOtherwise(ResponseUnreadable):
     """The list has entries that neither stood there before nor were sent."""
 
     def __init__(self, listed: Collection[str], unknown: Collection[str]) -> None:
-        count = f"{len(unknown):,} of its {len(listed):,} entries"
-        others = f"{count} in another form, or added by someone else"
-        super().__init__("flow", f"{OTHER_ENTRIES} The list now has {others}. Check it.")
+        others = f"Entries that I don't recognize: {len(unknown):,} of {len(listed):,}."
+        cause = "Each unknown entry was either respelled by the service or added by someone else."
+        super().__init__("flow", f"{OTHER_ENTRIES} {others} {cause} Check the list.")
 
 
 @dataclass(frozen=True)

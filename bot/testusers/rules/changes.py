@@ -67,7 +67,10 @@ def identity_problem(identity: str) -> str | None:
     if not is_sendable(identity):
         return "An identity contains a character I can't send. Please retype it."
     if (size := len(identity.encode())) > MAX_IDENTITY_BYTES:
-        return f"“{identity[:20]}…” is too long ({size} bytes, limit {MAX_IDENTITY_BYTES})."
+        return (
+            f"“{identity[:20]}…” is too long: it has {size:,} bytes, but the limit is"
+            f" {MAX_IDENTITY_BYTES}."
+        )
     return None
 
 

@@ -152,10 +152,15 @@ def _change(
 
 
 _NEWS = {
-    Effect.ADD: "{who} no longer on the list when this takes effect, so this adds them again.",
-    Effect.KEEP: "{who} already on the list, so this extends their access.",
-    Effect.LIMIT: "{who} already on the list with longer access, so this shortens it.",
-    Effect.REMOVE: "{who} removed instead, because the earlier end date has passed.",
+    Effect.ADD: (
+        "{who} will no longer be on the list when this change takes effect, so it adds them again."
+    ),
+    Effect.KEEP: "This extends the access of {who}, because they are already on the list.",
+    Effect.LIMIT: (
+        "This shortens the access of {who}, because they are already on the list with longer"
+        " access."
+    ),
+    Effect.REMOVE: "This removes {who} instead, because the earlier end date has passed.",
 }
 
 
@@ -175,7 +180,7 @@ def _news(
         longest = spell_duration(policy.longest_seconds or 0)
         yield f"Access to this flow can now last at most {longest}."
     if number_over:
-        yield f"{_people(number_over)} left out, because the requested end date has passed."
+        yield f"This leaves out {_people(number_over)}, because the requested end date has passed."
     changed = Counter(
         effect for person, effect in after.items() if before.get(person) is not effect
     )
@@ -184,4 +189,4 @@ def _news(
 
 
 def _people(number: int) -> str:
-    return "1 person is" if number == 1 else f"{number} people are"
+    return "1 person" if number == 1 else f"{number} people"

@@ -1,4 +1,4 @@
-"""Operators run `python -m bot check`, `manifest` and `policy explain`."""
+"""Tests the `check`, `manifest` and `policy explain` commands of `python -m bot`."""
 
 import json
 import os
@@ -112,7 +112,7 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(with_policies
     verdict = "can approve as S0APPROVERS [FLOW_POLICIES (this flow)]"
     assert f"Ada\\x1b[2K\\nAdmins (U0APPROVER2) {verdict}" in out
     assert "People can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
-    rule = "from S0APPROVERS, for at most 4h, 5 per person per day"
+    rule = "requests from S0APPROVERS for at most 4h, up to 5 per person per day"
     assert f"auto: {rule} [FLOW_POLICIES (this flow)]" in out
 
 

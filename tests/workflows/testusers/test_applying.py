@@ -1,4 +1,4 @@
-"""An approved change takes effect once, with any result of its POST."""
+"""Tests that an approved change takes effect exactly once, even if calls fail."""
 
 import json
 from datetime import timedelta
@@ -78,7 +78,7 @@ async def test_a_lost_lease_never_sends(world):
 
 
 async def test_a_machine_that_slept_while_connecting_does_not_send(world):
-    """During the sleep, the event loop's time and its timeouts stop."""
+    """While the machine sleeps, the event loop's clock and timeouts stop."""
     request = await world.approved("add welcome +1")
 
     async def sleep(call: str) -> None:
@@ -219,7 +219,7 @@ async def test_service_that_fails_for_one_fails_only_its_request(world):
 
 
 async def failed_in_part(world: World, text: str = "add welcome +1 +2 +3 for 2h"):
-    """Apply a request of which the service stores two of three people; wait out the doubt."""
+    """Approve a request while the service drops the identity `+3`, so that the request fails."""
     world.service.store_without("+3")
     request = await world.approved(text)
     await world.look()
@@ -229,7 +229,7 @@ async def failed_in_part(world: World, text: str = "add welcome +1 +2 +3 for 2h"
 
 
 async def ends(world: World) -> dict[str, float | None]:
-    """Return the ends of the grants, in hours after the start."""
+    """Return the number of hours until each test user's access ends."""
     async with world.database.read_only() as tx:
         granted = await store.grants_of_flow(tx, WELCOME)
     return {
@@ -275,11 +275,11 @@ async def test_access_that_a_failed_request_gave_ends_though_nobody_retries(worl
 async def test_a_failed_request_says_what_the_list_has_now(world):
     request = await world.stored(await failed_in_part(world))
     text = shown(request)
-    assert "*Failed: only some of it was changed*" in text
+    assert "*Failed: only part of the change was made*" in text
     assert "*On the list now:* `+1`, `+2`\\n*Not on the list:* `+3`" in text
     assert [button["text"]["text"] for button in buttons(request)] == ["Retry", "Undo"]
     said = notes.outcome(request, {"event": "failed", "reason": "x"}).text
-    assert "only some of it was changed" in said
+    assert "only part of the change was made" in said
     assert "On the list now: `+1`, `+2`\nNot on the list: `+3`" in said
 
 
@@ -307,9 +307,7 @@ async def test_retry_of_the_rest_reads_the_list_again(world):
     await world.work()
     stored = await world.stored(request)
     assert stored.state is State.FAILED
-    assert (
-        "longer access, so this shortens it. Please make a new request" in stored.attempts.failure
-    )
+    assert "list with longer access. Please make a new request" in stored.attempts.failure
     assert "+3" not in await ends(world)
 
 
@@ -324,7 +322,7 @@ async def test_a_failed_request_can_be_undone_and_then_not_be_retried(world):
     assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
     stored = await world.stored(request)
     assert (stored.state, stored.result.is_undone) == (State.FAILED, True)
-    with pytest.raises(Conflict, match="or it was undone"):
+    with pytest.raises(Conflict, match="because it was undone or"):
         await world.decide(Act.RETRY, request, ADA)
 
 

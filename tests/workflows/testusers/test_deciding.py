@@ -1,4 +1,4 @@
-"""The first click wins, every click is answered, and every decision has an audit entry."""
+"""Tests that the first click wins, every click gets a reply, and every decision is audited."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -84,7 +84,7 @@ DECISIONS = [(Act.APPROVE, ADA), (Act.DENY, ABEL), (Act.CANCEL, OTTO)]
 
 @pytest.fixture
 def fill_audit(monkeypatch):
-    """Make the audit refuse entries (of one action, if given) until `monkeypatch.undo`."""
+    """Return a function that makes the audit log refuse new entries."""
     append = audit.append
 
     def fill(action: str | None = None) -> None:
@@ -150,7 +150,11 @@ async def test_no_change_is_called_applied_without_its_entries(
 
 @dataclass
 class FakeReplies:
-    """A response_url that can accept or refuse answers, and direct messages that are accepted."""
+    """Fake replies.
+
+    If `takes` is False, every reply sent to a `response_url` is refused. Direct messages always
+    arrive.
+    """
 
     takes: bool = True
     said: list[str] = field(default_factory=list)
@@ -172,7 +176,7 @@ def clicks_of(world: World, replies: FakeReplies) -> Runner:
 
 
 async def kept(world: World, request) -> jobs.Job:
-    """Return the job of an approval whose process died after the click."""
+    """Return the job that remains when a process dies after someone clicks `Approve`."""
     await world.work()
     hook = "https://hooks.example/1"
     click = StoredInteraction(Act.APPROVE, request.id, ADA, (), hook, version=1)
@@ -240,7 +244,7 @@ async def test_person_is_told_once_that_a_click_waits_for_the_database(world, mo
             await clicks_of(world, replies)(job, Lease(world.database, "one", job))
         world.clock.advance(jobs.LEASE_SECONDS + 1)
     (said,) = replies.said
-    assert "Your click is stored" in said
+    assert "Your click was saved" in said
 
 
 async def unreachable(slack_user_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Ends and expiries come in time, despite any fault."""
+"""Tests that access ends on time and requests expire on time, even if calls fail."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.support.testusers import (
     World,
 )
 
-# The tests' clock shows 9:00 UTC, which is 10:00 in the zone of all people here.
+# The tests' clock starts at 9:00 UTC, which is 10:00 in every test person's time zone.
 HOUR = 3600
 
 
@@ -150,8 +150,8 @@ async def test_extension_of_an_overdue_grant_clears_the_card(world):
     await world.pass_time(2 * HOUR)
     assert (await world.stored(first)).result.overdue == "An empty list."
     second = await world.ask("add welcome +1 for 5h")
-    # The card said that the person stays; now it says that the person comes back.
-    with pytest.raises(Conflict, match="so this adds them"):
+    # The card said that the person would stay; now it says that the person will be added again.
+    with pytest.raises(Conflict, match="so it adds them"):
         await world.decide(Act.APPROVE, second)
     await world.decide(Act.APPROVE, await world.stored(second))
     await world.work()
@@ -165,7 +165,7 @@ async def granted(world: World) -> list[str]:
 
 
 async def test_flow_that_is_missing_for_a_moment_keeps_its_grants(world):
-    """A gateway can answer 404 while the service behind it is replaced."""
+    """A gateway may return 404 while the service behind the gateway is being replaced."""
     await world.applied("add welcome +1 for 2h")
     listed = world.service.lists.pop(WELCOME)
     await world.pass_time(2 * HOUR)

@@ -1,4 +1,4 @@
-"""Cards, messages and undos match the present state."""
+"""Tests that cards, messages and undo requests match the current state."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def with_policy(database, clock, **keys) -> World:
 
 
 async def text_of(world: World, event: str, request) -> str | None:
-    """The direct message about an event, or None if it isn't sent any more."""
+    """Return the text of the direct message about an event, or None if no message is sent."""
     payload = {"event": event, "reason": "x"}
     message = OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload)
     async with world.database.read_only() as tx:
@@ -33,7 +33,7 @@ async def text_of(world: World, event: str, request) -> str | None:
     return outgoing and (await outgoing.draw()).text
 
 
-# The clock of the tests is at 9:00 UTC, which is 10:00 in the requester's time zone.
+# The tests' clock starts at 9:00 UTC, which is 10:00 in the requester's time zone.
 @pytest.mark.parametrize("by_admin", [False, True])
 async def test_access_that_ends_before_it_could_be_given_expires(world, by_admin):
     down = ServiceFailed("flow", "x", status=503)
@@ -82,7 +82,7 @@ async def test_an_undo_that_restores_access_too_late_expires(world, is_applying)
 
 
 async def outdated(world: World):
-    """Return an extension that has become an addition, because the access has ended."""
+    """Request an extension of access, and let the access end before the request is approved."""
     await world.applied("add welcome +1 for 30s")
     request = await world.ask("add welcome +1 for 2h")
     await world.pass_time(31)
@@ -105,9 +105,9 @@ async def test_a_click_on_a_card_of_another_version_does_nothing(world, act, ver
 async def test_a_click_on_an_old_button_names_what_has_changed(world):
     request = await outdated(world)
     ada = await world.person(ADA)
-    with pytest.raises(Conflict, match="no longer on the list when this takes effect"):
+    with pytest.raises(Conflict, match="no longer be on the list when this change takes effect"):
         await decide(world, Click(ada, Act.APPROVE, ShownRequest(request.id, 1)))
-    with pytest.raises(Conflict, match="from before an upgrade"):
+    with pytest.raises(Conflict, match="from an older version"):
         await decide(world, Click(ada, Act.APPROVE, ShownRequest(request.id)))
 
 
