@@ -157,7 +157,7 @@ class LaterClock(SteadyClock):
 
     @property
     def ahead(self) -> timedelta:
-        """How far the clock has been moved forward."""
+        """The amount of time by which the clock has been moved forward."""
         return self._ahead
 
     @ahead.setter
