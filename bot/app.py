@@ -21,6 +21,7 @@ from bot.configured import (
 )
 from bot.emailkey import EmailClient
 from bot.errors import NotConfigured
+from bot.flows.aliases import Flows
 from bot.gateway.forward import Forwarder
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
@@ -53,7 +54,6 @@ from bot.store.retention import Retention
 from bot.tasks import Tasks
 from bot.testusers import jobs as testuser_jobs
 from bot.testusers import store
-from bot.testusers.client import Flows
 from bot.testusers.parts import Parts as TestuserParts
 from bot.testusers.rendering import RequestMessages
 

@@ -3,6 +3,7 @@
 from yarl import URL
 
 from bot.emailkey import BASIC_USER, EmailClient
+from bot.flows.client import FlowClient
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
@@ -12,7 +13,6 @@ from bot.quotas.rules.quota import Terms
 from bot.services.credentials import Credential, OAuthCredential, Signed, authorization
 from bot.services.http import ServiceHttp
 from bot.settings.model import Settings, revealed
-from bot.testusers.client import FlowClient
 
 
 def redactor_of(settings: Settings) -> Redactor:

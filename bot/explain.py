@@ -9,11 +9,11 @@ from bot.app import gatehouse
 from bot.approvals.rules import AutomaticRule, FlowPolicy
 from bot.approvals.times import spell_duration
 from bot.errors import SlackError, UnknownPerson
+from bot.flows.rules.flows import Flow, find_flow
 from bot.ops.redaction import on_one_line
 from bot.permissions import Permission
 from bot.settings import Settings
 from bot.slack.people import People
-from bot.testusers.rules.changes import Flow, find_flow
 
 
 async def explain_policy(settings: Settings, typed_flow: str, slack_user_id: str) -> int:

@@ -11,13 +11,13 @@ from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, CheckParts, Fin
 from bot.checks.rules import Part
 from bot.configured import email_client, flow_client
 from bot.errors import GatehouseError
+from bot.flows.client import NO_SUCH_FLOW, FlowClient
 from bot.organizations.client import InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import CallCause
 from bot.services.errors import ServiceError, ServiceRefused
 from bot.settings.model import SERVICES, ServiceName, Settings
 from bot.slack.messages.text import count
-from bot.testusers.client import NO_SUCH_FLOW, FlowClient
 
 CAUSE = CallCause("check")
 NO_FLOW_SERVICE = (

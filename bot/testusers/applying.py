@@ -15,6 +15,9 @@ import structlog
 
 from bot.approvals.rules import State
 from bot.errors import NotConfigured
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.identities import stored_spellings
+from bot.flows.rules.lists import Change
 from bot.services.errors import (
     ResponseUnreadable,
     ServiceError,
@@ -42,7 +45,6 @@ from bot.testusers.rules.applying import (
     reason_of,
     tried,
 )
-from bot.testusers.rules.changes import Change, Flow, stored_spellings
 from bot.testusers.rules.requests import Grant, Request
 from bot.testusers.rules.review import CurrentList
 from bot.testusers.transitions import review_now

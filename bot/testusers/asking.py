@@ -15,6 +15,9 @@ from bot.approvals.rules import (
 )
 from bot.approvals.times import spell_duration, zone_of
 from bot.errors import Conflict
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.identities import identities_problem, meant_on
+from bot.flows.rules.lists import Change
 from bot.permissions import Permission, Person
 from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
@@ -27,12 +30,6 @@ from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.presets import identities_of
 from bot.testusers.rules.applying import inverse_of
-from bot.testusers.rules.changes import (
-    Change,
-    Flow,
-    identities_problem,
-    meant_on,
-)
 from bot.testusers.rules.requests import (
     TAKES_AWAY,
     Request,

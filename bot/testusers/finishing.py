@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from bot.approvals.rules import State, can_move
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.lists import NO_CHANGE, apply_change, difference
 from bot.store import audit
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.rules.applying import Ending, ListChangePlan, Step
-from bot.testusers.rules.changes import NO_CHANGE, Flow, apply_change, difference
 from bot.testusers.rules.requests import Ended, Grant, Request
 from bot.testusers.rules.review import Review
 from bot.testusers.transitions import (

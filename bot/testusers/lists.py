@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from bot.flows.client import FlowClient
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.lists import Change
 from bot.services.errors import ResponseUnreadable
 from bot.testusers import store
-from bot.testusers.client import FlowClient
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import CONFIRMED, Post, is_before
-from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import ReadList
 from bot.testusers.transitions import put_apply_job
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from bot.flows.aliases import Flows
 from bot.metrics import Metrics
 from bot.ops.clock import Clock
 from bot.settings import Settings
@@ -10,7 +11,6 @@ from bot.slack.client import SlackClient
 from bot.slack.people import People
 from bot.slack.replies import Replies
 from bot.store.engine import Database, Transaction
-from bot.testusers.client import Flows
 
 
 @dataclass(frozen=True)

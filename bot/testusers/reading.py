@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bot.errors import DatabaseUnavailable, NotConfigured
+from bot.flows.rules.flows import Flow, is_flow_sid
+from bot.flows.rules.identities import mask
 from bot.permissions import Permission, Person
 from bot.services.errors import ServiceError
 from bot.slack.messages import block_kit
@@ -20,7 +22,6 @@ from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
 from bot.testusers.messages.pages import Endless, FlowPage, OpenRow, Page, Reader, grouped
 from bot.testusers.parts import Parts
-from bot.testusers.rules.changes import Flow, is_flow_sid, mask
 from bot.testusers.rules.requests import Request
 from bot.testusers.rules.review import LATER
 

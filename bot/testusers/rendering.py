@@ -6,6 +6,7 @@ from datetime import datetime
 
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
+from bot.flows.rules.flows import Flow
 from bot.permissions import Permission, Person
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
@@ -18,7 +19,6 @@ from bot.testusers.asking import Asked
 from bot.testusers.messages import notes, phrases
 from bot.testusers.messages.card import card
 from bot.testusers.parts import Parts
-from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Request
 from bot.testusers.transitions import (
     CARD,

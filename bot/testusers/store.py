@@ -9,11 +9,12 @@ from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, delete, exists, func, select, update
 
 from bot.approvals.rules import OVER, State
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.lists import Change
 from bot.store import outbox
 from bot.store.engine import Transaction, remove_some, upsert
 from bot.store.tables import outbox_messages
 from bot.testusers.rules.applying import Post
-from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import (
     Grant,
     RecordedChange,

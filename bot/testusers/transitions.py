@@ -6,6 +6,7 @@ from datetime import datetime
 
 from bot.approvals.rules import State, can_move
 from bot.errors import Conflict
+from bot.flows.rules.lists import apply_changes
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
@@ -15,7 +16,6 @@ from bot.testusers import store
 from bot.testusers.messages.phrases import outdated
 from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts
-from bot.testusers.rules.changes import apply_changes
 from bot.testusers.rules.requests import THE_BOT, Request
 from bot.testusers.rules.review import CurrentList, Review, reconsidered, review
 

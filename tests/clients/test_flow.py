@@ -11,12 +11,12 @@ from aiohttp import web
 from pydantic import SecretStr
 from yarl import URL
 
+from bot.flows.client import FlowClient
 from bot.services.errors import (
     CredentialsRefused,
     ResponseUnreadable,
     ServiceRefused,
 )
-from bot.testusers.client import FlowClient
 from tests.support.http import Bench, FakeServices, web_server
 
 SID = "FW00000000000000000000000000000001"

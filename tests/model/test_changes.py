@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.approvals.rules import State
+from bot.flows.rules.flows import Flow, find_flow, is_flow_sid
+from bot.flows.rules.identities import identities_problem, identity_problem, mask, mask_in
+from bot.flows.rules.lists import NO_CHANGE, Change, apply_change, apply_changes, outside_edits
 from bot.services.errors import PermissionMissing, ServiceError, ServiceRefused
 from bot.testusers.rules.applying import (
     Ending,
@@ -17,20 +20,6 @@ from bot.testusers.rules.applying import (
     make_plan,
     tried,
     whose_turn,
-)
-from bot.testusers.rules.changes import (
-    NO_CHANGE,
-    Change,
-    Flow,
-    apply_change,
-    apply_changes,
-    find_flow,
-    identities_problem,
-    identity_problem,
-    is_flow_sid,
-    mask,
-    mask_in,
-    outside_edits,
 )
 from bot.testusers.rules.requests import (
     Attempts,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.flows.rules.identities import identity_problem, is_sendable
 from bot.testusers.parse.command import ChangeRequest
 from bot.testusers.parse.form import Prefilled, as_line, parse_form
 from bot.testusers.parse.identities import mentioned_identities
-from bot.testusers.rules.changes import identity_problem, is_sendable
 
 
 def typed(identities: str) -> Prefilled:

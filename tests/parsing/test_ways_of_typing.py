@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import UsageError
+from bot.flows.rules.identities import identities_problem
 from bot.slack.parse import escaped
 from bot.testusers.parse.command import ChangeRequest, Subcommand, parse_testusers
 from bot.testusers.parse.form import Prefilled, as_line, parse_form
 from bot.testusers.parse.identities import mentioned_identities
-from bot.testusers.rules.changes import identities_problem
 from handlers.conversation import CODE_SPAN
 
 VALUE = st.from_regex(r"[A-Za-z0-9&+_.*~`-]{1,20}", fullmatch=True)

@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from bot.approvals.rules import State
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.identities import identities_problem
+from bot.flows.rules.lists import Change
 from bot.testusers.messages.phrases import in_full
-from bot.testusers.rules.changes import Change, Flow, identities_problem
 from bot.testusers.rules.requests import (
     Approval,
     Attempts,

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from bot.approvals.rules import Act, State
+from bot.flows.aliases import Flows
 from bot.home import store as home_views
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
@@ -20,7 +21,6 @@ from bot.store.jobs import Again
 from bot.testusers import store, timers
 from bot.testusers.applying import run_changes
 from bot.testusers.asking import ask, undo
-from bot.testusers.client import Flows
 from bot.testusers.deciding import Click, decide
 from bot.testusers.parse.command import ChangeRequest, parse_testusers
 from bot.testusers.parse.form import ShownRequest

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.approvals.rules import State
+from bot.flows.rules.identities import identities_problem
+from bot.flows.rules.lists import Change
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import card
 from bot.testusers.messages.pages import OpenRow, Page, Reader
 from bot.testusers.messages.phrases import in_full, mentions
-from bot.testusers.rules.changes import Change, identities_problem
 from bot.testusers.rules.requests import (
     Approval,
     Attempts,

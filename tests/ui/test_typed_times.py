@@ -8,9 +8,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from bot.approvals.times import WEEKDAYS
+from bot.flows.rules.lists import Change
 from bot.testusers.messages.card import card
 from bot.testusers.parse.command import ChangeRequest, end_of, parse_testusers
-from bot.testusers.rules.changes import Change
 from bot.testusers.rules.requests import Request, RequestedChange
 from tests.support.requests import FLOW, OTTO, texts_of
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from bot.approvals.rules import Act, State
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.lists import apply_change
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import (
     MESSAGE_CHARACTERS,
@@ -14,7 +16,6 @@ from bot.slack.messages.block_kit import (
 from bot.testusers.messages import phrases
 from bot.testusers.messages.phrases import brief, change_in_plain, change_of, who
 from bot.testusers.parse.form import Prefilled, ShownRequest
-from bot.testusers.rules.changes import Flow, apply_change
 from bot.testusers.rules.requests import Done, Request
 
 EXTENSIONS = {"+2 h": 2 * 3600, "+1 day": 24 * 3600}

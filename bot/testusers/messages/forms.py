@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages.phrases import change_of, who
 from bot.testusers.parse.form import Prefilled, ShownRequest, as_line
-from bot.testusers.rules.changes import MAX_REASON_CHARS, Flow
-from bot.testusers.rules.requests import Request
+from bot.testusers.rules.requests import MAX_REASON_CHARS, Request
 
 Json = dict[str, Any]
 

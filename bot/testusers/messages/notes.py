@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from bot.approvals.rules import Act, State
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.lists import Change
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import Message
 from bot.testusers.messages import phrases
@@ -17,7 +19,6 @@ from bot.testusers.messages.card import (
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
 from bot.testusers.parse.command import Unclear
 from bot.testusers.parse.form import Prefilled
-from bot.testusers.rules.changes import Change, Flow
 from bot.testusers.rules.requests import Preset, Request
 
 PRESETS_SHOWN = 50

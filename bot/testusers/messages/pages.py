@@ -8,6 +8,7 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import Field
 
 from bot.approvals.rules import Act
+from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, ButtonValue, Message, SlackBlock
 from bot.testusers.messages import phrases
@@ -18,7 +19,6 @@ from bot.testusers.messages.card import (
 )
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, who
 from bot.testusers.parse.form import Prefilled
-from bot.testusers.rules.changes import Flow
 from bot.testusers.rules.requests import Grant, Request
 
 EXACT_CHARACTERS = 900

@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from bot.approvals.rules import ApprovedByRule, State
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.identities import mask, mask_in
+from bot.flows.rules.lists import Change
 from bot.permissions import EVERY_FULL_MEMBER
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.testusers.rules.applying import OTHER_ENTRIES
-from bot.testusers.rules.changes import Change, Flow, mask, mask_in
 from bot.testusers.rules.requests import Effect, Request, Who
 
 BRIEF_COUNT = 5

@@ -9,6 +9,7 @@ from typing import Literal
 from bot.approvals.times import When, moment_of, zone_of
 from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import UsageError
+from bot.flows.rules.identities import identities_problem, is_sendable
 from bot.slack.parse import (
     Word,
     asks_for_help,
@@ -26,7 +27,7 @@ from bot.testusers.parse.identities import (
     read_identities,
     unclear,
 )
-from bot.testusers.rules.changes import MAX_REASON_CHARS, identities_problem, is_sendable
+from bot.testusers.rules.requests import MAX_REASON_CHARS
 
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 PRESET_ACTIONS = ("save", "delete")

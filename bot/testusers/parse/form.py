@@ -8,12 +8,12 @@ from typing import Annotated
 from pydantic import Field
 
 from bot.approvals.times import parse_duration
+from bot.flows.rules.identities import identities_problem
 from bot.slack.messages.block_kit import ButtonValue
 from bot.slack.parse import escaped, read_words
 from bot.spelling import DOUBLE_QUOTES, folded
 from bot.testusers.parse.command import ChangeKind, ChangeRequest, end_problem, reason_problem
 from bot.testusers.parse.identities import OddWord, read_identities, unclear
-from bot.testusers.rules.changes import identities_problem
 
 # The number of characters of a line that an error names.
 LINE_CHARACTERS = 80

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from bot.approvals.times import MOST_PARTS, LocalTime, parse_duration, parse_when
+from bot.flows.rules.identities import MAX_IDENTITY_BYTES
 from bot.slack.parse import Word, recover
 from bot.spelling import (
     LONG_DASHES,
@@ -19,7 +20,6 @@ from bot.spelling import (
     folded,
     tidy_identity,
 )
-from bot.testusers.rules.changes import MAX_IDENTITY_BYTES
 
 KEYWORDS = frozenset({"for", "from", "until", "now", "because"})
 MOST_DIGITS = 15

@@ -12,6 +12,9 @@ from http import HTTPStatus
 
 from bot.approvals.rules import State
 from bot.errors import GatehouseError, NotConfigured
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.identities import stored_spellings
+from bot.flows.rules.lists import NO_CHANGE, Change, apply_change, difference
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
@@ -22,14 +25,6 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceTimeout,
     ServiceUnreachable,
-)
-from bot.testusers.rules.changes import (
-    NO_CHANGE,
-    Change,
-    Flow,
-    apply_change,
-    difference,
-    stored_spellings,
 )
 from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
 

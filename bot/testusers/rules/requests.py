@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from bot.approvals.rules import ApprovedByRule, Facts, State
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.lists import NO_CHANGE, Change, outside_edits
 from bot.permissions import Person
 from bot.store.audit_entry import BOT
-from bot.testusers.rules.changes import NO_CHANGE, Change, Flow, outside_edits
 
+MAX_REASON_CHARS = 500
 # If access is shorter than this, its end isn't announced.
 ANNOUNCED_FROM = timedelta(hours=3)
 

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from bot.approvals.rules import FlowPolicy, State
 from bot.approvals.times import spell_duration
-from bot.testusers.rules.changes import Change, Flow
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.lists import Change
 from bot.testusers.rules.requests import (
     Comparison,
     Effect,

@@ -12,6 +12,7 @@ from typing import Any
 
 from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
+from bot.flows import client as testuser_flows
 from bot.gateway.turns import Turns
 from bot.home import store as home_views
 from bot.home.publishing import Home
@@ -30,7 +31,6 @@ from bot.store.jobs import Job
 from bot.store.retention import Retention
 from bot.store.types import to_microseconds
 from bot.tasks import Tasks
-from bot.testusers import client as testuser_flows
 from bot.testusers import jobs as testuser_jobs
 from bot.testusers import store
 from bot.testusers.rendering import RequestMessages

@@ -7,6 +7,7 @@ import pytest
 
 from bot.approvals.rules import Act, State
 from bot.errors import Conflict
+from bot.flows.rules.lists import Change
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
@@ -23,7 +24,6 @@ from bot.testusers.applying import run_changes
 from bot.testusers.messages import notes
 from bot.testusers.messages.card import act_buttons, card
 from bot.testusers.rules.applying import CONFIRMED
-from bot.testusers.rules.changes import Change
 from tests.conftest import BOTH
 from tests.support.testusers import ADA, WELCOME, World
 

@@ -7,12 +7,13 @@ import pytest
 from bot.approvals.rules import Act, FlowPolicy, State
 from bot.errors import Conflict, NotFound, Refused
 from bot.explain import explain
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.lists import Change
 from bot.permissions import Role
 from bot.testusers import asking, presets, store
 from bot.testusers.messages import notes, phrases
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import ShownRequest
-from bot.testusers.rules.changes import Change, Flow
 from tests.support.testusers import (
     ABEL,
     ADA,

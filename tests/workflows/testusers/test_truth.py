@@ -4,6 +4,7 @@ import pytest
 
 from bot.approvals.rules import Act, FlowPolicy, State
 from bot.errors import Conflict
+from bot.flows.rules.lists import Change
 from bot.services.errors import ResponseUnreadable, ServiceFailed, ServiceRefused, ServiceTimeout
 from bot.store.outbox import OutboxMessage
 from bot.testusers import asking, reading, store
@@ -12,7 +13,6 @@ from bot.testusers.messages.pages import FlowPage
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import ShownRequest
 from bot.testusers.rendering import RequestMessages
-from bot.testusers.rules.changes import Change
 from bot.testusers.transitions import OUTCOME
 from tests.support.testusers import ABEL, ADA, ADAM, OTTO, WELCOME, World, default_policy
 

@@ -9,13 +9,10 @@ from http import HTTPStatus
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
-from bot.errors import NotConfigured, NotFound
 from bot.services.calls import ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import model_in, wrong_form
 from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
-from bot.spelling import closest
-from bot.testusers.rules.changes import Flow, find_flow
 
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN.",
@@ -114,44 +111,3 @@ def _list_in(call: ServiceCall, flow_sid: str, body: bytes) -> list[str]:
     if {sid.upper() for sid in sids if sid} - {flow_sid.upper()}:
         raise wrong_form(call, "for another flow")
     return [identity for identity in sent.test_users if identity]
-
-
-FLOWS_NAMED = 20
-FLOWS_MEANT = 3
-
-
-class Flows:
-    """A lookup of flows by alias or SID. `client` is None if the flow service isn't configured."""
-
-    def __init__(
-        self,
-        aliases: Mapping[str, str],
-        client: FlowClient | None,
-        missing: Sequence[str],
-    ) -> None:
-        self.names = {sid.upper(): alias for alias, sid in aliases.items()}
-        self.sids = aliases
-        self._client = client
-        self._missing = missing
-
-    def named(self, typed: str) -> Flow:
-        """Return the flow with this alias or SID, or raise NotFound and suggest similar aliases."""
-        if found := find_flow(typed, self.sids):
-            return found
-        self.service()
-        known = ", ".join(sorted(self.sids)[:FLOWS_NAMED]) or "an alias"
-        hint = f"Use {known}, or a SID, which is FW followed by 32 hexadecimal digits."
-        error = NotFound(f"I don't know a flow called “{typed[:80]}”. {hint}")
-        near = closest(typed, sorted(self.sids), FLOWS_MEANT)
-        raise error.suggesting(typed, dict.fromkeys(near, ""))
-
-    def now(self, flow: Flow) -> Flow:
-        """Return the flow, with its alias if the current settings contain one."""
-        names = [name for name, sid in self.sids.items() if sid.upper() == flow.key]
-        return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
-
-    def service(self) -> FlowClient:
-        """Return the client, or raise NotConfigured if the flow service isn't configured."""
-        if self._client is None:
-            raise NotConfigured("the flow service", self._missing)
-        return self._client

@@ -1,0 +1,1 @@
+"""The flow service: flows, identities, and lists of test users."""

@@ -1,0 +1,1 @@
+"""Pure functions about flows, identities and lists."""
