@@ -12,7 +12,7 @@ from typing import Any
 
 from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
-from bot.flows import client as testuser_flows
+from bot.flows import aliases
 from bot.gateway.turns import Turns
 from bot.home import store as home_views
 from bot.home.publishing import Home
@@ -266,7 +266,7 @@ class Process:
             clock=clock,
             database=database,
             people=self.people,
-            flows=testuser_flows.Flows(settings.flow_aliases, outside.flows, ()),
+            flows=aliases.Flows(settings.flow_aliases, outside.flows, ()),
             slack=outside.slack,
             replies=outside.slack,
             metrics=SimpleNamespace(count_command=lambda *_: None),
