@@ -47,7 +47,7 @@ def examine_settings(settings: Settings) -> list[Finding]:
     found = []
     for path, reserve in settings.inventory_reserve.items():
         plan = quota_terms(settings).plan_of(OrganizationKey.of_path(path))
-        if reserve.day >= (day := limits_of(plan).day):
+        if reserve.day >= (day := limits_of(plan).day or 0):
             sentence = (
                 f"reserves {reserve.day:,} calls per day for “{path}”, but the {plan} plan allows"
                 f" only {day:,}, so Gatehouse makes only one call per day. Reserve fewer calls, or"

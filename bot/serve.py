@@ -5,7 +5,6 @@ import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple
-from itertools import product
 
 import structlog
 from aiohttp import web
@@ -28,7 +27,6 @@ from bot.errors import (
 from bot.metrics import JOB_STATES
 from bot.migrations import migrate, notice_newer
 from bot.ops.redaction import Redactor
-from bot.quotas.rules.limits import LimitKind
 from bot.server import MOST_CONNECTIONS, Site, make_server
 from bot.services.http import proxy_for
 from bot.settings import Settings
@@ -162,11 +160,11 @@ class Service:
             standings = await self._bot.inventory.ratelimits.standings()
             metrics.quota_used.clear()
             metrics.quota_limit.clear()
-            for standing, kind in product(standings, LimitKind):
-                meter = standing.meter(kind)
-                labels = (standing.key.data_center, standing.key.organization_id, str(kind))
-                metrics.quota_used.labels(*labels).set(meter.used)
-                metrics.quota_limit.labels(*labels).set(meter.limit)
+            for standing in standings:
+                for kind, meter in standing.meters.items():
+                    labels = (standing.key.data_center, standing.key.organization_id, str(kind))
+                    metrics.quota_used.labels(*labels).set(meter.used)
+                    metrics.quota_limit.labels(*labels).set(meter.limit)
 
     async def _run_jobs(self) -> None:
         await until_it_works("database", self._migrate, self._bot.clock.sleep)

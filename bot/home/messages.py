@@ -122,9 +122,9 @@ def _limits(
         again = f" Gatehouse will try again {text.time(until)}." if until else ""
         lines.append(f":no_entry: {where} is blocked (code {incident.code}).{again}")
     for name, standing in closest:
-        kind = max(LimitKind, key=lambda kind: standing.meter(kind).share)
+        kind = max(standing.meters, key=lambda kind: standing.meters[kind].share)
         where = f"*{text.escape(name, 80)}* ({standing.key.data_center})"
-        meter = standing.meter(kind)
+        meter = standing.meters[kind]
         lines.append(f"{MARKS[standing.state]} {where}: {meter} {WORDS[kind]}")
     if not lines:
         return [block_kit.context("No organization is blocked or close to a limit.")]

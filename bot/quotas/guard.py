@@ -17,7 +17,7 @@ from bot.errors import DatabaseUnavailable
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import incidents, writes
-from bot.quotas.messages import decline_error
+from bot.quotas.declines import decline_error
 from bot.quotas.rules.limits import LimitKind, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
@@ -72,12 +72,14 @@ class Guard:
         """
         request = CallRequest(key, cause, self.terms)
         deadline = self.clock.monotonic() + PERSON_WAITS_SECONDS
-        while isinstance(result := await self.reserve(request), NotNow):
+        result = await self.reserve(request)
+        while isinstance(result, NotNow):
             left = deadline - self.clock.monotonic()
             is_busy = result.kind is LimitKind.CONCURRENT
             if request.cause.call_class is not CallClass.PERSON or not is_busy or left <= 0:
                 raise decline_error(result, key)
             await self.clock.sleep(min(left, LOOK_AGAIN_SECONDS))
+            result = await self.reserve(request)
         async with self.granted(request, result) as call:
             yield call
 

@@ -13,15 +13,16 @@ from bot.permissions import Person
 from bot.quotas import messages as ui
 from bot.quotas.rules.limits import (
     LimitKind,
+    Source,
     day_began_at,
     limit_in_message,
-    lower_concurrency,
-    lower_minute,
+    lowered,
 )
-from bot.quotas.rules.quota import BlockCode, Blocks, IncidentDetail, Terms
+from bot.quotas.rules.quota import BlockCode, Blocks, IncidentDetail, InUse, Terms
 from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
+from bot.quotas.store.accounts import COLUMNS
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import PROBE, CallCause, CallClass
 from bot.services.errors import RateLimited, ServiceError
@@ -69,33 +70,30 @@ async def _learn(
     code = BlockCode.known(error.code)
     granted = reservation.in_use
     in_use = account.in_use
-    day_limit = account.day.limit
+    limits = {kind: meter.limit for kind, meter in account.meters.items()}
     changes = dict[str, object]()
-    named = limit_in_message(error.message) if code is BlockCode.DAY else None
-    if named is not None and named < day_limit:
-        day_limit = changes["lowered_day"] = named
+    told = limit_in_message(error.message) if code is BlockCode.DAY else None
+    if told is not None and told < limits[LimitKind.DAY]:
+        limits[LimitKind.DAY] = changes["lowered_day"] = told
     began_at = day_began_at(account.reported, at)
-    day = await accounts.count_since(tx, account, began_at, reservation.number)
-    concurrent = max(granted.concurrent + 1, in_use.concurrent)
-    own = {
-        LimitKind.MINUTE: (max(granted.minute + 1, in_use.minute), account.limits.minute),
-        LimitKind.DAY: (day, day_limit),
-        LimitKind.CONCURRENT: (concurrent, account.limits.concurrent),
-    }
-    used, limit = own[code.kind]
-    known = account.lowered.get(code.kind)
-    if code is BlockCode.CONCURRENT:
-        lowered = lower_concurrency(known, beside=granted.concurrent, used=used, at=at)
-        if lowered is not None:
-            changes |= {"lowered_concurrent": lowered.limit, "lowered_until": lowered.until}
-    elif code is BlockCode.MINUTE and used < limit and not account.blocks:
-        # During a block, a 429 for a probe or a call already in flight adds no information.
-        minute = lower_minute(known, used=used, at=at)
-        changes |= {"lowered_minute": minute.limit, "lowered_minute_until": minute.until}
+    made = InUse(
+        max(granted.minute + 1, in_use.minute),
+        max(granted.concurrent + 1, in_use.concurrent),
+        await accounts.count_since(tx, account, began_at, reservation.number),
+    )
+    used = made.of(code.kind)
+    # During a block, a 429 for a probe or a call already in flight adds no information.
+    is_new = used < limits[code.kind] and not account.blocks
+    if code is BlockCode.CONCURRENT or (code is BlockCode.MINUTE and is_new):
+        earlier = account.limit(code.kind, Source.REFUSAL)
+        limit = lowered(earlier, code.kind, beside=granted.concurrent, used=used, at=at)
+        if limit is not None:
+            most, until = COLUMNS[code.kind]
+            changes |= {most: limit.most, until: limit.until}
     if changes:
         await quotas.change(tx, account.id, **changes)
     return IncidentDetail(
-        own={kind.value: pair for kind, pair in own.items()},
+        own={kind.value: (made.of(kind), limit) for kind, limit in limits.items()},
         words=error.message,
         sent_code=error.code,
         clients=await accounts.use_by_client(tx, account, at),

@@ -1,17 +1,16 @@
 """Messages about rate limits, test calls, plans, and blocked organizations."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from bot.errors import OrganizationBlocked, QuotaError, QuotaExhausted
 from bot.organizations.messages import problems
-from bot.organizations.rules import Directory, OrganizationKey
-from bot.quotas.rules.limits import DaySource, LimitKind, Plan, limits_of
-from bot.quotas.rules.quota import BlockCode, Incident, NotNow
+from bot.organizations.rules import Directory
+from bot.quotas.rules.limits import Limit, LimitKind, Plan, Source, limits_of
+from bot.quotas.rules.quota import BlockCode, Incident
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     HourOfCalls,
+    Meter,
     QuotaState,
     Standing,
     by_hour,
@@ -37,9 +36,13 @@ MARKS = {
 HOURS_A_CHART = 12
 CHARTS = ("Calls by hour (UTC), 24 to 12 hours ago", "Calls by hour (UTC), last 12 hours")
 SOURCES = {
-    DaySource.PLAN: "the plan's limit, counted over 25 hours",
-    DaySource.REPORTED: "reported by the service",
-    DaySource.MESSAGE: "from the service's last error message",
+    Source.PLAN: "the plan's limit, counted over 25 hours",
+    Source.REPORTED: "reported by the service",
+    Source.MESSAGE: "from the service's last error message",
+}
+ONE_AT_A_TIME = {
+    Source.RESET: "until the service reports on its new day",
+    Source.STALL: "while the service doesn't respond",
 }
 # Kinds of calls that have another name in the code than in messages.
 KINDS = {PROBE: "test after a block", WATCH: "regular check"}
@@ -48,33 +51,6 @@ ORGANIZATIONS_SHOWN = 15
 
 def _moment(at: float) -> str:
     return text.time(datetime.fromtimestamp(at, UTC))
-
-
-def decline_error(not_now: NotNow, key: OrganizationKey) -> QuotaError:
-    """Return the error for a declined call."""
-    whose = f"the data center {key.data_center}"
-    if key.organization_id:
-        whose = f"organization {key.organization_id} ({key.data_center})"
-    seconds = not_now.free_at - not_now.now
-    when = text.duration(math.ceil(seconds))
-    kind = not_now.kind
-    if kind is None:
-        code = int(not_now.code or BlockCode.MINUTE)
-        later = f"will try again in {when} and won't make any calls until then"
-        sentence = (
-            f"The inventory service has blocked {whose} with code {code}."
-            f" Gatehouse {later if seconds > 0 else 'is trying again now'}."
-        )
-        until = datetime.fromtimestamp(not_now.free_at, UTC)
-        return OrganizationBlocked(sentence, code=code, until=until, seconds=seconds)
-    calls = f"{text.count(not_now.allowed, 'call')} {kind.unit}"
-    # Other clients may have made some of these calls.
-    reached = f"Gatehouse's limit of {calls} for {whose} has been reached."
-    if not_now.is_share:
-        reached = f"This client has used its share of the calls for {whose}: {calls}."
-    latest = " at the latest" if kind is LimitKind.CONCURRENT else ""
-    sentence = f"{reached} Nothing was sent. The next slot will be free in {when}{latest}."
-    return QuotaExhausted(sentence, limit_kind=kind.value, seconds=seconds)
 
 
 def overview(
@@ -95,9 +71,10 @@ def overview(
         name = directory.name_of(standing.key)
         center = standing.key.data_center
         state = _state(standing)
-        meters = {kind: str(standing.meter(kind)) for kind in LimitKind}
+        meters = {kind: str(meter) for kind, meter in standing.meters.items()}
         sign = f"{MARKS[standing.state]} {state}"
-        rows.append((text.shorten(name, 60), sign, *meters.values(), center))
+        numbers = [meters.get(kind, "–") for kind in LimitKind]
+        rows.append((text.shorten(name, 60), sign, *numbers, center))
         used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
         lines.append(f"{text.escape(name, 60)} ({center}): {used}, {state}")
         options.append((f"{text.shorten(name, 50)} ({center})", standing.key.path))
@@ -121,11 +98,15 @@ def overview(
 def _state(standing: Standing) -> str:
     if block := standing.blocks.longest:
         return f"{standing.state} ({int(block.code)})"
-    if lowered := standing.lowered.get(LimitKind.MINUTE):
-        most = text.count(lowered.limit, "call")
-        limited = f"scripts and background jobs are limited to {most} per minute"
-        return f"{standing.state}; {limited}"
-    return str(standing.state)
+    lowered = standing.limit(LimitKind.MINUTE, Source.REFUSAL)
+    return f"{standing.state}; {_limited(lowered)}" if lowered else str(standing.state)
+
+
+def _limited(lowered: Limit) -> str:
+    most = text.count(lowered.most, "call")
+    if lowered.is_for_background:
+        return f"scripts and background jobs are limited to {most} per minute"
+    return f"Gatehouse makes at most {most} at once"
 
 
 def detail(
@@ -133,36 +114,28 @@ def detail(
     standing: Standing,
     hours: Sequence[HourOfCalls],
     people: Mapping[str, str],
-    *,
     last_hour: int,
-    ends_at: float | None,
 ) -> Message:
-    """Show an organization's current usage, its calls in the last 24 hours, and a forecast.
+    """Show an organization's current usage, its calls in the last 24 hours, and what is left.
 
     `people` maps Slack user IDs to names. `last_hour` is the number of calls in the last hour.
-    `ends_at` is the forecast time when the daily limit will be reached.
     """
     key = standing.key
     state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
-    pairs = [(kind.in_words.capitalize(), _meter(standing, kind)) for kind in LimitKind]
+    pairs = [(kind.in_words.capitalize(), _meter(standing, kind)) for kind in standing.meters]
     if block := standing.blocks.longest:
         again = _moment(block.until)
         state += f" since {_moment(block.since)}. Gatehouse will try again {again}."
-    else:
-        # During a block, no calls are made, so there is nothing to forecast.
-        end = "well within the daily limit"
-        if ends_at is not None and ends_at <= standing.now:
-            end = "the daily limit is used up"
-        elif ends_at is not None:
-            end = f"the daily limit will be reached {_moment(ends_at)}"
-        pace = f"{text.count(last_hour, 'call')} in the last hour"
-        pairs.append(("At this pace", f"{pace}: {end}"))
+    elif day := standing.meters.get(LimitKind.DAY):
+        pairs.append(("At this pace", _pace(standing, day, last_hour)))
     made = _made(hours, people)
     made_by_hour = by_hour(hours, standing.now)
     charts: list[SlackBlock] = []
-    for first, title in enumerate(CHARTS if hours else ()):
-        shown = made_by_hour[first * HOURS_A_CHART :][:HOURS_A_CHART]
-        points = [{"label": _hour(at), "value": calls} for at, calls in shown]
+    for first, title in enumerate(CHARTS):
+        half = made_by_hour[first * HOURS_A_CHART :][:HOURS_A_CHART]
+        if not any(calls for _, calls in half):
+            continue
+        points = [{"label": _hour(at), "value": calls} for at, calls in half]
         axes = {"categories": [point["label"] for point in points], "y_label": "Calls"}
         series = [{"name": "Calls", "data": points}]
         chart = {"type": "bar", "series": series, "axis_config": axes}
@@ -202,21 +175,33 @@ def detail(
     )
 
 
+def _pace(standing: Standing, day: Meter, last_hour: int) -> str:
+    end = "well within the daily limit"
+    ends_at = standing.day_ends_at(last_hour)
+    if ends_at is not None and ends_at <= standing.now:
+        end = "the daily limit is used up"
+    elif ends_at is not None:
+        end = f"the daily limit will be reached {_moment(ends_at)}"
+    left = text.count(max(0, day.allowed - day.used), "call")
+    return f"{text.count(last_hour, 'call')} in the last hour: {end}\n{left} left"
+
+
 def _meter(standing: Standing, kind: LimitKind) -> str:
-    meter = standing.meter(kind)
-    lines = [str(meter)]
-    if meter.reserved:
-        lines.append(f"{text.count(meter.reserved, 'call')} reserved for other programs")
-    if kind is LimitKind.DAY:
-        day = standing.day
-        resets = "" if day.resets_at is None else f", resets {_moment(day.resets_at)}"
-        lines.append(f"{SOURCES[day.source]}{resets}")
-    if lowered := standing.lowered.get(kind):
-        limited = f"limited to {lowered.limit}"
-        if kind is LimitKind.MINUTE:
-            most = text.count(lowered.limit, "call")
-            limited = f"scripts and background jobs are limited to {most} per minute"
-        lines.append(f"{limited} until {_moment(lowered.until)} because the service blocked calls")
+    lines = [str(standing.meters[kind])]
+    for limit in standing.limits:
+        if limit.kind is not kind:
+            continue
+        if limit.source is Source.RESERVE:
+            reserved = standing.meters[kind].limit - limit.most
+            lines.append(f"{text.count(reserved, 'call')} reserved for other programs")
+        elif limit.source is Source.REFUSAL and limit.until is not None:
+            until = _moment(limit.until)
+            lines.append(f"{_limited(limit)} until {until} because the service blocked calls")
+        elif limit.source in ONE_AT_A_TIME:
+            lines.append(f"one call at a time {ONE_AT_A_TIME[limit.source]}")
+        elif kind is LimitKind.DAY:
+            resets = "" if limit.until is None else f", resets {_moment(limit.until)}"
+            lines.append(f"{SOURCES[limit.source]}{resets}")
     return "\n".join(lines)
 
 
@@ -260,7 +245,7 @@ def checked(
         verdict = f":no_entry: The test call to {name} was blocked{words}{until}"
     else:
         verdict = f":no_entry: {name} is still blocked, so no call was made.{until}"
-    meters = " · ".join(f"{kind.in_words} {standing.meter(kind)}" for kind in LimitKind)
+    meters = " · ".join(f"{kind.in_words} {meter}" for kind, meter in standing.meters.items())
     markup = f"{verdict}\n{MARKS[standing.state]} {_state(standing)} · {meters}"
     button = block_kit.button("Show limits", ids.RATELIMITS_SHOW, standing.key.path)
     return Message.of(markup).plus(block_kit.actions(button))
@@ -356,12 +341,7 @@ def _effects(incident: Incident) -> Iterator[str]:
     if is_minute and is_open and incident.detail.is_code_known:
         yield "People who use the service in a browser may be locked out too."
     if lowered := incident.lowered:
-        most = text.count(lowered.limit, "call")
-        yield (
-            f"For an hour, scripts and background jobs are limited to {most} per minute."
-            if is_minute
-            else f"For a day, Gatehouse makes at most {most} at once."
-        )
+        yield f"For {'an hour' if is_minute else 'a day'}, {_limited(lowered)}."
     if is_open and (block := incident.blocks.longest):
         again = _moment(block.until)
         yield f"Gatehouse will try again {again} and won't make any calls until then."

@@ -1,7 +1,7 @@
 """The `/ratelimits` command: the overview, an organization's details, test calls, and plans."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bot.errors import Ambiguous, NotFound, OrganizationBlocked
 from bot.ops.clock import Clock
@@ -18,7 +18,6 @@ from bot.quotas.rules.use import (
     Standing,
     calls_by,
     first_hour,
-    forecast,
 )
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
@@ -61,34 +60,30 @@ class RateLimits:
         Organizations without any calls come last, sorted by name.
         """
         async with self.database.read_only() as tx:
-            found = await accounts.load_all(tx, self.terms)
-        listed = dict.fromkeys(place.key for place in directory.places)
-        called = {standing.key for standing in found}
-        # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
-        shown = [
-            standing
-            for standing in found
-            if standing.key in listed or standing.state is not QuotaState.FINE
-        ]
-        idle = [Standing.idle(key, self.terms.plan_of(key)) for key in listed if key not in called]
-        return sorted(shown, key=lambda standing: standing.rank) + idle
+            stored = await accounts.load_all(tx, self.terms)
+        idle = dict.fromkeys(place.key for place in directory.places)
+        standings = []
+        for standing in stored:
+            # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
+            if standing.key in idle or standing.state is not QuotaState.FINE:
+                standings.append(standing)
+            idle.pop(standing.key, None)
+        standings.sort(key=lambda standing: standing.rank)
+        return standings + [Standing.idle(key, self.terms) for key in idle]
 
     async def detail(self, key: OrganizationKey) -> Message:
-        """Show an organization's current usage, its calls in the last 24 hours, and a forecast."""
+        """Show an organization's current usage, and its calls in the last 24 hours."""
         name, standing = await self._known(key)
         now = standing.now
         async with self.database.read_only() as tx:
-            kept = await accounts.hours_since(tx, standing, first_hour(now) - 2 * HOUR_SECONDS)
+            hours = await accounts.hours_since(tx, standing, first_hour(now))
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
-        hours = [hour for hour in kept if hour.hour_at >= first_hour(now)]
-        day = replace(standing.day, limit=standing.allowed.day)
-        # At a reported reset, all earlier calls stop counting at once.
-        counted = [hour for hour in kept if hour.hour_at > standing.day_began_at - HOUR_SECONDS]
-        ends_at = forecast(day, last_hour, now, counted)
-        shown = (caller for caller, _ in calls_by("slack_user_id", hours).most_common(PEOPLE_SHOWN))
-        ids = [caller for caller in shown if caller and client_named(caller) is None]
-        people = dict(zip(ids, await asyncio.gather(*map(self.people.name, ids)), strict=True))
-        return ui.detail(name, standing, hours, people, last_hour=last_hour, ends_at=ends_at)
+        people = {}
+        for caller, _ in calls_by("slack_user_id", hours).most_common(PEOPLE_SHOWN):
+            if caller and client_named(caller) is None:
+                people[caller] = self.people.name(caller)
+        names = await asyncio.gather(*people.values())
+        return ui.detail(name, standing, hours, dict(zip(people, names, strict=True)), last_hour)
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
         """Unless the organization is blocked, make a real call, which counts against the limits."""

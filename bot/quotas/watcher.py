@@ -13,6 +13,7 @@ import structlog
 from bot.errors import GatehouseError
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
+from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import Terms
 from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts
@@ -87,7 +88,7 @@ class Watcher:
         Data centers that have never been listed are watched too.
         """
         async with self.database.read_only() as tx:
-            known = {each.key: each for each in await accounts.load_all(tx, self.terms)}
+            stored = {each.key: each for each in await accounts.load_all(tx, self.terms)}
         watched = []
         for report in (await self.directory.known()).reports:
             keys = [OrganizationKey(report.data_center)]
@@ -95,8 +96,9 @@ class Watcher:
                 places = report.listing.places
                 keys = [place.key for place in places if place.organization.is_org_active]
             for key in keys:
-                standing = known.get(key) or Standing.idle(key, self.terms.plan_of(key))
-                seconds = _DAY_SECONDS / (standing.day.limit * _SHARE_OF_THE_DAY)
+                standing = stored.get(key) or Standing.idle(key, self.terms)
+                day = standing.meters[LimitKind.DAY]
+                seconds = _DAY_SECONDS / (day.limit * _SHARE_OF_THE_DAY)
                 seconds = max(seconds, len(keys) * _LEAST_BETWEEN_LISTINGS_SECONDS)
                 watched.append((standing.watched_at + seconds, key, seconds))
         return watched

@@ -34,8 +34,11 @@ async def record(tx: Transaction, organization: int, number: int, status: int | 
         .where(its)
     )
     row = (await tx.connection.execute(query)).first()
-    taken = update(calls).where(its, calls.c.written.is_not(None)).values(written=None)
-    if row is None or (await tx.connection.execute(taken)).rowcount != 1:
+    if row is None:
+        return
+    unwritten = update(calls).where(its, calls.c.written.is_not(None))
+    taken = await tx.connection.execute(unwritten.values(written=None))
+    if taken.rowcount != 1:
         return
     key = OrganizationKey(row.data_center, row.organization_id)
     detail = {

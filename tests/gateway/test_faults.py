@@ -144,7 +144,7 @@ async def test_outage_uses_up_nothing_and_is_not_hammered(sqlite_url):
         assert set(await asyncio.gather(*calls)) == {502}
         assert asyncio.get_running_loop().time() - began >= 0.9
         account = await gateway.used()
-        assert (account.made, account.in_use.minute, account.day.used) == (60, 0, 0)
+        assert (account.made, account.in_use.minute, account.in_use.day) == (60, 0, 0)
 
 
 HALF = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n"
@@ -308,7 +308,7 @@ async def test_client_that_goes_at_any_step_is_counted_once(gateway_on_each, mon
             return False
         # A granted call that was never sent counts neither in the minute nor in the day.
         seen, account = len(gateway.upstream.got), await gateway.used()
-        return (*(await in_use(gateway)), account.day.used) == (seen, 0, seen)
+        return (*(await in_use(gateway)), account.in_use.day) == (seen, 0, seen)
 
     for step in range(1, steps + 1):
         await leaver.call(step)

@@ -1,21 +1,30 @@
-"""The daily limit comes from the plan or the service. A forecast says when calls will run out."""
+"""The daily limit comes from the plan or the service, and what is left ends at some time."""
+
+from dataclasses import replace
 
 import pytest
 
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import (
-    DAY_SECONDS,
-    DaySource,
-    DayUse,
+    RESET,
+    Limit,
+    LimitKind,
+    Plan,
+    Source,
     day_began_at,
     day_use,
     limit_in_message,
     reported_day,
 )
-from bot.quotas.rules.use import HourOfCalls, forecast
+from bot.quotas.rules.quota import Blocks, InUse
+from bot.quotas.rules.use import Standing
 from bot.services.calls import ReportedLimits
 
 NOW = 1_000_000.0
 HOUR = 3600.0
+KEY = OrganizationKey("eu", "10")
+PLAN = Limit(LimitKind.DAY, 1000)
+REPORTED = Limit(LimitKind.DAY, 2500, Source.REPORTED)
 
 
 def told(limit=2500, remaining=2400, reset=10_000, number=100, unsure=0):
@@ -23,7 +32,7 @@ def told(limit=2500, remaining=2400, reset=10_000, number=100, unsure=0):
 
 
 def test_unreported_day_is_what_was_reserved_since_it_began():
-    assert day_use(1000, NOW, 40) == DayUse(40, 1000, DaySource.PLAN)
+    assert day_use(PLAN, NOW, 40) == (40, [PLAN])
 
 
 def test_day_begins_25_hours_ago_or_with_a_reset_since_then():
@@ -39,17 +48,17 @@ def test_day_begins_25_hours_ago_or_with_a_reset_since_then():
 
 
 def test_later_calls_are_added_to_the_services_numbers():
-    assert day_use(1000, NOW + 5, 110, told(number=100, unsure=2), 10) == DayUse(
-        100 + 2 + 10, 2500, DaySource.REPORTED, NOW + 10_001
-    )
+    used, [day] = day_use(PLAN, NOW + 5, 110, told(number=100, unsure=2), 10)
+    assert used == 100 + 2 + 10
+    assert day == replace(REPORTED, until=NOW + 10_001)
 
 
-def test_after_a_reset_only_later_calls_count():
-    assert day_use(1000, NOW + 10_001, 3, told(), 10) == DayUse(3, 2500, DaySource.REPORTED)
+def test_after_a_reset_only_later_calls_count_and_one_is_made_at_a_time():
+    assert day_use(PLAN, NOW + 10_001, 3, told(), 10) == (3, [REPORTED, RESET])
 
 
 def test_the_plan_applies_again_after_the_services_reset():
-    assert day_use(1000, NOW + 10_001 + 24 * HOUR, 3, told(), 10) == DayUse(3, 1000, DaySource.PLAN)
+    assert day_use(PLAN, NOW + 10_001 + 24 * HOUR, 3, told(), 10) == (3, [PLAN])
 
 
 @pytest.mark.parametrize(
@@ -80,11 +89,12 @@ def test_sane_headers_set_the_day(limit, remaining, reset):
 
 
 def test_a_45_may_lower_the_limit_but_not_raise_it():
-    assert day_use(1000, NOW, 7, lowered=500) == DayUse(7, 500, DaySource.MESSAGE)
+    lower = replace(PLAN, most=500, source=Source.MESSAGE)
+    assert day_use(PLAN, NOW, 7, lowered=500) == (7, [lower])
     for same_or_more in (1000, 5000):
-        assert day_use(1000, NOW, 7, lowered=same_or_more) == DayUse(7, 1000, DaySource.PLAN)
-    lowered = day_use(1000, NOW, 100, told(), lowered=1000)
-    assert (lowered.limit, lowered.resets_at) == (1000, NOW + 10_001)
+        assert day_use(PLAN, NOW, 7, lowered=same_or_more) == (7, [PLAN])
+    _, [day] = day_use(PLAN, NOW, 100, told(), lowered=1000)
+    assert (day.most, day.until) == (1000, NOW + 10_001)
 
 
 @pytest.mark.parametrize(
@@ -156,58 +166,25 @@ def test_anything_else_tells_nothing(name, sent):
     assert reported(**{name: sent}) is None
 
 
-MINUTE = 60.0
-
-
-def calls_of(hour_at, calls):
-    return HourOfCalls(hour_at, "list", None, calls)
-
-
-def a_day(used, resets_at=None):
-    return DayUse(used, 1000, DaySource.PLAN, resets_at)
-
-
 @pytest.mark.parametrize(
     ("used", "last_hour", "ends_in_hours"),
     [(500, 100, 5), (900, 10, 10), (999, 60, 1 / 60), (1000, 3, 0), (1000, 0, 0), (1200, 0, 0)],
 )
 def test_the_end_is_what_is_left_at_the_pace_of_the_last_hour(used, last_hour, ends_in_hours):
-    assert forecast(a_day(used), last_hour, NOW) == pytest.approx(
-        NOW + ends_in_hours * HOUR, abs=MINUTE
-    )
+    assert a_day(used).day_ends_at(last_hour) == pytest.approx(NOW + ends_in_hours * HOUR)
 
 
 @pytest.mark.parametrize(("used", "last_hour"), [(20, 0), (20, 1), (20, 39), (0, 40)])
 def test_an_allowance_that_lasts_25_hours_has_no_end(used, last_hour):
-    assert forecast(a_day(used), last_hour, NOW) is None
+    assert a_day(used).day_ends_at(last_hour) is None
 
 
-def test_an_allowance_that_outlasts_its_reset_has_no_forecast():
+def test_an_allowance_that_outlasts_its_reset_has_no_end():
     for hours in (4, 5):
-        assert forecast(a_day(500, NOW + hours * HOUR), 100, NOW) is None
-    assert forecast(a_day(500, NOW + 6 * HOUR), 100, NOW) == NOW + 5 * HOUR
+        assert a_day(500, NOW + hours * HOUR).day_ends_at(100) is None
+    assert a_day(500, NOW + 6 * HOUR).day_ends_at(100) == NOW + 5 * HOUR
 
 
-@pytest.mark.parametrize("minutes", [0, 7, 30, 59])
-def test_steady_calls_have_no_end_at_any_minute_of_the_hour(minutes):
-    now, begun = NOW // HOUR * HOUR + minutes * 60, minutes / 60
-    this_hour = NOW // HOUR * HOUR
-    old = [calls_of(this_hour, round(39 * begun))]
-    old += [calls_of(this_hour - n * HOUR, 39) for n in range(1, 27)]
-    assert forecast(a_day(975), 39, now, old) is None
-
-
-def test_burst_ends_the_day_though_old_calls_leave():
-    old = [calls_of(NOW - 20 * HOUR, 500), calls_of(NOW - HOUR, 200)]
-    # 700 calls are used. The 300 that are left last for 2 h; the 500 stop counting in 5 h.
-    assert forecast(a_day(700), 150, NOW, old) == pytest.approx(NOW + 2 * HOUR, abs=MINUTE)
-    # By then, enough calls have stopped counting.
-    assert forecast(a_day(700), 30, NOW, old) is None
-
-
-def test_calls_that_have_stopped_counting_do_not_stop_again():
-    now = NOW // HOUR * HOUR + HOUR / 2
-    # The day begins in the middle of this hour, so 400 of its calls have stopped counting.
-    old = [calls_of(now - DAY_SECONDS - HOUR / 2, 800)]
-    # In the half hour in which the other 400 stop counting, 100 are made. Then 200 an hour.
-    assert forecast(a_day(900), 200, now, old) == pytest.approx(now + 2.5 * HOUR)
+def a_day(used, resets_at=None) -> Standing:
+    limits = [Limit(LimitKind.DAY, 1000, until=resets_at)]
+    return Standing(KEY, Plan.FREE, InUse(day=used), limits, Blocks(), now=NOW)

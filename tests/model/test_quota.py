@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Limits, Plan, limits_of
+from bot.quotas.rules.limits import STALL, LimitKind, Limits, Plan, applying, limits_of
 from bot.quotas.rules.quota import (
     HOLD_SECONDS,
     BlockCode,
@@ -21,11 +21,16 @@ from bot.services.calls import CallClass
 
 FREE = limits_of(Plan.FREE)
 NOW = 1_000_000.0
-NO_DAY = DayUse(0, 1000, DaySource.PLAN)
 
 
-def asked(call_class=CallClass.PERSON, *, in_use=InUse(), day=NO_DAY, blocks=Blocks()):  # noqa: B008
-    return decide(call_class, NOW, limits=FREE, in_use=in_use, day=day, blocks=blocks)
+def asked(call_class=CallClass.PERSON, *, in_use=InUse(), blocks=Blocks(), more=()):  # noqa: B008
+    limits = [*FREE.in_force(), *more]
+    return decide(call_class, NOW, limits=limits, in_use=in_use, blocks=blocks)
+
+
+def most(limits, call_class=CallClass.PERSON):
+    """Return how many calls of each kind are allowed for a class of calls."""
+    return [applying(limits.in_force(), kind, call_class)[-1].most for kind in LimitKind]
 
 
 @pytest.mark.parametrize(
@@ -43,15 +48,25 @@ def test_plans_have_the_documented_limits(plan, day, concurrent):
 
 
 def test_the_background_leaves_a_fifth_of_everything_to_people():
-    assert FREE.left_to(CallClass.BACKGROUND) == Limits(80, 800, 4)
-    assert Limits(1, 1, 1).left_to(CallClass.BACKGROUND) == Limits(1, 1, 1)
-    assert FREE.left_to(CallClass.PERSON) == FREE == FREE.left_to(CallClass.PROBE)
+    assert most(FREE, CallClass.BACKGROUND) == [80, 800, 4]
+    assert most(Limits(1, 1, 1), CallClass.BACKGROUND) == [1, 1, 1]
+    assert most(FREE) == [100, 1000, 5] == most(FREE, CallClass.PROBE)
+
+
+@pytest.mark.parametrize("kind", list(LimitKind))
+def test_a_kind_without_a_limit_is_not_limited(kind):
+    only = Limits(**{kind.value: 3}).in_force()
+    for call_class in CallClass:
+        decline = decide(call_class, NOW, limits=only, in_use=InUse(9, 9, 9), blocks=Blocks())
+        assert decline.kind is kind
+        few = replace(InUse(9, 9, 9), **{kind.value: 0})
+        assert decide(call_class, NOW, limits=only, in_use=few, blocks=Blocks()) is None
 
 
 def test_the_hundredth_call_is_granted_and_the_next_is_not():
     assert asked(in_use=InUse(99)) is None
     full = asked(in_use=InUse(100))
-    assert (full.kind, full.used, full.allowed) == (LimitKind.MINUTE, 100, 100)
+    assert (full.kind, full.limits[-1].most) == (LimitKind.MINUTE, 100)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +77,12 @@ def test_where_the_background_has_to_wait_a_person_has_not(in_use, kind):
     assert asked(CallClass.PERSON, in_use=in_use) is None
 
 
-def test_a_call_declined_for_a_full_day_tells_use_and_limit():
-    full = asked(CallClass.BACKGROUND, day=DayUse(850, 1000, DaySource.PLAN))
-    assert full == NotNow(NOW, LimitKind.DAY, 850, 800)
+def test_a_call_declined_for_a_full_day_tells_which_limits_apply():
+    full = asked(CallClass.BACKGROUND, in_use=InUse(day=850))
+    assert [(limit.kind, limit.most) for limit in full.limits] == [
+        (LimitKind.DAY, 1000),
+        (LimitKind.DAY, 800),
+    ]
 
 
 def test_a_block_goes_before_every_limit():
@@ -84,11 +102,9 @@ def test_call_without_an_answer_holds_for_its_timeout_and_a_grace():
 
 
 def test_stalled_service_gets_one_call_at_a_time():
-    in_use = InUse(concurrent=1, is_stalled=True)
-    decision = decide(
-        CallClass.PERSON, NOW, limits=FREE, in_use=in_use, day=NO_DAY, blocks=Blocks()
-    )
-    assert decision == NotNow(NOW, LimitKind.CONCURRENT, 1, 1)
+    assert asked(more=[STALL]) is None
+    decision = asked(in_use=InUse(concurrent=1), more=[STALL])
+    assert decision.limits[-1] == STALL
 
 
 @pytest.mark.parametrize(
@@ -167,8 +183,8 @@ def standing(name="1", *, minute=0, concurrent=0, day=0, blocked=False) -> Stand
     return Standing(
         key=OrganizationKey("eu", name),
         plan=Plan.FREE,
-        in_use=InUse(minute, concurrent),
-        day=DayUse(day, 1000, DaySource.PLAN),
+        in_use=InUse(minute, concurrent, day),
+        limits=FREE.in_force(),
         blocks=blocks,
     )
 

@@ -6,9 +6,9 @@ from typing import Protocol
 
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
+    STALL,
     LimitKind,
     Limits,
-    day_use,
 )
 from bot.quotas.rules.quota import GRACE_SECONDS, SLOT_SECONDS, Blocks, InUse, NotNow, decide
 from bot.services.calls import CallClass
@@ -86,17 +86,13 @@ class ModelLedger:
         if len(self._held) > 2 * self._limits.minute:
             self._held = {n: call for n, call in self._held.items() if call.slot_free_at > now}
         held = Holdings.of(self._held.values(), now)
-        in_use = InUse(len(held.slots), len(held.permits), self._is_stalled(now))
-        decision = decide(
-            call_class,
-            now,
-            limits=self._limits,
-            in_use=in_use,
-            day=day_use(self._limits.day, now, self._sent(now)),
-            blocks=Blocks(),
-        )
+        in_use = InUse(len(held.slots), len(held.permits), self._sent(now))
+        limits = self._limits.in_force()
+        if self._is_stalled(now):
+            limits.append(STALL)
+        decision = decide(call_class, now, limits=limits, in_use=in_use, blocks=Blocks())
         if decision is not None:
-            return Ticket(replace(decision, free_at=self._free_at(decision, held)))
+            return Ticket(replace(decision, free_at=self._free_at(decision, held, in_use)))
         self._reserved_at.append(now)
         number = len(self._reserved_at)
         self._held[number] = HeldCall.unanswered(now, self._timeout)
@@ -129,9 +125,9 @@ class ModelLedger:
             self._made_before += 1
         return made - self._made_before
 
-    def _free_at(self, full: NotNow, held: Holdings) -> float:
+    def _free_at(self, full: NotNow, held: Holdings, in_use: InUse) -> float:
         assert full.kind is not None
         if full.kind is not LimitKind.DAY:
-            return held.free_at(full.kind, full.allowed)
-        reserved_at = self._reserved_at[self._made_before + full.used - full.allowed]
+            return held.free_at(full.kind, full.limits[-1].most)
+        reserved_at = self._reserved_at[self._made_before + in_use.day - full.limits[-1].most]
         return reserved_at + self._hold + DAY_SECONDS

@@ -3,17 +3,16 @@
 import heapq
 import random
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
 
 from bot.quotas.rules.limits import (
-    DaySource,
-    DayUse,
+    Limit,
+    LimitKind,
     Limits,
-    Lowered,
-    lower_minute,
+    lowered,
 )
 from bot.quotas.rules.quota import BlockCode, Blocks, InUse, decide
 from bot.services.calls import CallClass
@@ -49,7 +48,7 @@ class Simulation:
         self.dice, self.now, self.events, self.order = random.Random(seed), 0.0, [], count()
         self.organization, self.blocks = Organization(), Blocks()
         self.held: list[HeldCall] = []
-        self.lowered: Lowered | None = None
+        self.lowered: Limit | None = None
         self.every = 60.0 / foreign_a_minute
         self.refused: Counter[tuple[str, int]] = Counter()
         self.made: Counter[tuple[str, int]] = Counter()
@@ -76,14 +75,14 @@ class Simulation:
     def ask(self) -> None:
         self.held = [call for call in self.held if call.slot_free_at > self.now]
         held = Holdings.of(self.held, self.now)
-        lowered = self.lowered if self.lowered and self.now < self.lowered.until else None
-        limits = replace(LIMITS, background_minute=lowered and lowered.limit)
+        limits = LIMITS.in_force()
+        if self.lowered and self.now < self.lowered.until:
+            limits.append(self.lowered)
         decision = decide(
             CallClass.BACKGROUND,
             self.now,
             limits=limits,
             in_use=InUse(len(held.slots), len(held.permits)),
-            day=DayUse(0, NO_DAY, DaySource.PLAN),
             blocks=self.blocks,
         )
         if decision is None:
@@ -100,7 +99,9 @@ class Simulation:
             self.count(OURS, accepted)
             if not accepted:
                 if not self.blocks:
-                    self.lowered = lower_minute(self.lowered, used=used, at=self.now)
+                    self.lowered = lowered(
+                        self.lowered, LimitKind.MINUTE, beside=0, used=used, at=self.now
+                    )
                 self.blocks = self.blocks.refused(BlockCode.MINUTE, self.now, probe=probe)
                 self.at(self.blocks.longest.until, self.probe)
             elif probe:

@@ -8,7 +8,7 @@ import pytest
 from bot.errors import QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.rules.limits import LimitKind, Plan
+from bot.quotas.rules.limits import Limit, LimitKind, Plan
 from bot.quotas.rules.quota import NotNow, Terms
 from bot.services.calls import CallCause, CallClass
 from bot.tasks import Tasks
@@ -52,7 +52,8 @@ class GuardLedger:
             grant = await call.__aenter__()
         except QuotaExhausted as error:
             free_at = self._clock.now().timestamp() + error.seconds - self._began
-            return Ticket(NotNow(0.0, LimitKind(error.limit_kind), free_at=free_at))
+            limit = Limit(LimitKind(error.limit_kind), 0)
+            return Ticket(NotNow(0.0, [limit], free_at=free_at))
         self._open[self.asked] = call, grant
         return Ticket(None, self.asked)
 

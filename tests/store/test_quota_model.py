@@ -42,7 +42,7 @@ class Both:
             assert ours.number == ticket.number
             self._open.append((ours, ticket.number))
         else:
-            assert (ours.kind, ours.used) == (ticket.decision.kind, ticket.decision.used)
+            assert ours.limits == ticket.decision.limits
             assert ours.free_at == pytest.approx(ticket.decision.free_at, abs=1e-4)
             self.seen.add(ours.kind.value)
 

@@ -52,7 +52,7 @@ async def test_the_plan_set_is_in_force_and_wins(database):
         await quotas.set_plan(tx, KEY, Plan.FREE)
     assert await plan_of(database) is Plan.FREE
     refused = await reserve(database)
-    assert (refused.kind, refused.allowed) == (LimitKind.CONCURRENT, 5)
+    assert (refused.kind, refused.limits[-1].most) == (LimitKind.CONCURRENT, 5)
 
 
 @pytest.mark.parametrize("seconds_since_headers", [0.0, 3.0])
@@ -90,7 +90,7 @@ async def test_the_services_numbers_apply_until_their_reset(database, clock):
     clock.advance(3602)
     await reserve(database)
     async with database.read_only() as tx:
-        assert (await accounts.load(tx, KEY, TERMS)).day.used == 1
+        assert (await accounts.load(tx, KEY, TERMS)).in_use.day == 1
 
 
 async def test_earlier_answer_does_not_undo_a_later_report(database, clock):
@@ -106,7 +106,7 @@ async def test_a_lowered_day_holds_until_the_service_tells_or_a_plan_is_set(data
         await quotas.change(tx, account.id, lowered_day=3)
     await use_up(database, 3)
     refused = await reserve(database)
-    assert (refused.kind, refused.allowed) == (LimitKind.DAY, 3)
+    assert (refused.kind, refused.limits[-1].most) == (LimitKind.DAY, 3)
     async with database.transaction() as tx:
         await quotas.set_plan(tx, KEY, Plan.FREE)
     assert isinstance(await reserve(database), Reservation)
@@ -186,7 +186,7 @@ async def test_every_organization_stands_as_one_alone_does(database, clock):
         for key in (KEY, OTHER):
             account = await accounts.load(tx, key, PREMIUM)
             assert standings[key] == account
-    assert (standings[KEY].in_use.minute, standings[KEY].day.used) == (1, 4)
+    assert (standings[KEY].in_use.minute, standings[KEY].in_use.day) == (1, 4)
 
 
 async def test_old_calls_are_deleted_and_the_day_is_as_before(database, clock):
@@ -196,13 +196,13 @@ async def test_old_calls_are_deleted_and_the_day_is_as_before(database, clock):
     clock.advance(24 * HOUR)
     await call(database)
     clock.advance(2.5 * HOUR)
-    before = (await the_account(database)).day
+    before = (await the_account(database)).in_use.day
     await tidy(database)
     assert await count(database, quota_calls) == 6
     clock.advance(0.6 * HOUR)
     await tidy(database)
     assert await count(database, quota_calls) == 2
-    assert (await the_account(database)).day.used == before.used == 1
+    assert (await the_account(database)).in_use.day == before == 1
     assert (await call(database)).number == 7
 
 
@@ -211,9 +211,9 @@ async def test_newest_call_is_kept_and_the_numbers_go_on(database, clock):
     clock.advance(40 * HOUR)
     await tidy(database)
     assert await count(database, quota_calls) == 1
-    assert (await the_account(database)).day.used == 0
+    assert (await the_account(database)).in_use.day == 0
     assert (await call(database)).number == 2
-    assert (await the_account(database)).day.used == 1
+    assert (await the_account(database)).in_use.day == 1
 
 
 @pytest.mark.parametrize("told_hours", [1, 23])
@@ -229,11 +229,11 @@ async def test_the_day_in_sql_is_the_models(database, clock, told_hours):
     )
     async with database.autocommit() as tx:
         await quotas.note_reported(tx, last, day)
-    assert (await the_account(database)).day.used == 1_000
+    assert (await the_account(database)).in_use.day == 1_000
     clock.advance(seconds + 20)
-    assert (await the_account(database)).day.used == 0
+    assert (await the_account(database)).in_use.day == 0
     await call(database)
-    assert (await the_account(database)).day.used == 1
+    assert (await the_account(database)).in_use.day == 1
 
 
 OWN = {"minute": [1, 100]}

@@ -1,6 +1,5 @@
 """Tests the messages about incidents and rate limits."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -13,9 +12,20 @@ from bot.organizations.rules import (
     OrganizationKey,
 )
 from bot.quotas import messages
-from bot.quotas.rules.limits import DaySource, DayUse, LimitKind, Lowered, Plan
-from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse
+from bot.quotas.declines import decline_error
+from bot.quotas.rules.limits import (
+    Limit,
+    LimitKind,
+    Plan,
+    Source,
+    applying,
+    less_reserve,
+    limits_of,
+    share_of,
+)
+from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse, NotNow
 from bot.quotas.rules.use import HourOfCalls, Standing, first_hour
+from bot.services.calls import CallClass
 from tests.support.requests import hold
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -60,17 +70,15 @@ def test_nasty_words_stay_within_slacks_limits_and_inert(code, is_over):
 NOW = 1_780_000_000.0
 
 
-def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), **day_more):  # noqa: B008
-    in_use = InUse(minute, concurrent)
-    day_use = DayUse(day, **{"limit": 1000, "source": DaySource.PLAN, **day_more})
+def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), more=()):  # noqa: B008
+    in_use = InUse(minute, concurrent, day)
     key = OrganizationKey("eu", name)
-    return Standing(key, Plan.FREE, in_use, day_use, blocks, now=NOW)
+    limits = [*limits_of(Plan.FREE).in_force(), *more]
+    return Standing(key, Plan.FREE, in_use, limits, blocks, now=NOW)
 
 
-def the_detail(one, *, hours=(), pace=(0, None), name="Acme"):
-    last_hour, ends_at = pace
-    people = {"U1": "Ada <x>"}
-    return messages.detail(name, one, hours, people, last_hour=last_hour, ends_at=ends_at)
+def the_detail(one, *, hours=(), last_hour=0, name="Acme"):
+    return messages.detail(name, one, hours, {"U1": "Ada <x>"}, last_hour)
 
 
 def a_directory(name, *numbers):
@@ -95,26 +103,54 @@ def test_organization_fits_whatever_its_name():
 
 
 @pytest.mark.parametrize(
-    ("pace", "words"),
+    ("used", "last_hour", "words"),
     [
-        ((0, None), "0 calls in the last hour: well within the daily limit"),
-        ((5, NOW + 3600), "5 calls in the last hour: the daily limit will be reached <!date^"),
-        ((5, NOW), "the daily limit is used up"),
+        (0, 0, "0 calls in the last hour: well within the daily limit\n1,000 calls left"),
+        (995, 5, "5 calls in the last hour: the daily limit will be reached <!date^"),
+        (999, 5, "\n1 call left"),
+        (1001, 5, "5 calls in the last hour: the daily limit is used up\n0 calls left"),
     ],
 )
-def test_the_forecast_in_words(pace, words):
-    assert words in the_detail(standing(), pace=pace).text
+def test_what_is_left_and_when_it_ends_in_words(used, last_hour, words):
+    assert words in the_detail(standing(day=used), last_hour=last_hour).text
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "titles"),
+    [([], []), ([1], ["last 12 hours"]), ([20], ["24 to 12"]), ([1, 20], ["24 to 12", "last 12"])],
+)
+def test_a_chart_without_calls_is_left_out(hours_ago, titles):
+    hours = [HourOfCalls(first_hour(NOW) + (23 - ago) * 3600, "list", "U1", 1) for ago in hours_ago]
+    blocks = the_detail(standing(), hours=hours).slack_blocks
+    charts = [block["title"] for block in blocks if block["type"] == "data_visualization"]
+    assert len(charts) == len(titles)
+    for chart, title in zip(charts, titles, strict=True):
+        assert title in chart
+
+
+def test_a_decline_says_what_leaves_fewer_calls_than_the_service_allows():
+    limits = less_reserve(limits_of(Plan.FREE).in_force(), 94, 0)
+    limits = (*limits, Limit(LimitKind.MINUTE, 5, Source.REFUSAL, NOW + 600))
+    its = applying(limits, LimitKind.MINUTE, CallClass.BACKGROUND)
+    decline = NotNow(NOW, share_of(its, 0.5), free_at=NOW + 3)
+    assert decline_error(decline, OrganizationKey("eu", "10")).sentence == (
+        "This client has used its share of the calls for organization 10 (eu): 2 calls per minute."
+        " Of 100, 94 are reserved for other programs, 1 is left unused because the service refused"
+        " calls, 1 is kept for people, 2 are left to other clients. Nothing was sent. The next slot"
+        " will be free in 3 s."
+    )
 
 
 def test_a_lowered_minute_limit_is_shown():
-    lowered = replace(standing(), lowered={LimitKind.MINUTE: Lowered(4, NOW + 600)})
+    limit = Limit(LimitKind.MINUTE, 4, Source.REFUSAL, NOW + 600)
+    lowered = standing(more=[limit])
     shown = the_detail(lowered)
     limited = "scripts and background jobs are limited to 4 calls per minute"
     assert f"{limited} until <!date^" in shown.text
     assert f"Within limits; {limited}" in shown.text
     overview = messages.overview([lowered], a_directory("Acme", "10"), AT)
     assert f"within limits; {limited}" in overview.text
-    card = messages.incident_card(an_incident(lowered=Lowered(4, NOW + 600)), "Acme")
+    card = messages.incident_card(an_incident(lowered=limit), "Acme")
     assert f"{limited}." in card.text
 
 

@@ -9,7 +9,7 @@ import pytest
 from bot.errors import CommitUnknown, DatabaseUnavailable, OrganizationBlocked, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.rules.limits import MINUTE_MARGIN, Plan
+from bot.quotas.rules.limits import MINUTE_MARGIN, LimitKind, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
 from bot.services.calls import GATEWAY, PROBE, CallCause, ReportedLimits
@@ -196,7 +196,7 @@ async def test_no_call_is_granted_while_a_refusal_is_written(guard, database, mo
 async def test_the_45s_own_headers_do_not_undo_what_its_message_lowered(guard, database):
     told = ReportedLimits(limit=2000, remaining=0, reset_seconds=100)
     await be_refused(guard, 45, "the limit is 1000", told)
-    assert (await standing(database)).day.limit == 1000
+    assert (await standing(database)).meters[LimitKind.DAY].limit == 1000
 
 
 SCRIPT = CallCause(GATEWAY, background=True, client="script")
@@ -223,6 +223,15 @@ async def test_own_use_belongs_to_the_services_day(guard, database, clock):
     await be_refused(guard, 45)
     (incident,) = await all_incidents(database)
     assert incident.detail.own["day"] == [2, 1000]
+
+
+async def test_after_a_reported_reset_one_call_finds_out_what_the_service_allows(guard, clock):
+    await call(guard, reported=ReportedLimits(1000, 1, 3600))
+    clock.advance(3602)
+    # If the service's day is a sliding window, only a few calls are free again.
+    assert await burst(guard, 5, taken=5) == (1, 0)
+    await call(guard, reported=ReportedLimits(1000, 900, 3600))
+    assert await burst(guard, 5, taken=5) == (5, 0)
 
 
 async def burst(guard, calls: int, taken: int) -> tuple[int, int]:
@@ -256,7 +265,7 @@ async def test_service_that_takes_fewer_at_once_refuses_them_once_a_day(
         assert await burst(guard, 10, taken=7) == (7, 0)
         clock.advance(60)
     (incident,) = await all_incidents(database)
-    assert (incident.refusals, incident.lowered.limit) == (3, 7)
+    assert (incident.refusals, incident.lowered.most) == (3, 7)
     clock.advance(24 * HOUR)
     # Another client may be the cause, or the service may have changed its limit.
     assert await burst(guard, 10, taken=10) == (10, 0)

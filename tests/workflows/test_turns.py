@@ -9,7 +9,7 @@ from bot.errors import QuotaExhausted
 from bot.gateway.turns import Turns
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.rules.limits import _LIMITS, LimitKind, Limits, Plan
+from bot.quotas.rules.limits import _LIMITS, Limit, LimitKind, Limits, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, ledger
 from bot.services.calls import CallCause
@@ -163,7 +163,7 @@ async def test_call_waits_for_a_slot_of_the_day_that_is_free_in_time(processes, 
     await use_up(process, 8)
     async with process.guard.database.read_only() as tx:
         account = await accounts.load(tx, KEY, TERMS)
-        free_at = await ledger.free_at(tx, account, LimitKind.DAY, 8)
+        free_at = await ledger.free_at(tx, account, Limit(LimitKind.DAY, 8))
     clock.advance(free_at - account.now - 20)
     with pytest.raises(QuotaExhausted):
         await process.make("a", 10.0)

@@ -7,6 +7,7 @@ reserved, so the number of calls in a period is the difference between two call 
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -41,40 +42,101 @@ class LimitKind(StrEnum):
         return self.in_words if self is LimitKind.CONCURRENT else f"per {self.value}"
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The number of calls allowed per minute, per day, and at the same time.
+class Source(StrEnum):
+    """What sets a limit: the service, as far as is known, or Gatehouse, which leaves calls over."""
 
-    `background_minute` is the temporary minute limit for background calls, if there is one.
+    PLAN = "plan"
+    REPORTED = "reported"
+    MESSAGE = "message"
+    REFUSAL = "refusal"
+    RESERVE = "reserve"
+    PEOPLE = "people"
+    RESET = "reset"
+    STALL = "stall"
+    SHARE = "share"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit in force: at most `most` calls of a kind. `until` is its known end, if there is one.
+
+    A kind without a limit isn't limited. If there are several limits of a kind, the lowest counts.
     """
 
-    minute: int
-    day: int
-    concurrent: int
-    background_minute: int | None = None
+    kind: LimitKind
+    most: int
+    source: Source = Source.PLAN
+    until: float | None = None
 
-    def left_to(self, call_class: CallClass) -> "Limits":
-        """Return the limits for a class of calls. Background calls leave a fifth for people."""
-        if call_class is not CallClass.BACKGROUND:
-            return self
+    @property
+    def is_for_background(self) -> bool:
+        """True for the minute's limit after a refusal, which leaves people what they had."""
+        return self.source is Source.REFUSAL and self.kind is LimitKind.MINUTE
+
+
+# While the service hangs, it gets one call at a time.
+STALL = Limit(LimitKind.CONCURRENT, 1, Source.STALL)
+# After a reported reset, one call at a time finds out how many calls the service now allows.
+RESET = Limit(LimitKind.CONCURRENT, 1, Source.RESET)
+
+
+def _most(limit: Limit) -> int:
+    return limit.most
+
+
+def applying(limits: Iterable[Limit], kind: LimitKind, call_class: CallClass) -> list[Limit]:
+    """Return the limits of a kind that apply to a class of calls, loosest first.
+
+    Background calls leave a fifth for people.
+    """
+    its = [limit for limit in limits if limit.kind is kind]
+    for_people = [limit for limit in its if not limit.is_for_background]
+    if call_class is not CallClass.BACKGROUND or not for_people:
+        its = for_people
+    else:
+        lowest = min(for_people, key=_most)
         # Round down for people's sake, but leave the background at least one call.
-        minute, day, concurrent = (
-            max(1, limit * 4 // 5) for limit in (self.minute, self.day, self.concurrent)
-        )
-        if self.background_minute is not None:
-            minute = min(minute, self.background_minute)
-        return Limits(minute, day, concurrent)
+        its.append(replace(lowest, most=max(1, lowest.most * 4 // 5), source=Source.PEOPLE))
+    return sorted(its, key=_most, reverse=True)
 
-    def share(self, share: float) -> "Limits":
-        """Return a share of the background limits. `share` is greater than 0 and at most 1."""
-        left = self.left_to(CallClass.BACKGROUND)
-        parts = (left.minute, left.day, left.concurrent)
-        return Limits(*(max(1, int(limit * share)) for limit in parts))
+
+def share_of(limits: Sequence[Limit], share: float) -> list[Limit]:
+    """Add a client's share of the lowest limit. `share` is greater than 0 and at most 1."""
+    lowest = limits[-1]
+    return [*limits, replace(lowest, most=max(1, int(lowest.most * share)), source=Source.SHARE)]
+
+
+def less_reserve(limits: Iterable[Limit], minute: int, day: int) -> tuple[Limit, ...]:
+    """Add the limits that leave calls to programs that don't use Gatehouse, but at least one."""
+    limits = tuple(limits)
+    for kind, reserved in ((LimitKind.MINUTE, minute), (LimitKind.DAY, day)):
+        its = applying(limits, kind, CallClass.PERSON)
+        if reserved and its:
+            left = max(1, its[-1].most - reserved)
+            limits = (*limits, replace(its[-1], most=left, source=Source.RESERVE))
+    return limits
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The calls that a plan allows per minute, per day, and at once. None means no such limit."""
+
+    minute: int | None = None
+    day: int | None = None
+    concurrent: int | None = None
+
+    def in_force(self) -> list[Limit]:
+        """Return the limits as a list."""
+        numbers = zip(LimitKind, (self.minute, self.day, self.concurrent), strict=True)
+        return [Limit(kind, most) for kind, most in numbers if most is not None]
 
 
 _MINUTE = 100
+# The smallest plan's limit of calls at once. If fewer calls than this exceed the service's limit,
+# other clients are making calls too.
+LEAST_AT_ONCE = 5
 _LIMITS = {
-    Plan.FREE: Limits(_MINUTE, 1_000, 5),
+    Plan.FREE: Limits(_MINUTE, 1_000, LEAST_AT_ONCE),
     Plan.STANDARD: Limits(_MINUTE, 2_000, 10),
     Plan.PROFESSIONAL: Limits(_MINUTE, 5_000, 10),
     Plan.PREMIUM: Limits(_MINUTE, 10_000, 10),
@@ -93,43 +155,27 @@ _LOWERED_MINUTE_SECONDS = 3600.0
 MINUTE_MARGIN = 8
 # Allow at least this many background calls, because other clients may stop at any time.
 LEAST_A_MINUTE = 4
-# The smallest plan's documented limit. If fewer calls than this exceed the service's limit, other
-# clients are making calls too.
-LEAST_AT_ONCE = limits_of(Plan.FREE).concurrent
 
 
-@dataclass(frozen=True)
-class Lowered:
-    """A temporary limit of `limit` calls, which applies until the time `until`."""
+def lowered(
+    earlier: Limit | None, code_kind: LimitKind, *, beside: int, used: int, at: float
+) -> Limit | None:
+    """Return the temporary limit to apply after code 44 or 1070, or None to keep what applies.
 
-    limit: int
-    until: float
-
-
-def lower_concurrency(
-    known: Lowered | None, *, beside: int, used: int, at: float
-) -> Lowered | None:
-    """Return the concurrency limit to apply after code 1070, or None to keep the current limit.
-
-    `beside` is the number of calls that were running when the refused call was granted. `used` is
-    the highest number of running calls, including the refused call. Other clients' calls may have
-    contributed, so the new limit is temporary and never below the smallest plan's limit.
+    `used` is the number of the bot's calls that counted, including the refused call, and `beside`
+    is how many were running when it was granted. Other clients' calls may have contributed, so the
+    limit of calls at once is never below the smallest plan's.
     """
-    if used <= LEAST_AT_ONCE:
+    if code_kind is LimitKind.MINUTE:
+        limit = max(LEAST_A_MINUTE, used - MINUTE_MARGIN)
+        seconds = _LOWERED_MINUTE_SECONDS
+    elif used > LEAST_AT_ONCE:
+        limit = max(LEAST_AT_ONCE, beside)
+        seconds = _LOWERED_CONCURRENCY_SECONDS
+    else:
         return None
-    return _at_most(known, max(LEAST_AT_ONCE, beside), at + _LOWERED_CONCURRENCY_SECONDS)
-
-
-def lower_minute(known: Lowered | None, *, used: int, at: float) -> Lowered:
-    """Return the minute limit to apply to background calls after code 44.
-
-    `used` is the number of minute slots that the bot was using.
-    """
-    return _at_most(known, max(LEAST_A_MINUTE, used - MINUTE_MARGIN), at + _LOWERED_MINUTE_SECONDS)
-
-
-def _at_most(known: Lowered | None, limit: int, until: float) -> Lowered:
-    return Lowered(min(limit, known.limit) if known else limit, until)
+    most = min(limit, earlier.most) if earlier else limit
+    return Limit(code_kind, most, Source.REFUSAL, at + seconds)
 
 
 DAY_SECONDS = 25 * 3600.0
@@ -139,14 +185,6 @@ _ROUNDING_SECONDS = 1.0
 # The minute limit of every plan. A daily limit is always higher.
 SMALLEST_DAY = 100
 _LONGEST_RESET_SECONDS = 90_000  # 25 hours, the length of the longest day.
-
-
-class DaySource(StrEnum):
-    """The source of the current daily limit."""
-
-    PLAN = "plan"
-    REPORTED = "reported"
-    MESSAGE = "message"
 
 
 @dataclass(frozen=True)
@@ -167,19 +205,6 @@ class ReportedDay:
     def used(self) -> int:
         """The number of calls that the service has counted, including other clients' calls."""
         return self.limit - self.remaining
-
-
-@dataclass(frozen=True)
-class DayUse:
-    """The number of calls in the current day and the daily limit.
-
-    `resets_at` is None unless the service reported the reset time.
-    """
-
-    used: int
-    limit: int
-    source: DaySource
-    resets_at: float | None = None
 
 
 def reported_day(
@@ -208,30 +233,34 @@ def day_began_at(reported: ReportedDay | None, now: float) -> float:
 
 
 def day_use(
-    plan_limit: int,
+    plan: Limit,
     now: float,
     sent: int,
     reported: ReportedDay | None = None,
     sent_since_report: int = 0,
     lowered: int | None = None,
-) -> DayUse:
-    """Return the day's usage from a recent report or, if there is none, from the bot's own calls.
+) -> tuple[int, list[Limit]]:
+    """Return the day's calls and limits, from a recent report or else the bot's own calls.
 
     `sent` is the number of calls since the day began, including calls that had no response yet at
     that time. `sent_since_report` is the number of calls after the call that returned the report.
-    `lowered` is the limit stated in the message of an error with code 45.
+    `lowered` is the limit stated in the message of an error with code 45. The limit's `until` is
+    the reported reset.
     """
-    if reported is None or now >= reported.resets_at + REPORTED_DAY_SECONDS:
-        day = DayUse(sent, plan_limit, DaySource.PLAN)
-    elif now >= reported.resets_at:
-        # A new day has begun, and the service hasn't reported on it yet.
-        day = DayUse(sent, reported.limit, DaySource.REPORTED)
-    else:
-        used = reported.used + reported.unsure + sent_since_report
-        day = DayUse(used, reported.limit, DaySource.REPORTED, reported.resets_at)
-    if lowered is None or lowered >= day.limit:
-        return day
-    return replace(day, limit=lowered, source=DaySource.MESSAGE)
+    used = sent
+    limit = plan
+    others = []
+    if reported is not None and now < reported.resets_at + REPORTED_DAY_SECONDS:
+        limit = replace(plan, most=reported.limit, source=Source.REPORTED)
+        if now < reported.resets_at:
+            used = reported.used + reported.unsure + sent_since_report
+            limit = replace(limit, until=reported.resets_at)
+        else:
+            # The service hasn't reported on the new day yet. Its day may also be a sliding window.
+            others.append(RESET)
+    if lowered is not None and lowered < limit.most:
+        limit = replace(limit, most=lowered, source=Source.MESSAGE)
+    return used, [limit, *others]
 
 
 # The number may have thousands separators.

@@ -20,7 +20,7 @@ from datetime import datetime
 from enum import IntEnum
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import DayUse, LimitKind, Limits, Lowered, Plan
+from bot.quotas.rules.limits import Limit, LimitKind, Plan, Source, applying
 from bot.services.calls import TOTAL_SECONDS, CallClass
 
 MINUTE_SECONDS = 60.0
@@ -140,60 +140,60 @@ class Terms:
 
 @dataclass(frozen=True)
 class InUse:
-    """The number of minute slots in use, and the number of calls that may still be running.
-
-    `is_stalled` is True while the service seems to hang: a call timed out, and no response to any
-    call has arrived since that call was sent. The service may still process calls that timed out.
-    """
+    """The calls that count: minute slots, calls that may still be running, and calls in the day."""
 
     minute: int = 0
     concurrent: int = 0
-    is_stalled: bool = False
+    day: int = 0
+
+    def of(self, kind: LimitKind) -> int:
+        """Return the number of calls that count against limits of this kind."""
+        number: int = getattr(self, kind.value)
+        return number
 
 
 @dataclass(frozen=True)
 class NotNow:
     """The reason for declining a call at the time `now`: a block or a limit that is used up.
 
-    `code` is set for a block, and `kind` is set for a limit. `used` is the number of calls that
-    count against the limit, and `allowed` is the maximum for this class of calls. `free_at` is the
-    time to ask again. `is_share` is True if a gateway client's share is used up.
+    `code` is set for a block. Otherwise, `limits` are the limits of one kind that apply, loosest
+    first, of which the last is used up. `free_at` is the time to ask again.
     """
 
     now: float
-    kind: LimitKind | None = None
-    used: int = 0
-    allowed: int = 0
+    limits: Sequence[Limit] = ()
     code: BlockCode | None = None
     free_at: float = 0.0
-    is_share: bool = False
+
+    @property
+    def kind(self) -> LimitKind | None:
+        """The kind of the limit that is used up, or None for a block."""
+        return self.limits[-1].kind if self.limits else None
+
+    @property
+    def is_share(self) -> bool:
+        """True if only a gateway client's share is used up."""
+        return bool(self.limits) and self.limits[-1].source is Source.SHARE
+
+
+# A day that is used up is told before a minute, which is free again sooner.
+ORDER = (LimitKind.DAY, LimitKind.MINUTE, LimitKind.CONCURRENT)
 
 
 def decide(
-    call_class: CallClass,
-    now: float,
-    *,
-    limits: Limits,
-    in_use: InUse,
-    day: DayUse,
-    blocks: Blocks,
+    call_class: CallClass, now: float, *, limits: Sequence[Limit], in_use: InUse, blocks: Blocks
 ) -> NotNow | None:
     """Return the reason for declining a call at the time `now`, or None if the call is granted.
 
-    The daily limit comes from `day`. If a limit is used up, the ledger sets `free_at` afterward.
+    If a limit is used up, the ledger sets `free_at` afterward.
     """
     block = blocks.in_the_way_of(call_class, now)
     if block is not None:
         return NotNow(now, code=block.code, free_at=max(block.until, blocks.probing_until))
-    allowed = replace(limits, day=day.limit).left_to(call_class)
-    if day.used >= allowed.day:
-        return NotNow(now, LimitKind.DAY, day.used, allowed.day)
-    if in_use.minute >= allowed.minute:
-        return NotNow(now, LimitKind.MINUTE, in_use.minute, allowed.minute)
-    # While the service hangs, try one call at a time.
-    most = 1 if in_use.is_stalled else allowed.concurrent
-    if in_use.concurrent >= most:
-        return NotNow(now, LimitKind.CONCURRENT, in_use.concurrent, most)
+    for kind in ORDER:
+        its = applying(limits, kind, call_class)
+        if its and in_use.of(kind) >= its[-1].most:
+            return NotNow(now, its)
     return None
 
 
@@ -236,5 +236,5 @@ class Incident:
     refusals: int
     detail: IncidentDetail
     blocks: Blocks
-    lowered: Lowered | None = None
+    lowered: Limit | None = None
     muted_until: datetime | None = None

@@ -2,27 +2,29 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
-    DaySource,
-    DayUse,
+    Limit,
     LimitKind,
-    Limits,
-    Lowered,
     Plan,
     ReportedDay,
+    Source,
+    applying,
     day_began_at,
+    less_reserve,
     limits_of,
 )
-from bot.quotas.rules.quota import Blocks, InUse
+from bot.quotas.rules.quota import Blocks, InUse, Terms
+from bot.services.calls import CallClass
 
 _NEARLY_FULL = 0.8
+HOUR_SECONDS = 3600
 
 
 class QuotaState(StrEnum):
@@ -45,19 +47,14 @@ _FULL = {
 
 @dataclass(frozen=True)
 class Meter:
-    """Usage against a limit: `used` of `limit` calls. Other programs get `reserved` calls."""
+    """Usage against the service's limit. Gatehouse makes at most `allowed` of the calls."""
 
     used: int
     limit: int
-    reserved: int = 0
+    allowed: int
 
     def __str__(self) -> str:
         return f"{self.used:,}/{self.limit:,}"
-
-    @property
-    def allowed(self) -> int:
-        """The number of calls that Gatehouse can use, which is at least 1."""
-        return max(1, self.limit - self.reserved)
 
     @property
     def share(self) -> float:
@@ -65,23 +62,24 @@ class Meter:
         return self.used / self.allowed
 
 
+# The limits that Gatehouse sets itself.
+_OWN = {Source.RESERVE, Source.STALL, Source.RESET}
+
+
 @dataclass(frozen=True)
 class Standing:
     """An organization's limits, usage, and blocks at one point in time, from the database.
 
     `id` is the organization's ID in the database, or 0 if the organization isn't stored yet.
-    `made` is the number of the newest call. `lowered` has the temporary limits for concurrent calls
-    and for background calls per minute.
+    `made` is the number of the newest call.
     """
 
     key: OrganizationKey
     plan: Plan
     in_use: InUse
-    day: DayUse
+    limits: Sequence[Limit]
     blocks: Blocks
-    lowered: Mapping[LimitKind, Lowered] = field(default_factory=dict)
     reported: ReportedDay | None = None
-    reserve: tuple[int, int] = (0, 0)
     watched_at: float = 0.0
     id: int = 0
     now: float = 0.0
@@ -89,56 +87,65 @@ class Standing:
 
     @classmethod
     @lru_cache(maxsize=10_000)
-    def idle(cls, key: OrganizationKey, plan: Plan) -> "Standing":
+    def idle(cls, key: OrganizationKey, terms: Terms) -> "Standing":
         """Return the standing of an organization without any calls.
 
         It is cached, because an overview of thousands of organizations needs one for each.
         """
-        day = DayUse(0, limits_of(plan).day, DaySource.PLAN)
-        return cls(key, plan, InUse(), day, Blocks())
-
-    @property
-    def limits(self) -> Limits:
-        """The plan's limits, including any temporarily lowered concurrency limit."""
-        limits = limits_of(self.plan)
-        lowered = self.lowered.get(LimitKind.CONCURRENT)
-        if lowered is None:
-            return limits
-        return replace(limits, concurrent=min(limits.concurrent, lowered.limit))
-
-    @property
-    def allowed(self) -> Limits:
-        """The limits that Gatehouse applies, minus the calls reserved for other programs."""
-        background = self.lowered.get(LimitKind.MINUTE)
-        minute, day, concurrent = (self.meter(kind).allowed for kind in LimitKind)
-        return Limits(minute, day, concurrent, background.limit if background else None)
+        plan = terms.plan_of(key)
+        limits = less_reserve(limits_of(plan).in_force(), *terms.reserve_of(key))
+        return cls(key, plan, InUse(), limits, Blocks())
 
     @property
     def day_began_at(self) -> float:
         """The start of the current day."""
         return day_began_at(self.reported, self.now)
 
-    def meter(self, kind: LimitKind) -> Meter:
-        """Return the usage and the limit of the given kind."""
-        if kind is LimitKind.MINUTE:
-            return Meter(self.in_use.minute, self.limits.minute, self.reserve[0])
-        if kind is LimitKind.DAY:
-            return Meter(self.day.used, self.day.limit, self.reserve[1])
-        return Meter(self.in_use.concurrent, self.limits.concurrent)
+    @cached_property
+    def meters(self) -> Mapping[LimitKind, Meter]:
+        """The usage against each kind of limit that the service has."""
+        meters = {}
+        for kind in LimitKind:
+            its = applying(self.limits, kind, CallClass.PERSON)
+            theirs = [limit.most for limit in its if limit.source not in _OWN]
+            if theirs:
+                meters[kind] = Meter(self.in_use.of(kind), theirs[-1], its[-1].most)
+        return meters
+
+    def day_ends_at(self, calls_last_hour: int) -> float | None:
+        """Return when the day's calls will be used up at the pace of the last hour.
+
+        Return None if they will last until the reported reset or, without one, for 25 hours.
+        """
+        day = self.meters[LimitKind.DAY]
+        left = day.allowed - day.used
+        if left <= 0:
+            return self.now
+        if calls_last_hour == 0:
+            return None
+        lowest = applying(self.limits, LimitKind.DAY, CallClass.PERSON)[-1]
+        ends_at = self.now + left / calls_last_hour * HOUR_SECONDS
+        return ends_at if ends_at < (lowest.until or self.now + DAY_SECONDS) else None
+
+    def limit(self, kind: LimitKind, source: Source) -> Limit | None:
+        """Return the limit of this kind that this source has set, if there is one."""
+        its = (limit for limit in self.limits if (limit.kind, limit.source) == (kind, source))
+        return next(its, None)
 
     @property
     def state(self) -> QuotaState:
         """The worst state that applies to the organization."""
         if self.blocks:
             return QuotaState.BLOCKED
-        full = (state for kind, state in _FULL.items() if self.meter(kind).share >= 1)
-        otherwise = QuotaState.NEARLY_FULL if self.closeness >= _NEARLY_FULL else QuotaState.FINE
-        return next(full, otherwise)
+        for kind, state in _FULL.items():
+            if kind in self.meters and self.meters[kind].share >= 1:
+                return state
+        return QuotaState.NEARLY_FULL if self.closeness >= _NEARLY_FULL else QuotaState.FINE
 
     @property
     def closeness(self) -> float:
         """The highest usage of any limit, as a fraction of the allowed calls."""
-        return max(self.meter(kind).share for kind in LimitKind)
+        return max(meter.share for meter in self.meters.values())
 
     @property
     def rank(self) -> tuple[int, float, OrganizationKey]:
@@ -146,7 +153,6 @@ class Standing:
         return tuple(QuotaState).index(self.state), -self.closeness, self.key
 
 
-HOUR_SECONDS = 3600
 HOURS_SHOWN = 24
 # The number of callers to show by name. All others are counted together.
 PEOPLE_SHOWN = 10
@@ -163,40 +169,6 @@ class HourOfCalls:
     kind: str
     slack_user_id: str
     calls: int
-
-
-def forecast(
-    day: DayUse,
-    calls_last_hour: int,
-    now: float,
-    hours: Sequence[HourOfCalls] = (),
-) -> float | None:
-    """Return the time when the daily limit will be reached at the pace of the last hour.
-
-    Return None if the limit won't be reached before the reported reset or, if no reset was
-    reported, within 25 hours. In a sliding day, calls stop counting after 25 hours, and the calls
-    in `hours` are assumed to be evenly spaced.
-    """
-    left = float(day.limit - day.used)
-    if left <= 0:
-        return now
-    leaving = hours if day.resets_at is None else ()
-    until = day.resets_at or now + DAY_SECONDS
-    at = now
-    while at < until:
-        since = at - DAY_SECONDS
-        freed = sum(
-            hour.calls for hour in leaving if hour.hour_at <= since < hour.hour_at + HOUR_SECONDS
-        )
-        # Part of the hour in which the day begins has already stopped counting.
-        seconds = HOUR_SECONDS - at % HOUR_SECONDS
-        lost = (calls_last_hour - freed) * seconds / HOUR_SECONDS
-        if left < lost:
-            ends_at = at + left / lost * seconds
-            return ends_at if ends_at < until else None
-        left -= lost
-        at += seconds
-    return None
 
 
 def calls_by(field_name: str, hours: Sequence[HourOfCalls]) -> Counter[Any]:

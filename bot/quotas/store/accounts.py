@@ -23,12 +23,15 @@ from sqlalchemy import (
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
+    STALL,
+    Limit,
     LimitKind,
-    Lowered,
     Plan,
     ReportedDay,
+    Source,
     day_began_at,
     day_use,
+    less_reserve,
     limits_of,
 )
 from bot.quotas.rules.quota import HOLD_SECONDS, Block, Blocks, InUse, Terms
@@ -53,7 +56,7 @@ async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     row = (await tx.connection.execute(_by_key(tx.clock), {**tx.clock_parameters, **its})).first()
     if row is None:
         now = (await tx.now()).timestamp()
-        return replace(Standing.idle(key, terms.plan_of(key)), now=now)
+        return replace(Standing.idle(key, terms), now=now)
     return _standing(row, terms)
 
 
@@ -77,13 +80,13 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
     """Lock the organization's row until the transaction ends, and return the row's ID."""
     same = {"summed": organizations.c.summed}
     statement = update(organizations).where(named(key)).values(same).returning(organizations.c.id)
-    found = (await tx.connection.execute(statement)).scalar()
-    if found is None:
+    number: int | None = await tx.connection.scalar(statement)
+    if number is None:
         new = {"data_center": key.data_center, "organization_id": key.organization_id}
         insert = insert_into(organizations).values(new).on_conflict_do_nothing()
         await tx.connection.execute(insert)
-        found = (await tx.connection.execute(statement)).scalar_one()
-    return int(found)
+        number = (await tx.connection.execute(statement)).scalar_one()
+    return number
 
 
 # Cached, because building a statement takes longer than executing it.
@@ -153,15 +156,20 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
             row.reported_number,
             row.reported_unsure,
         )
+    limits = {limit.kind: limit for limit in limits_of(plan).in_force()}
+    used, day = day_use(
+        limits.pop(LimitKind.DAY), row.now, sent, reported, since_report, row.lowered_day
+    )
+    in_force = [*limits.values(), *day, *lowered_in(row, row.now)]
+    if row.is_stalled:
+        in_force.append(STALL)
     return Standing(
         key=key,
         plan=plan,
-        in_use=InUse(row.minute, row.concurrent, bool(row.is_stalled)),
-        day=day_use(limits_of(plan).day, row.now, sent, reported, since_report, row.lowered_day),
+        in_use=InUse(row.minute, row.concurrent, used),
+        limits=less_reserve(in_force, *terms.reserve_of(key)),
         blocks=blocks_of(row),
-        lowered=lowered_in(row, row.now),
         reported=reported,
-        reserve=terms.reserve_of(key),
         watched_at=row.watched_at,
         id=row.id,
         now=row.now,
@@ -169,17 +177,21 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
     )
 
 
-def lowered_in(row: Row[Any], now: float) -> dict[LimitKind, Lowered]:
+# The columns of the temporary limits: the number of calls, and the limit's end.
+COLUMNS = {
+    LimitKind.CONCURRENT: ("lowered_concurrent", "lowered_until"),
+    LimitKind.MINUTE: ("lowered_minute", "lowered_minute_until"),
+}
+
+
+def lowered_in(row: Row[Any], now: float) -> list[Limit]:
     """Return the temporary limits in a row of `quota_organizations`."""
-    stored = {
-        LimitKind.CONCURRENT: (row.lowered_concurrent, row.lowered_until),
-        LimitKind.MINUTE: (row.lowered_minute, row.lowered_minute_until),
-    }
-    return {
-        kind: Lowered(limit, until)
-        for kind, (limit, until) in stored.items()
-        if limit is not None and until > now
-    }
+    limits = []
+    for kind, (number, end) in COLUMNS.items():
+        most, until = getattr(row, number), getattr(row, end)
+        if most is not None and until > now:
+            limits.append(Limit(kind, most, Source.REFUSAL, until))
+    return limits
 
 
 def blocks_of(row: Row[Any]) -> Blocks:

@@ -115,6 +115,7 @@ async def count_open(tx: Transaction) -> int:
 def _incident(row: Row[Any], now: float) -> Incident:
     is_muted = row.muted_until > now
     kind = BlockCode(row.code).kind
+    lowered = (limit for limit in lowered_in(row, now) if limit.kind is kind)
     return Incident(
         id=row.incident_id,
         organization=row.id,
@@ -126,7 +127,7 @@ def _incident(row: Row[Any], now: float) -> Incident:
         # Another version of Gatehouse may have written fewer or more fields.
         detail=DETAIL.validate_python(row.detail),
         blocks=blocks_of(row),
-        lowered=lowered_in(row, now).get(kind),
+        lowered=next(lowered, None),
         muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
     )
 

@@ -13,12 +13,24 @@ from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
+    Limit,
     LimitKind,
     Plan,
     ReportedDay,
+    applying,
     limits_of,
+    share_of,
 )
-from bot.quotas.rules.quota import HOLD_SECONDS, SLOT_SECONDS, Blocks, InUse, NotNow, Terms, decide
+from bot.quotas.rules.quota import (
+    HOLD_SECONDS,
+    ORDER,
+    SLOT_SECONDS,
+    Blocks,
+    InUse,
+    NotNow,
+    Terms,
+    decide,
+)
 from bot.quotas.rules.use import Standing
 from bot.quotas.store.accounts import BLOCKS, ROUNDING_SECONDS, UNSENT, load, load_locked, lock
 from bot.quotas.tables import quota_calls as calls
@@ -98,33 +110,27 @@ async def reserve(
 
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
     """Return the reason for declining the call, with the time to ask again, or None to grant it."""
-    limits = account.allowed
+    call_class = request.cause.call_class
     in_use = account.in_use
-    full = decide(
-        request.cause.call_class,
-        account.now,
-        limits=limits,
-        in_use=in_use,
-        day=replace(account.day, limit=limits.day),
-        blocks=account.blocks,
+    decline = decide(
+        call_class, account.now, limits=account.limits, in_use=in_use, blocks=account.blocks
     )
-    if full is not None and full.kind is not None:
-        at = await free_at(tx, account, full.kind, full.allowed)
-        return replace(full, free_at=at or account.now)
-    if full is not None or request.share == 1:
-        return full
+    if decline is not None and decline.limits:
+        at = await free_at(tx, account, decline.limits[-1])
+        return replace(decline, free_at=at or account.now)
+    if decline is not None or request.share == 1:
+        return decline
     # The organization has room, but the client's share may be used up.
-    share = limits.share(request.share)
     its = calls.c.slack_user_id == request.cause.caller
-    for kind, used, most in (
-        (LimitKind.DAY, account.day.used, share.day),
-        (LimitKind.MINUTE, in_use.minute, share.minute),
-        (LimitKind.CONCURRENT, in_use.concurrent, 1 if in_use.is_stalled else share.concurrent),
-    ):
-        # A client's usage never exceeds the organization's, so most queries can be skipped.
-        at = None if used < most else await free_at(tx, account, kind, most, its)
-        if at is not None:
-            return NotNow(account.now, kind, most, most, free_at=at, is_share=True)
+    for kind in ORDER:
+        limits = applying(account.limits, kind, call_class)
+        if limits:
+            limits = share_of(limits, request.share)
+            # A client's usage never exceeds the organization's, so most queries can be skipped.
+            if in_use.of(kind) >= limits[-1].most:
+                at = await free_at(tx, account, limits[-1], its)
+                if at is not None:
+                    return NotNow(account.now, limits, free_at=at)
     return None
 
 
@@ -134,17 +140,14 @@ _CALL_UNLESS_THERE = insert_into(calls).on_conflict_do_nothing()
 async def free_at(
     tx: Transaction,
     account: Standing,
-    kind: LimitKind,
-    allowed: int,
+    limit: Limit,
     *which: ColumnElement[bool],
 ) -> float | None:
-    """Return the time when fewer than `allowed` calls will count against a limit.
-
-    Return None if fewer than `allowed` calls already count against the limit.
-    """
+    """Return the time when one more call will be allowed, or None if it's allowed now."""
+    kind = limit.kind
     if kind is LimitKind.DAY:
-        if account.day.resets_at is not None and not which:
-            return account.day.resets_at
+        if limit.until is not None and not which:
+            return limit.until
         column = calls.c.reserved_at
         since = account.day_began_at - HOLD_SECONDS
         uses = (calls.c.reserved_at > since, calls.c.slot_free_at != UNSENT)
@@ -152,11 +155,11 @@ async def free_at(
         column = calls.c.slot_free_at if kind is LimitKind.MINUTE else calls.c.permit_until
         uses = (calls.c.slot_free_at > account.now, column > account.now)
     its = select(column).where(calls.c.organization == account.id, *uses, *which)
-    last_to_leave = its.order_by(column.desc()).offset(allowed - 1).limit(1)
+    last_to_leave = its.order_by(column.desc()).offset(limit.most - 1).limit(1)
     at: float | None = await tx.connection.scalar(last_to_leave)
     if at is None or kind is not LimitKind.DAY:
         return at
-    return account.day.resets_at or at + HOLD_SECONDS + DAY_SECONDS
+    return limit.until or at + HOLD_SECONDS + DAY_SECONDS
 
 
 def _the_call(reservation: Reservation) -> ColumnElement[bool]:

@@ -22,7 +22,7 @@ from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess, InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.guard import Guard, _Call
-from bot.quotas.rules.limits import _LIMITS, Limits, Plan
+from bot.quotas.rules.limits import _LIMITS, LimitKind, Limits, Plan, applying, share_of
 from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import GATEWAY, PROBE, CallCause, CallClass
@@ -43,7 +43,15 @@ LIMITS = Limits(minute=10, day=1_000, concurrent=2)
 TERMS = Terms(lambda _key: Plan.FREE)
 # The programs that call through the gateway, and their shares of the gateway's calls.
 CLIENTS = {"reports": 1.0, "nightly": 0.4}
-CLIENTS_AT_ONCE = LIMITS.share(1.0).concurrent
+
+
+def most_of(kind: LimitKind, share: float = 1.0) -> int:
+    """Return how many calls of a kind a client may make."""
+    limits = applying(LIMITS.in_force(), kind, CallClass.BACKGROUND)
+    return share_of(limits, share)[-1].most
+
+
+CLIENTS_AT_ONCE = most_of(LimitKind.CONCURRENT)
 # The name is the id, which an alert shows while the name is unknown.
 LISTED = (Organization(organization_id=KEY.organization_id, name=KEY.organization_id),)
 LISTING = {"code": 0, "organizations": [item.model_dump() for item in LISTED]}
@@ -186,7 +194,7 @@ class Inventory:
         for whose, share in (({client}, CLIENTS[client]), (set(CLIENTS), 1.0)):
             of_a_minute = sum(one in whose for _, one in self.arrivals)
             at_once = sum(item in whose for item in self.at_work)
-            if of_a_minute > LIMITS.share(share).minute or at_once > CLIENTS_AT_ONCE:
+            if of_a_minute > most_of(LimitKind.MINUTE, share) or at_once > CLIENTS_AT_ONCE:
                 self.problems.append(f"{whose}: {of_a_minute} a minute, {at_once} at once")
 
 
