@@ -1,8 +1,8 @@
 """Checks the database, and compares this machine's clock with Slack's clock.
 
 The bot reads the clock at startup and then counts elapsed time, so a clock that is temporarily
-wrong doesn't end access early. If the machine's clock was wrong at startup, or stopped while the
-machine was suspended, the bot adopts the corrected time.
+wrong doesn't end access early. The bot adopts the machine's time as soon as that is nearer to
+Slack's: if the clock was wrong at startup, or stopped while the machine was suspended.
 """
 
 import os
@@ -29,8 +29,6 @@ log = structlog.get_logger(__name__)
 WRONG_SECONDS = 60.0
 # Smaller steps are ordinary clock adjustments, or delays between readings.
 LEAST_STEP_SECONDS = 1.0
-# Two synchronized clocks differ by less than this. Slack's `Date` header is in whole seconds.
-AGREES_SECONDS = 2.0
 
 
 @contextmanager
@@ -104,7 +102,8 @@ def slack_clock(parts: CheckParts, date: str) -> list[Finding]:
         return []
     offset = machine_offset()
     ahead = offset + since_boot() - reported.timestamp()
-    if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) <= AGREES_SECONDS:
+    own_ahead = clock.now().timestamp() - reported.timestamp()
+    if abs(offset - clock.offset) >= LEAST_STEP_SECONDS and abs(ahead) < abs(own_ahead):
         log.warning("clock.renewed", seconds=round(offset - clock.offset, 3))
         clock.offset = offset
     if abs(ahead) <= WRONG_SECONDS:

@@ -3,12 +3,25 @@
 import asyncio
 import time
 from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+# Linux chooses this ID when it starts. Containers on the machine share it.
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def since_boot() -> float:
     """Return the seconds since boot. On Linux, time spent suspended counts too."""
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boottime is None else time.clock_gettime(boottime)
+
+
+def boot() -> str:
+    """Return the ID of the machine's start or, where there is none, of this process."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return uuid4().hex
 
 
 def machine_offset() -> float:
@@ -27,6 +40,8 @@ class SystemClock:
     def __init__(self) -> None:
         self.offset = machine_offset()
         """The wall-clock time minus the seconds since boot."""
+        self.boot = boot()
+        """Identifies the start of the machine from which `since_boot` counts."""
 
     def now(self) -> datetime:
         """Return the current time in UTC."""

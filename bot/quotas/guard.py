@@ -17,11 +17,12 @@ from bot.errors import DatabaseUnavailable
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import incidents, writes
+from bot.quotas.clock import DatabaseClock
 from bot.quotas.declines import decline_error
 from bot.quotas.rules.limits import LimitKind, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.ledger import CallRequest, Reservation
+from bot.quotas.store.ledger import CallRequest, ClockCorrected, Reservation
 from bot.services.calls import CallCause, CallClass, ReportedLimits
 from bot.services.errors import (
     RateLimited,
@@ -62,6 +63,9 @@ class Guard:
     # Refused calls that the database hasn't recorded yet, oldest first.
     _unwritten: list["_Call"] = field(default_factory=list, init=False)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self._database_clock = DatabaseClock(self.clock, self.terms)
 
     @asynccontextmanager
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
@@ -108,11 +112,20 @@ class Guard:
         """Return a reservation or the reason for declining the call. Don't wait for a free slot."""
         # Record earlier refusals first, because they could change the decision.
         await self._write_refusals()
+        try:
+            return await self._reserve(request)
+        except ClockCorrected:
+            async with self.database.transaction() as tx:
+                await self._database_clock.follow(tx)
+            return await self._reserve(request)
+
+    async def _reserve(self, request: CallRequest) -> Reservation | NotNow:
         is_probe = request.cause.call_class is CallClass.PROBE
         opened = self.database.transaction() if is_probe else self.database.autocommit()
         async with opened as tx:
             # Like the database's clock, this clock keeps running while the machine sleeps.
-            return await quotas.reserve(tx, request, asked_at=self.clock.since_boot())
+            asked_at = self.clock.since_boot()
+            return await quotas.reserve(tx, request, asked_at, self._database_clock.agrees)
 
     async def give_back(self, unused: Reservation) -> None:
         """Cancel an unused reservation, or let it expire if the database is unavailable."""

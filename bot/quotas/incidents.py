@@ -124,6 +124,13 @@ async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
             await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))
 
 
+async def move(tx: Transaction, terms: Terms, seconds: float) -> None:
+    """Move all pauses, because the database's clock was corrected by this many seconds."""
+    for account in await accounts.load_all(tx, terms):
+        if account.blocks:
+            await _become(tx, account, account.blocks.moved(seconds))
+
+
 def card_message(incident_id: int) -> OutboxMessage:
     """Return an outbox message that updates the incident's alert."""
     return OutboxMessage(f"{incidents.CARD_PREFIX}{incident_id}", CARD, str(incident_id))

@@ -73,3 +73,11 @@ incidents = Table(
     Index(None, "closed_at"),
     Index(None, "organization", "code"),
 )
+
+# How far the database's clock is ahead of the time since a machine started, for each start.
+clocks = Table(
+    "clocks",
+    metadata,
+    Column("boot", String(64), primary_key=True),
+    required("ahead", EpochSeconds),
+)

@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -11,6 +12,7 @@ class FakeClock:
     """A clock that the test controls. `advance` moves the time forward and wakes sleeping tasks."""
 
     def __init__(self, start: datetime = START) -> None:
+        self.boot = uuid4().hex
         self._start = start
         self._elapsed = 0.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []

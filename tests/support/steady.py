@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from bot.ops.clock import SystemClock
 
@@ -129,6 +130,7 @@ class SteadyClock(SystemClock):
         assert isinstance(loop, SteadyLoop)
         self._steady_time = loop.steady_time
         self._lost = loop.steady_time.lost
+        self.boot = uuid4().hex
 
     def now(self) -> datetime:
         """Return the wall-clock time as a timezone-aware datetime in UTC."""
@@ -145,10 +147,7 @@ class SteadyClock(SystemClock):
 
 
 class LaterClock(SteadyClock):
-    """A steady clock that a test can move forward to wake sleeping tasks.
-
-    Moving the clock forward doesn't affect `since_boot`, which leases use.
-    """
+    """A steady clock that a test can move forward to wake sleeping tasks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,6 +168,10 @@ class LaterClock(SteadyClock):
     def now(self) -> datetime:
         """Return the wall-clock time as a timezone-aware datetime in UTC."""
         return super().now() + self._ahead
+
+    def since_boot(self) -> float:
+        """Return a time in seconds that never goes backward."""
+        return super().since_boot() + self._ahead.total_seconds()
 
     def monotonic(self) -> float:
         """Return a time in seconds that never goes backward."""

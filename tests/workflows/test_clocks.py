@@ -59,6 +59,24 @@ async def test_clock_that_was_wrong_at_the_start_follows_the_machines(sqlite, ma
     assert wrong_by(sqlite.clock) == 0
 
 
+@pytest.mark.parametrize("start", [2 * HOUR, -2 * HOUR, -120.0, 10.0, -10.0])
+@pytest.mark.parametrize("off", [4.0, -4.0, 0.0])
+def test_clock_is_the_machines_as_soon_as_that_is_nearer_to_slacks(machine, start, off):
+    machine.off = start
+    clock = SystemClock()
+    machine.off = off
+    look(None, clock)
+    assert wrong_by(clock) == pytest.approx(off, abs=1)
+
+
+def test_clock_that_is_set_wrong_later_is_not_followed(machine):
+    clock = SystemClock()
+    for off in (2 * HOUR, -10.0, 10.0, 120.0):
+        machine.off = off
+        look(None, clock)
+        assert wrong_by(clock) == 0
+
+
 @pytest.mark.parametrize(("off", "code"), [(50, "ok"), (-50, "ok"), (290, "clock_off")])
 def test_clock_that_is_off_by_a_minute_is_told(machine, off, code):
     machine.off = off

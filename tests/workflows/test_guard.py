@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import timedelta
 
 import pytest
 
@@ -304,8 +305,20 @@ async def test_refusal_whose_commit_is_unknown_is_written_once(guard, database, 
             broken.append(self)
             raise CommitUnknown
 
+    await call(guard)
     monkeypatch.setattr(type(database), "transaction", unknown)
     await be_refused(guard, 44)
     await tasks.drain(10)
     (incident,) = await all_incidents(database)
     assert (incident.refusals, len(broken)) == (1, 1)
+
+
+async def test_restarted_machine_whose_clock_was_set_back_waits_no_hours(guard, database, clock):
+    for _ in range(100):
+        await call(guard)
+    behind = JumpingClock(clock.now() - timedelta(hours=2))
+    database._clock = behind
+    restarted = Guard(database, behind, TERMS, guard.tasks)
+    with pytest.raises(QuotaExhausted) as caught:
+        await call(restarted)
+    assert caught.value.seconds == pytest.approx(60.05)

@@ -5,7 +5,8 @@ becomes free 60 s after the *response headers* arrive, and a call without a resp
 after its timeout and a grace period. Proof: suppose that 101 calls reach the service within 60 s.
 When the last call was sent, another of these calls had ended more than 60 s earlier. That call had
 therefore reached the service more than 60 s earlier, which is a contradiction. The proof doesn't
-depend on the network or on when the service's windows begin.
+depend on when the service's windows begin, nor on the network, unless a request without a response
+is delayed for longer than its hold and its slot last, which is 75 s.
 
 The service blocks an organization with code 44 for the minute limit, 45 for the daily limit, and
 1070 for too many concurrent calls (specification, area B, "Errors"). The length of a block is not
@@ -116,6 +117,14 @@ class Blocks:
         block = replace(block, until=max(block.until, now + pause), failed_tries=tries)
         others = (block for block in self.blocks if block.code is not code)
         return Blocks((*others, block), 0.0 if probe else self.probing_until)
+
+    def moved(self, seconds: float) -> "Blocks":
+        """Return the same blocks after a correction of the clock."""
+        blocks = (
+            replace(block, since=block.since + seconds, until=block.until + seconds)
+            for block in self.blocks
+        )
+        return Blocks(tuple(blocks), self.probing_until + seconds)
 
     def unclear(self, now: float) -> "Blocks":
         """Return the blocks after a probe that failed or couldn't be made, which counts as refused.

@@ -5,6 +5,7 @@ in a day is the difference between two call numbers. If another process takes th
 `reserve` checks the limits again.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from sqlalchemy import ColumnElement, and_, literal, select, update
@@ -69,12 +70,20 @@ class Reservation:
     asked_at: float = 0.0
 
 
+class ClockCorrected(DatabaseUnavailable):
+    """The database's clock was corrected, so the stored times must be moved first."""
+
+
 async def reserve(
-    tx: Transaction, request: CallRequest, asked_at: float = 0.0
+    tx: Transaction,
+    request: CallRequest,
+    asked_at: float = 0.0,
+    agrees: Callable[[float, float], bool] = lambda _now, _asked_at: True,
 ) -> Reservation | NotNow:
     """Reserve a call, or return the reason for declining it if a block or a limit prevents it.
 
-    Counting calls and adding a call take one statement each, so only a probe needs a transaction.
+    Raise ClockCorrected if the database's time doesn't agree with the time `asked_at`. Counting
+    calls and adding a call take one statement each, so only a probe needs a transaction.
     """
     key = request.key
     terms = request.terms
@@ -85,8 +94,11 @@ async def reserve(
         account = await load(tx, key, terms)
         if not account.id:
             account = await load_locked(tx, key, terms)
-        if not_now := await _decline(tx, account, request):
-            return not_now
+        if not agrees(account.now, asked_at):
+            raise ClockCorrected
+        decline = await _decline(tx, account, request)
+        if decline is not None:
+            return decline
         # Until its response arrives, a call may reach the service at any time during its hold.
         over_at = account.now + HOLD_SECONDS
         values = {
@@ -195,6 +207,18 @@ async def give_back(tx: Transaction, unused: Reservation) -> None:
     taken_back = update(calls).where(_the_call(unused))
     unsent = {"slot_free_at": UNSENT, "permit_until": UNSENT, "written": None}
     await tx.connection.execute(taken_back.values(unsent))
+
+
+async def move(tx: Transaction, seconds: float) -> None:
+    """Move the times of calls and limits, because the clock was corrected by this many seconds."""
+    reserved = update(calls).values(reserved_at=calls.c.reserved_at + seconds)
+    await tx.write(reserved)
+    holds = ("slot_free_at", "permit_until")
+    sent = update(calls).where(calls.c.slot_free_at != UNSENT)
+    await tx.write(sent.values({name: calls.c[name] + seconds for name in holds}))
+    times = ("reported_resets_at", "lowered_until", "lowered_minute_until", "watched_at")
+    moved = {name: organizations.c[name] + seconds for name in times}
+    await tx.write(update(organizations).values(moved))
 
 
 async def note_reported(tx: Transaction, reservation: Reservation, reported: ReportedDay) -> None:

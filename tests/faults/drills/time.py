@@ -182,7 +182,7 @@ async def is_locked(watcher: psycopg.AsyncConnection[tuple[int]]) -> bool:
 
 JUMP_PROMISE = (
     "Nothing expires, reminds or ends early or late: the bot counts on from its start, and follows"
-    " the machine's clock only where Slack's agrees with it. While the clock is off by more than"
+    " the machine's clock only where it is nearer to Slack's. While the clock is off by more than"
     " five minutes, Slack's requests look stale and are refused."
 )
 FREEZE_PROMISE = "The change is applied once, whoever ends it; what woke up late changes nothing."

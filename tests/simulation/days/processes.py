@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
@@ -70,6 +71,7 @@ class VirtualClock:
     loop: SimulationLoop
     ahead: float = 0.0
     rate: float = 1.0
+    boot: str = field(default_factory=lambda: uuid4().hex)
 
     def now(self) -> datetime:
         """Return the current date and time."""

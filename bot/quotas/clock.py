@@ -1,0 +1,77 @@
+"""Keeps the times of calls right when the database's clock is corrected.
+
+SQLite uses this process's clock, and PostgreSQL uses the server's. Nothing corrects the time since
+this machine started, so if the database's clock no longer agrees with it, somebody has corrected
+the database's clock. Without this module, a correction forward would free slots too early, and a
+correction back would keep them too long.
+"""
+
+from dataclasses import dataclass
+
+import structlog
+from sqlalchemy import func, select, update
+
+from bot.ops.clock import Clock
+from bot.quotas import incidents
+from bot.quotas.rules.quota import Terms
+from bot.quotas.store import ledger
+from bot.quotas.tables import clocks, quota_calls
+from bot.store.engine import Transaction, serialise, upsert
+
+log = structlog.get_logger(__name__)
+
+# Two clocks that are not corrected can drift apart by less than this before anybody looks.
+LEAST_STEP_SECONDS = 0.5
+# A small step back only means that slots are free later, and may be a drift.
+LEAST_STEP_BACK_SECONDS = 1.0
+# The quickest of these answers tells the database's time best.
+SAMPLES = 3
+
+
+@dataclass(eq=False)
+class DatabaseClock:
+    """Notices that the database's clock was corrected, and moves the times of calls by as much."""
+
+    clock: Clock
+    terms: Terms
+    _ahead: float | None = None
+
+    def agrees(self, now: float, asked_at: float) -> bool:
+        """Return True if the database's time is what it must be, given when it was asked for."""
+        if self._ahead is None:
+            return False
+        since_boot = now - self._ahead
+        latest = self.clock.since_boot() + LEAST_STEP_SECONDS
+        return asked_at - LEAST_STEP_SECONDS <= since_boot <= latest
+
+    async def follow(self, tx: Transaction) -> None:
+        """Move the times of calls if no process on any machine has done so since the correction.
+
+        If this machine was started again, only a correction back can be seen, by calls that would
+        be in the future.
+        """
+        await serialise(tx, "clocks")
+        ahead = await self._measure(tx)
+        own = clocks.c.boot == self.clock.boot
+        stored = await tx.connection.scalar(select(clocks.c.ahead).where(own))
+        if stored is None:
+            newest = await tx.connection.scalar(select(func.max(quota_calls.c.reserved_at)))
+            now = ahead + self.clock.since_boot()
+            stored = ahead + max(0.0, (newest or 0.0) - now)
+        step = ahead - stored
+        if step >= LEAST_STEP_SECONDS or step <= -LEAST_STEP_BACK_SECONDS:
+            log.warning("quota.clock_corrected", seconds=round(step, 3))
+            await ledger.move(tx, step)
+            await incidents.move(tx, self.terms, step)
+            # The other machines' processes needn't move anything for this correction.
+            await tx.write(update(clocks).values(ahead=clocks.c.ahead + step))
+        await upsert(tx, clocks, {"boot": self.clock.boot, "ahead": ahead})
+        self._ahead = ahead
+
+    async def _measure(self, tx: Transaction) -> float:
+        samples = []
+        for _ in range(SAMPLES):
+            asked_at = self.clock.since_boot()
+            result = await tx.connection.execute(select(tx.clock), tx.clock_parameters)
+            samples.append(result.scalar_one() - asked_at)
+        return min(samples)
